@@ -154,6 +154,7 @@ impl Actor {
             Note::WaitsFor(shortage) => {
                 tracing::warn!(%session, shortage = %shortage.code(), "the session waits: {}", shortage.words());
             }
+            Note::Ends(error) => tracing::error!(%session, %error, "the session ends on an error of the host"),
             Note::Stopped(error) => tracing::error!(%session, %error, "the session stopped on an error of the host"),
             Note::Waits(error) => {
                 tracing::error!(%session, %error, "the session waits a moment after an error of the host");
@@ -249,8 +250,7 @@ impl Actor {
     /// Works until there is a reason to sleep.
     async fn work_awake(&mut self, hands: &mut Hands, forgives: bool) -> Option<Event<Command>> {
         let (awake, slot) = (hands.awake.as_mut()?, hands.slot.as_mut()?);
-        let (reason, forgives) = self.work(awake, slot, forgives).await;
-        Some(Event::Slept { reason, is_halted: self.runtime.latch.is_shut(), forgives })
+        Some(self.work(awake, slot, forgives).await)
     }
 
     /// Takes the rows between the sandbox's end and the reader's.

@@ -20,6 +20,8 @@ pub(crate) struct Life<C> {
     stage: Stage<C>,
     /// A command that came while something else was done.
     pending: Option<C>,
+    /// The daemon stops; what put the session to sleep comes first.
+    shutdown: Option<C>,
     /// Put to sleep by an operator: work waits until the next wake.
     is_held: bool,
     /// A command that comes while the session is in line costs it no place there.
@@ -98,6 +100,7 @@ impl<C: Asks> Life<C> {
         Self {
             stage: Stage::New,
             pending: None,
+            shutdown: None,
             is_held: false,
             slot: Slot::None,
             is_awake: false,
@@ -125,10 +128,7 @@ impl<C: Asks> Life<C> {
                 self.wait(Stage::Doing(Then::Deliver), vec![Effect::EndOverBound(over)])
             }
             (Stage::Measuring, Event::Measured(None)) => self.join(),
-            (Stage::Leaving, Event::Left) => {
-                let last = self.pending.take().map(Effect::Abandon);
-                self.end(last)
-            }
+            (Stage::Leaving, Event::Left) => self.end(None),
             (Stage::Leaving, Event::Asked { command, is_halted }) => self.obey(command, is_halted),
             (Stage::Leaving | Stage::InLine, Event::MailboxClosed) => self.end(None),
             (Stage::InLine, Event::Asked { command, .. }) => self.asked_waiting(command, Then::AwaitSlot),
@@ -180,8 +180,8 @@ impl<C: Asks> Life<C> {
                 let work = Effect::Work { forgives: self.forgives };
                 self.wait(Stage::Working, vec![Effect::Show(Phase::Awake), Effect::NoteShortage(None), work])
             }
-            (Stage::Working, Event::Slept { reason, is_halted, forgives }) => {
-                self.forgives = forgives;
+            (Stage::Working, Event::Slept { reason, shutdown, is_halted, forgives }) => {
+                (self.shutdown, self.forgives) = (shutdown, forgives);
                 // Whatever a killed process looks like: it is no failure of its session.
                 self.end_processes(if is_halted && !reason.is_asked() { SleepReason::Halted } else { reason })
             }
@@ -215,7 +215,7 @@ impl<C: Asks> Life<C> {
             (Stage::Counting(_), Event::Counted(failures)) => self.back_off(Vec::new(), failures),
             (stage, event) => {
                 self.stage = stage;
-                event.into_command().map(Effect::Abandon).into_iter().collect()
+                event.into_commands().map(Effect::Abandon).collect()
             }
         }
     }
@@ -252,7 +252,7 @@ impl<C: Asks> Life<C> {
     }
 
     fn found(&mut self, standing: Standing, is_halted: bool) -> Vec<Effect<C>> {
-        if let Some(command) = self.pending.take() {
+        if let Some(command) = self.pending.take().or_else(|| self.shutdown.take()) {
             return self.obey(command, is_halted);
         }
         if self.is_held || standing != Standing::Live || is_halted {
@@ -378,18 +378,28 @@ impl<C: Asks> Life<C> {
     }
 
     fn back_off(&mut self, mut effects: Vec<Effect<C>>, tries: u32) -> Vec<Effect<C>> {
+        if self.shutdown.is_some() {
+            return self.and_look(effects);
+        }
         effects.extend([Effect::SetBackoff(tries), Effect::AwaitBackoff]);
         self.wait(Stage::BackingOff, effects)
     }
 
-    /// Begins anew after a pause: an error of the host, such as a full disk, is not the end of an actor.
+    /// Begins anew after a pause: an error of the host, such as a full disk, is not the end of an actor. Only the stop of the daemon
+    /// is, which finds the rest at its next start.
     fn fail(&mut self, stage: Stage<C>, error: Error) -> Vec<Effect<C>> {
-        let commands = stage.into_command().into_iter().chain(self.pending.take());
-        let mut effects: Vec<_> = commands.map(Effect::Abandon).collect();
+        let commands: Vec<C> =
+            [stage.into_command(), self.pending.take(), self.shutdown.take()].into_iter().flatten().collect();
+        let is_stopping = commands.iter().any(|command| command.ask() == Ask::Shutdown);
+        let mut effects: Vec<_> = commands.into_iter().map(Effect::Abandon).collect();
         if std::mem::take(&mut self.is_awake) {
             effects.push(Effect::DropAwake);
         }
         effects.extend(self.give_back());
+        if is_stopping {
+            effects.extend([Effect::Log(Note::Ends(error)), Effect::Show(Phase::Asleep), Effect::End]);
+            return self.wait(Stage::Over, effects);
+        }
         self.is_held = false;
         self.forgives = true;
         let reported = Shortage::of(&error);
@@ -410,6 +420,7 @@ impl<C: Asks> Life<C> {
 
     fn end(&mut self, last: Option<Effect<C>>) -> Vec<Effect<C>> {
         let mut effects: Vec<_> = last.into_iter().collect();
+        effects.extend([self.pending.take(), self.shutdown.take()].into_iter().flatten().map(Effect::Abandon));
         effects.extend(self.give_back());
         effects.push(Effect::End);
         self.wait(Stage::Over, effects)
@@ -428,12 +439,13 @@ impl<C> Stage<C> {
 }
 
 impl<C> Event<C> {
-    fn into_command(self) -> Option<C> {
-        match self {
-            Self::Asked { command, .. } | Self::StopNoted(command) => Some(command),
-            Self::Slept { reason, .. } => reason.into_command(),
-            _ => None,
-        }
+    fn into_commands(self) -> impl Iterator<Item = C> {
+        let commands = match self {
+            Self::Asked { command, .. } | Self::StopNoted(command) => [Some(command), None],
+            Self::Slept { reason, shutdown, .. } => [reason.into_command(), shutdown],
+            _ => [None, None],
+        };
+        commands.into_iter().flatten()
     }
 }
 

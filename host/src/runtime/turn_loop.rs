@@ -10,6 +10,7 @@ use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Place;
 use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
+use crate::runtime::life;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Work};
 use crate::runtime::workspace::Looking;
@@ -70,22 +71,26 @@ async fn ending(sandbox: &Jailed) -> &'static str {
 }
 
 impl Actor {
-    /// Works until there is a reason to sleep. Returns it, and whether messages of an open turn still keep their attempts.
-    pub(crate) async fn work(&mut self, awake: &mut Awake, slot: &mut Place, forgives: bool) -> (SleepReason, bool) {
+    /// Works until there is a reason to sleep. Returns it with what the life of the actor has to know, as an event.
+    pub(crate) async fn work(&mut self, awake: &mut Awake, slot: &mut Place, forgives: bool) -> life::Event<Command> {
         let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), forgives);
         let looking = Looking::begin(&self.runtime.workspaces, self.id);
         let mut desk = Desk { awake, slot, looking, open: None, closing: None, began: Instant::now() };
         let mut event = Some(Event::Begun);
         while let Some(next) = event.take() {
             for effect in work.step(desk.began.elapsed(), next) {
-                if let Effect::Sleep(reason) = effect {
-                    return (reason, work.forgives());
+                if let Effect::Sleep { reason, shutdown } = effect {
+                    return self.slept(reason, shutdown, work.forgives());
                 }
                 event = self.do_work(effect, &mut desk).await.unwrap_or_else(|reason| Some(Event::Slept(reason)));
             }
         }
         // Not before a reason to sleep.
-        (SleepReason::Ended(None), work.forgives())
+        self.slept(SleepReason::Ended(None), None, work.forgives())
+    }
+
+    fn slept(&self, reason: SleepReason, shutdown: Option<Command>, forgives: bool) -> life::Event<Command> {
+        life::Event::Slept { reason, shutdown, is_halted: self.runtime.latch.is_shut(), forgives }
     }
 
     /// Performs an effect. Returns what came of it, if that is an event.
@@ -98,7 +103,6 @@ impl Actor {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Event<Command>>, SleepReason> {
         let event = match effect {
-            Effect::Sleep(reason) => return Err(reason),
             Effect::Drain => self.drain(desk.awake).await.map(done)?,
             Effect::CloseLeftOver { forgives } => {
                 self.close_left_over(Arc::clone(&desk.awake.key), forgives).await.map(done)?

@@ -126,8 +126,8 @@ pub(crate) enum Effect<C> {
     /// Drop a command that cannot be answered; its requester hears that the host stops.
     Abandon(C),
 
-    /// Do nothing more, and sleep.
-    Sleep(SleepReason<C>),
+    /// Do nothing more, and sleep; the daemon may have said meanwhile that it stops.
+    Sleep { reason: SleepReason<C>, shutdown: Option<C> },
     /// Take every row: `Done`.
     Drain,
     /// Close the turn that an earlier launch left open: `Done`.
@@ -242,7 +242,7 @@ impl<C: Asks> Work<C> {
             Ask::Cancel => self.wait(Stage::Cancelling, Effect::Cancel(command)),
             Ask::Shutdown => {
                 let before = self.stopping.replace((command, now + DRAIN_TIME_MAX));
-                let mut effects = abandon(before);
+                let mut effects: Vec<_> = before.map(|(command, _)| Effect::Abandon(command)).into_iter().collect();
                 effects.extend(self.go_on());
                 effects
             }
@@ -335,10 +335,8 @@ impl<C: Asks> Work<C> {
     }
 
     fn sleep(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
-        let mut effects = abandon(self.stopping.take());
-        self.stage = Stage::Over;
-        effects.push(Effect::Sleep(reason));
-        effects
+        let shutdown = self.stopping.take().map(|(command, _)| command);
+        self.wait(Stage::Over, Effect::Sleep { reason, shutdown })
     }
 
     fn then(&mut self, then: Then, effect: Effect<C>) -> Vec<Effect<C>> {
@@ -349,10 +347,6 @@ impl<C: Asks> Work<C> {
         self.stage = stage;
         vec![effect]
     }
-}
-
-fn abandon<C>(stopping: Option<(C, Duration)>) -> Vec<Effect<C>> {
-    stopping.map(|(command, _)| Effect::Abandon(command)).into_iter().collect()
 }
 
 impl<C> Event<C> {

@@ -111,4 +111,6 @@ pub(crate) enum Note {
     Stopped(Error),
     /// The session waits a moment after an error of the host.
     Waits(Error),
+    /// The actor ends after an error of the host, because the daemon stops.
+    Ends(Error),
 }

@@ -46,8 +46,9 @@ pub(crate) enum Event<C> {
     Launched,
     /// The launch failed; and what the error itself says of a shortage.
     LaunchFailed { why: Why, is_violation: bool, reported: Option<Shortage>, is_halted: bool },
-    /// The awake session has a reason to sleep; and whether messages of an open turn still keep their attempts.
-    Slept { reason: SleepReason<C>, is_halted: bool, forgives: bool },
+    /// The awake session has a reason to sleep; and with which command the daemon stops, if it does, whether the emergency stop
+    /// holds now, and whether the messages of an open turn still keep their attempts.
+    Slept { reason: SleepReason<C>, shutdown: Option<C>, is_halted: bool, forgives: bool },
     /// The sandbox has ended; and whether no reader is left for its last rows.
     Ended { is_reader_gone: bool },
     /// The last rows are taken, as far as they can be; or one of them broke the contract.

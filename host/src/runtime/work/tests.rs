@@ -142,7 +142,7 @@ proptest! {
             let is_stopping = work.stopping.is_some();
             let effects = shown(&work.step(TURN_END, Event::TimeOver));
             if is_stopping {
-                prop_assert!(effects[0].starts_with("Sleep(Ended(Some(Ticket(Shutdown"), "{effects:?}");
+                prop_assert!(effects[0].starts_with("Sleep { reason: Ended(Some(Ticket(Shutdown"), "{effects:?}");
                 return Ok(());
             }
             prop_assert_eq!(&effects, &["Take"]);
@@ -184,8 +184,8 @@ proptest! {
 #[test]
 fn an_emergency_stop_and_a_breach_end_it_at_once() {
     for make in [with_turn, idle] {
-        table(&mut make(), vec![(1, Event::Halted, &["Sleep(Halted)"])]);
-        let violated = "Sleep(Violated(Why { words: \"noise\", detail: \"\" }))";
+        table(&mut make(), vec![(1, Event::Halted, &["Sleep { reason: Halted, shutdown: None }"])]);
+        let violated = "Sleep { reason: Violated(Why { words: \"noise\", detail: \"\" }), shutdown: None }";
         table(&mut make(), vec![(1, Event::Violation("noise"), &[violated])]);
     }
 }
@@ -207,7 +207,7 @@ fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
             (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
             (6, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
             (6, Event::Opened(None), &["MarkIdle", &free]),
-            (65, Event::TimeOver, &["Sleep(Idle)"]),
+            (65, Event::TimeOver, &["Sleep { reason: Idle, shutdown: None }"]),
         ],
     );
 }
@@ -226,8 +226,11 @@ fn the_next_turn_takes_the_place_of_a_closing_one() {
 #[test]
 fn a_missed_deadline_is_the_models_or_the_sandboxs() {
     for (is_models, reason) in [
-        (true, "Sleep(Cancelled)"),
-        (false, "Sleep(Died(Why { words: \"it missed the deadline of its turn\", detail: \"\" }))"),
+        (true, "Sleep { reason: Cancelled, shutdown: None }"),
+        (
+            false,
+            "Sleep { reason: Died(Why { words: \"it missed the deadline of its turn\", detail: \"\" }), shutdown: None }",
+        ),
     ] {
         table(
             &mut with_turn(),
@@ -259,26 +262,38 @@ fn a_shutdown_waits_for_the_turn_up_to_a_bound() {
         &mut work,
         vec![
             (1, asked(Ask::Shutdown), &["Watch { is_open: true }", listen]),
-            (11, Event::TimeOver, &["Sleep(Ended(Some(Ticket(Shutdown, 7))))"]),
+            (11, Event::TimeOver, &["Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }"]),
         ],
     );
-    let ended = "Sleep(Ended(Some(Ticket(Shutdown, 7))))";
+    let ended = "Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }";
     table(&mut idle(), vec![(1, asked(Ask::Shutdown), &["Watch { is_open: false }", ended])]);
+}
+
+#[test]
+fn a_crash_during_a_shutdown_keeps_the_shutdown() {
+    let mut work = with_turn();
+    work.step(Duration::from_secs(1), asked(Ask::Shutdown));
+    work.step(Duration::from_secs(2), Event::SandboxEnded);
+    let sleep = "Sleep { reason: Died(Why { words: \"its process ended\", detail: \"\" }), shutdown: Some(Ticket(Shutdown, 7)) }";
+    table(&mut work, vec![(2, Event::End("its process ended"), &[sleep])]);
 }
 
 #[test]
 fn a_full_workspace_ends_the_turn_or_begins_anew() {
     table(
         &mut with_turn(),
-        vec![(1, Event::Full(Over::Bytes), &["EndOverBound(Bytes)"]), (1, Event::Done, &["Sleep(Cancelled)"])],
+        vec![
+            (1, Event::Full(Over::Bytes), &["EndOverBound(Bytes)"]),
+            (1, Event::Done, &["Sleep { reason: Cancelled, shutdown: None }"]),
+        ],
     );
-    table(&mut idle(), vec![(1, Event::Full(Over::Bytes), &["Sleep(Yielded)"])]);
+    table(&mut idle(), vec![(1, Event::Full(Over::Bytes), &["Sleep { reason: Yielded, shutdown: None }"])]);
 }
 
 #[test]
 fn commands_are_done_awake_or_put_it_to_sleep() {
     for ask in [Ask::Stop, Ask::Release, Ask::Remove] {
-        let sleeps = format!("Sleep(Asked(Ticket({ask:?}, 7)))");
+        let sleeps = format!("Sleep {{ reason: Asked(Ticket({ask:?}, 7)), shutdown: None }}");
         table(&mut with_turn(), vec![(1, asked(ask), &[&sleeps])]);
     }
     let go_on: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
@@ -291,7 +306,7 @@ fn commands_are_done_awake_or_put_it_to_sleep() {
         &mut with_turn(),
         vec![
             (1, asked(Ask::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
-            (1, Event::Cancelled { is_running: true }, &["Sleep(Cancelled)"]),
+            (1, Event::Cancelled { is_running: true }, &["Sleep { reason: Cancelled, shutdown: None }"]),
         ],
     );
     table(

@@ -339,8 +339,8 @@ impl World {
             for effect in work.step(self.now, event) {
                 self.note(&effect);
                 assert!(next.is_none(), "the last effect, and no other, has a result");
-                if let work::Effect::Sleep(reason) = effect {
-                    return Event::Slept { reason, is_halted: self.is_halted, forgives: work.forgives() };
+                if let work::Effect::Sleep { reason, shutdown } = effect {
+                    return Event::Slept { reason, shutdown, is_halted: self.is_halted, forgives: work.forgives() };
                 }
                 next = self.do_work(effect);
             }
@@ -405,7 +405,7 @@ impl World {
                 self.answer(&ticket);
                 self.done_or_slept()
             }
-            Effect::Sleep(_) => return None,
+            Effect::Sleep { .. } => return None,
         };
         Some(event)
     }
