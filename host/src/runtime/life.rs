@@ -153,7 +153,7 @@ impl<C: Asks> Life<C> {
         }
     }
 
-    /// Takes the events from the launch to the end of its consequences.
+    /// Takes the events of a launch, and those that follow on a failure.
     fn step_awake(&mut self, stage: Stage<C>, event: Event<C>) -> Vec<Effect<C>> {
         match (stage, event) {
             (Stage::CheckingRoom, Event::Room(Some(shortage))) => self.conclude(SleepReason::Short(shortage)),
@@ -185,6 +185,25 @@ impl<C: Asks> Life<C> {
                 // Whatever a killed process looks like: it is no failure of its session.
                 self.end_processes(if is_halted && !reason.is_asked() { SleepReason::Halted } else { reason })
             }
+            (Stage::ProbingFailure(_), Event::Probed(Some(shortage))) => self.set_back(Setback::Shortage(shortage)),
+            (Stage::ProbingFailure(why), Event::Probed(None)) => self.set_back(Setback::Failure(why)),
+            // That is no failure of this session's; the host ends with its launcher.
+            (Stage::CheckingLauncher(_), Event::Launcher { is_dead: true }) => self.look(),
+            (Stage::CheckingLauncher(Setback::Shortage(shortage)), Event::Launcher { .. }) => self.wait_out(shortage),
+            (Stage::CheckingLauncher(Setback::Failure(why)), Event::Launcher { .. }) => {
+                self.wait(Stage::Counting(why), vec![Effect::CountFailure])
+            }
+            (Stage::Counting(why), Event::Counted(failures)) if failures >= self.failures_max => {
+                self.wait(Stage::Doing(Then::Look), vec![Effect::Park(failures, why)])
+            }
+            (Stage::Counting(_), Event::Counted(failures)) => self.back_off(Vec::new(), failures),
+            (stage, event) => self.step_settling(stage, event),
+        }
+    }
+
+    /// Takes the events from the end of the sandbox to the last rows.
+    fn step_settling(&mut self, stage: Stage<C>, event: Event<C>) -> Vec<Effect<C>> {
+        match (stage, event) {
             (Stage::EndingProcesses(reason), Event::Ended { is_reader_gone }) => match reason {
                 // What was written in the last moment is taken by the next launch, as after a crash.
                 SleepReason::Halted => self.requeue(reason, "everything was stopped"),
@@ -201,18 +220,6 @@ impl<C: Asks> Life<C> {
                 self.requeue(reason, "put to sleep")
             }
             (Stage::Draining(reason), Event::Drained(None)) => self.settle(reason),
-            (Stage::ProbingFailure(_), Event::Probed(Some(shortage))) => self.set_back(Setback::Shortage(shortage)),
-            (Stage::ProbingFailure(why), Event::Probed(None)) => self.set_back(Setback::Failure(why)),
-            // That is no failure of this session's; the host ends with its launcher.
-            (Stage::CheckingLauncher(_), Event::Launcher { is_dead: true }) => self.look(),
-            (Stage::CheckingLauncher(Setback::Shortage(shortage)), Event::Launcher { .. }) => self.wait_out(shortage),
-            (Stage::CheckingLauncher(Setback::Failure(why)), Event::Launcher { .. }) => {
-                self.wait(Stage::Counting(why), vec![Effect::CountFailure])
-            }
-            (Stage::Counting(why), Event::Counted(failures)) if failures >= self.failures_max => {
-                self.wait(Stage::Doing(Then::Look), vec![Effect::Park(failures, why)])
-            }
-            (Stage::Counting(_), Event::Counted(failures)) => self.back_off(Vec::new(), failures),
             (stage, event) => {
                 self.stage = stage;
                 event.into_commands().map(Effect::Abandon).collect()
