@@ -407,7 +407,6 @@ impl<C: Asks> Life<C> {
             effects.extend([Effect::Log(Note::Ends(error)), Effect::Show(Phase::Asleep), Effect::End]);
             return self.wait(Stage::Over, effects);
         }
-        self.is_held = false;
         self.forgives = true;
         let reported = Shortage::of(&error);
         effects.extend([Effect::Log(Note::Waits(error)), Effect::Show(Phase::Asleep), Effect::Probe(reported)]);
