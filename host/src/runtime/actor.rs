@@ -294,7 +294,7 @@ impl Actor {
             .await
     }
 
-    /// Whether what a jail did is only the end of the launcher, which ends every jail.
+    /// Returns whether what a jail did is only the end of the launcher, which ends every jail.
     pub(crate) async fn launcher_died(&self) -> bool {
         tokio::time::timeout(launch::LAUNCHER_END_TIME, self.runtime.jails.launcher.died()).await.is_ok()
     }
@@ -305,7 +305,7 @@ impl Actor {
         Ok(Event::Counted(failures))
     }
 
-    /// The wait before the next try; it doubles with each one before it.
+    /// Returns the wait before the next try; it doubles with each one before it.
     fn backoff(&self, tries: u32) -> Duration {
         let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
         Duration::from_millis(self.runtime.config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX)
@@ -338,13 +338,13 @@ impl Actor {
         &self.runtime.turns.record.state
     }
 
-    /// The session's row, as it is now.
+    /// Reads the session's row as it is now.
     pub(crate) async fn session(&self) -> Result<Option<Session>, Error> {
         let id = self.id;
         self.state().read(move |tx| Ok(store::find(tx, id)?)).await
     }
 
-    /// Shows where the actor stands; what the sandbox last said of its progress stays.
+    /// Shows the phase of the actor; what the sandbox last said of its progress stays.
     pub(crate) fn show(&self, phase: Phase, sandbox: Option<Process>, reader: Option<Process>) {
         let mut shown = self.shown.lock().expect("no holder panics");
         let (progress, shortage) = (std::mem::take(&mut shown.progress), shown.shortage);

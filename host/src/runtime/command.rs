@@ -65,7 +65,7 @@ impl Asks for Command {
     }
 }
 
-/// Where an actor stands.
+/// The phase of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// No process.
@@ -84,7 +84,7 @@ pub enum Phase {
 /// What is shown of an actor.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
-    /// Where it stands.
+    /// Its phase.
     pub phase: Phase,
     /// The sandbox's process.
     pub sandbox: Option<Process>,
@@ -121,19 +121,19 @@ impl Asks for Ticket {
 
 #[cfg(test)]
 impl Ticket {
-    /// A ticket of the kind with this number.
+    /// Makes the ticket with this number.
     pub(crate) fn numbered(number: usize) -> Self {
         use Ask::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
         let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove];
         Self(asks[number % asks.len()], number)
     }
 
-    /// Whether somebody waits for its answer.
+    /// Returns whether somebody waits for its answer.
     pub(crate) fn is_request(ask: Ask) -> bool {
         !matches!(ask, Ask::Wake | Ask::Respawn)
     }
 
-    /// How many commands that want an answer an event or some effects show.
+    /// Counts the commands that want an answer an event or some effects show.
     pub(crate) fn requests(shown: &impl std::fmt::Debug) -> usize {
         let shown = format!("{shown:?}");
         let asks = shown.split("Ticket(").skip(1);

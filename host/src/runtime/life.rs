@@ -95,7 +95,7 @@ enum Setback {
 }
 
 impl<C: Asks> Life<C> {
-    /// The life of an actor that has not begun; so many failures in a row park its session.
+    /// Makes the life of an actor that has not begun; so many failures in a row park its session.
     pub(crate) const fn new(failures_max: u32) -> Self {
         Self {
             stage: Stage::New,

@@ -39,17 +39,17 @@ impl<E: Into<Error>> From<E> for SleepReason {
 }
 
 impl<C> SleepReason<C> {
-    /// The sandbox ended, in the host's own words.
+    /// Makes the reason that the sandbox ended, in the host's own words.
     pub(crate) fn died(words: impl Into<String>) -> Self {
         Self::Died(Why::new(words))
     }
 
-    /// The sandbox broke the contract, in the host's own words.
+    /// Makes the reason that the sandbox broke the contract, in the host's own words.
     pub(crate) fn violated(words: &'static str) -> Self {
         Self::Violated(Why::new(words))
     }
 
-    /// Whether the sandbox is told to go and has time for it; a turn that is still open is no failure then.
+    /// Returns whether the sandbox is told to go and has time for it; a turn that is still open is no failure then.
     pub(crate) const fn is_orderly(&self) -> bool {
         match self {
             Self::Idle | Self::Yielded | Self::Asked(_) | Self::Ended(_) => true,
@@ -59,7 +59,7 @@ impl<C> SleepReason<C> {
         }
     }
 
-    /// Whether a command or the end of the session is behind it: the emergency stop does not replace that.
+    /// Returns whether a command or the end of the session is behind it: the emergency stop does not replace that.
     pub(crate) const fn is_asked(&self) -> bool {
         matches!(self, Self::Asked(_) | Self::Ended(_))
     }

@@ -42,7 +42,7 @@ struct Desk<'a> {
     open: Option<Opened>,
     /// The turn that is over and still open in the inbound queue.
     closing: Option<Opened>,
-    /// When the work began, by a clock that nobody sets.
+    /// When the work began, by a clock that is never set.
     began: Instant,
 }
 
@@ -283,7 +283,7 @@ impl Actor {
         }
     }
 
-    /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to whoever sends it.
+    /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to its sender.
     pub(crate) async fn deliver(&self) -> Result<(), Error> {
         let id = self.id;
         let open = self.state().read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;

@@ -161,7 +161,7 @@ pub(crate) enum Effect<C> {
 }
 
 impl<C: Asks> Work<C> {
-    /// The work of a session that has just woken and stays awake so long without a turn.
+    /// Makes the work of a session that has just woken and stays awake so long without a turn.
     pub(crate) const fn new(idle: Duration, forgives: bool) -> Self {
         Self {
             stage: Stage::New,
@@ -176,7 +176,7 @@ impl<C: Asks> Work<C> {
         }
     }
 
-    /// Whether the messages of an open turn still keep their attempts.
+    /// Returns whether the messages of an open turn still keep their attempts.
     pub(crate) const fn forgives(&self) -> bool {
         self.forgives
     }
@@ -315,7 +315,7 @@ impl<C: Asks> Work<C> {
         self.wait(Stage::Listening, Effect::Listen { until: self.limit(), is_free, has_more: self.has_more })
     }
 
-    /// Until when to wait for what is next.
+    /// Returns until when to wait for what is next.
     fn limit(&self) -> Duration {
         match (self.open_until, &self.stopping) {
             (Some(open), Some((_, until))) => open.min(*until),
@@ -324,7 +324,7 @@ impl<C: Asks> Work<C> {
         }
     }
 
-    /// The turn has its answer.
+    /// Ends the turn, which has its answer.
     fn end_turn(&mut self, now: Duration) -> Vec<Effect<C>> {
         self.open_until = None;
         self.close_at = Some(now + CLOSE_AFTER);
