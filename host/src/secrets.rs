@@ -162,7 +162,7 @@ pub fn get(tx: &ReadTx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result
 
 /// Every secret by name, without values.
 pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
-    let mut secrets = table::secrets(tx)?.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+    let mut secrets = table::secrets(tx)?.into_iter().map(without_value).collect::<Result<Vec<_>, _>>()?;
     for name in credentials() {
         if !secrets.iter().any(|secret| secret.name == name) {
             secrets.push(Secret { name, source: Source::Credential, stored: None });
@@ -172,7 +172,7 @@ pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
     Ok(secrets)
 }
 
-fn stored(SecretTimes { name, created_at, changed_at }: SecretTimes) -> Result<Secret, ironclaw_state::Error> {
+fn without_value(SecretTimes { name, created_at, changed_at }: SecretTimes) -> Result<Secret, ironclaw_state::Error> {
     let name = stored_name(&name)?;
     let source = if credential(&name).is_some() { Source::Credential } else { Source::Stored };
     Ok(Secret { name, source, stored: Some((created_at, changed_at)) })
