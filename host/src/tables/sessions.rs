@@ -1,1 +1,25 @@
 //! Sessions, the uids that are free again, and the events that channels sent. Tables: `sessions`, `uids_free`, `events`, `outbound_rows`.
+
+use ironclaw_contract::ids::PersonId;
+use ironclaw_state::{Error, ReadTx};
+
+/// Returns how many conversations of a person are not removed.
+pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, without which every row would be read.
+    let sql = "SELECT count(*) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns how many conversations on a channel are not removed.
+pub fn count_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, as above.
+    let sql = "SELECT count(*) FROM sessions WHERE channel = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [channel], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns the bytes of all items in the conversations of a person that are not removed.
+pub fn bytes_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, as above.
+    let sql = "SELECT coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
