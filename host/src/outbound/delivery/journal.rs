@@ -8,6 +8,7 @@ use crate::registry::channels;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_model::backoff::{Backoff, Jitter};
 use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const SENDS_AT_ONCE_MAX: i64 = 8;
 
 /// Each wait is so many times as long as the one before it.
-const BACKOFF_FACTOR: u64 = 4;
+const BACKOFF_FACTOR: u32 = 4;
 
 /// The longest wait between two attempts.
 const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
@@ -187,12 +188,10 @@ pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, iron
     Ok(found)
 }
 
-/// The wait after this many attempts, with a quarter more or less by `chance`, so that many do not come back at once.
+/// Returns the wait after this many attempts, with a quarter more or less by `chance`.
 pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
-    let factor = BACKOFF_FACTOR.saturating_pow(attempts.saturating_sub(1));
-    let whole = base_ms.saturating_mul(factor).min(BACKOFF_MS_MAX);
-    let share = u64::from(chance) * (whole / 2) / u64::from(u32::MAX);
-    Duration::from_millis(whole - whole / 4 + share)
+    let (first, longest) = (Duration::from_millis(base_ms), Duration::from_millis(BACKOFF_MS_MAX));
+    Backoff { first, factor: BACKOFF_FACTOR, longest }.jittered(attempts, Jitter::Around, chance)
 }
 
 /// The delivery of this id.
