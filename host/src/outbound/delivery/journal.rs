@@ -63,15 +63,15 @@ pub struct Due {
 
 /// How one attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum Outcome {
     /// It is received.
     Received,
     /// It is to be sent again after this wait.
-    Later(String, Duration),
+    Retry(String, Duration),
     /// Nobody knows whether it arrived.
     Unknown(String),
     /// It did not arrive, and is not tried again.
-    Dead(String),
+    Failed(String),
 }
 
 /// An undelivered one, with what a person needs to judge it.
@@ -126,19 +126,19 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<(Delivery,
 }
 
 /// Notes how an attempt ended. False when it was settled meanwhile.
-pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Result<bool, ironclaw_state::Error> {
-    if *ended == Ended::Received {
+pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> Result<bool, ironclaw_state::Error> {
+    if *outcome == Outcome::Received {
         super::receive(tx, delivery)?;
         return Ok(true);
     }
     let now = tx.wall();
-    let (state, next_at, reason) = match ended {
-        Ended::Received => unreachable!("noted above"),
-        Ended::Later(reason, wait) => {
+    let (state, next_at, reason) = match outcome {
+        Outcome::Received => unreachable!("noted above"),
+        Outcome::Retry(reason, wait) => {
             ("intent", Some(ironclaw_state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(0)), reason)
         }
-        Ended::Unknown(reason) => ("unknown", None, reason),
-        Ended::Dead(reason) => ("dead", None, reason),
+        Outcome::Unknown(reason) => ("unknown", None, reason),
+        Outcome::Failed(reason) => ("dead", None, reason),
     };
     let settled_at = next_at.is_none().then_some(now);
     let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
@@ -146,10 +146,10 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Resul
     if changed == 0 {
         return Ok(false);
     }
-    let entry = match ended {
-        Ended::Received | Ended::Later(..) => entry(LedgerEvent::DeliveryRetried, delivery),
-        Ended::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
-        Ended::Dead(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
+    let entry = match outcome {
+        Outcome::Received | Outcome::Retry(..) => entry(LedgerEvent::DeliveryRetried, delivery),
+        Outcome::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
+        Outcome::Failed(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
     };
     entry.reason(reason).append(tx)?;
     Ok(true)
