@@ -11,6 +11,7 @@ use ironclaw_ledger::archive::{self, Why};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
 use ironclaw_ledger::sink::{Sink, nowhere};
 use ironclaw_ledger::{Config, Entry, Genesis};
+use ironclaw_model::backoff::Backoff;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;
@@ -27,6 +28,9 @@ use tokio::time::Instant;
 
 /// First wait before a retry; it doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(30);
+
+/// The waits before the retries of one task.
+const RETRIES: Backoff = Backoff { first: RETRY_MIN, factor: 2, longest: LOOK_MAX };
 
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
 /// may sleep.
@@ -414,7 +418,7 @@ enum Due {
 #[derive(Default)]
 struct Again {
     at: Option<Instant>,
-    wait: Duration,
+    failures: u32,
 }
 
 impl Again {
@@ -427,8 +431,8 @@ impl Again {
     }
 
     fn later(&mut self) {
-        self.wait = (self.wait * 2).clamp(RETRY_MIN, LOOK_MAX);
-        self.at = Some(Instant::now() + self.wait);
+        self.failures = self.failures.saturating_add(1);
+        self.at = Some(Instant::now() + RETRIES.pause(self.failures));
     }
 }
 

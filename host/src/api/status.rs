@@ -98,7 +98,8 @@ fn lacking(api: &Api) -> Vec<String> {
 
 /// `POST /v1/stop`
 pub async fn stop(State(api): State<Api>) -> Reply<Stopping> {
-    api.about.stop.send_replace(true);
+    // Open requests are answered, and further ones find no server; the sessions end meanwhile.
+    api.about.shutdown.finish();
     Ok(Json(Stopping { stopping: true }))
 }
 

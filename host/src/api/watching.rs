@@ -14,7 +14,6 @@ use ironclaw_contract::operator::{Health, Readiness};
 use ironclaw_state::metrics::{Metrics, Now};
 use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -55,7 +54,7 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
 async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
-    if api.about.stopping.load(Ordering::SeqCst) || *api.about.stop.borrow() {
+    if api.about.shutdown.is_stopping() {
         return Some((DenialCode::Stopping, "the host is stopping"));
     }
     if api.stops.is_on() {

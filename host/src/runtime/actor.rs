@@ -16,6 +16,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
+use ironclaw_model::backoff::Backoff;
 use ironclaw_state::State;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -425,8 +426,8 @@ impl Actor {
 
     /// Waits before the next try; the wait doubles with each one before it. Commands other than a wake interrupt it.
     pub(crate) async fn back_off(&mut self, tries: u32) -> Result<Option<Command>, Error> {
-        let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
-        let wait = Duration::from_millis(self.runtime.config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX);
+        let first = Duration::from_millis(self.runtime.config.backoff_ms);
+        let wait = Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries);
         let until = Instant::now() + wait;
         loop {
             match tokio::time::timeout_at(until, self.mailbox.recv()).await {

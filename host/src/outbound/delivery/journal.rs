@@ -8,6 +8,7 @@ use crate::registry::channels;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_model::backoff::{Backoff, Jitter};
 use ironclaw_state::{ReadTx, WriteTx};
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const SENDS_AT_ONCE_MAX: i64 = 8;
 
 /// Each wait is so many times as long as the one before it.
-const BACKOFF_FACTOR: u64 = 4;
+const BACKOFF_FACTOR: u32 = 4;
 
 /// The longest wait between two attempts.
 const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
@@ -62,15 +63,15 @@ pub struct Due {
 
 /// How one attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum Outcome {
     /// It is received.
     Received,
     /// It is to be sent again after this wait.
-    Later(String, Duration),
+    Retry(String, Duration),
     /// Nobody knows whether it arrived.
     Unknown(String),
     /// It did not arrive, and is not tried again.
-    Dead(String),
+    Failed(String),
 }
 
 /// An undelivered one, with what a person needs to judge it.
@@ -125,19 +126,19 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<(Delivery,
 }
 
 /// Notes how an attempt ended. False when it was settled meanwhile.
-pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Result<bool, ironclaw_state::Error> {
-    if *ended == Ended::Received {
+pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> Result<bool, ironclaw_state::Error> {
+    if *outcome == Outcome::Received {
         super::receive(tx, delivery)?;
         return Ok(true);
     }
     let now = tx.wall();
-    let (state, next_at, reason) = match ended {
-        Ended::Received => unreachable!("noted above"),
-        Ended::Later(reason, wait) => {
+    let (state, next_at, reason) = match outcome {
+        Outcome::Received => unreachable!("noted above"),
+        Outcome::Retry(reason, wait) => {
             ("intent", Some(ironclaw_state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(0)), reason)
         }
-        Ended::Unknown(reason) => ("unknown", None, reason),
-        Ended::Dead(reason) => ("dead", None, reason),
+        Outcome::Unknown(reason) => ("unknown", None, reason),
+        Outcome::Failed(reason) => ("dead", None, reason),
     };
     let settled_at = next_at.is_none().then_some(now);
     let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
@@ -145,10 +146,10 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, ended: &Ended) -> Resul
     if changed == 0 {
         return Ok(false);
     }
-    let entry = match ended {
-        Ended::Received | Ended::Later(..) => entry(LedgerEvent::DeliveryRetried, delivery),
-        Ended::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
-        Ended::Dead(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
+    let entry = match outcome {
+        Outcome::Received | Outcome::Retry(..) => entry(LedgerEvent::DeliveryRetried, delivery),
+        Outcome::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
+        Outcome::Failed(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
     };
     entry.reason(reason).append(tx)?;
     Ok(true)
@@ -187,12 +188,10 @@ pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, iron
     Ok(found)
 }
 
-/// The wait after this many attempts, with a quarter more or less by `chance`, so that many do not come back at once.
+/// Returns the wait after this many attempts, with a quarter more or less by `chance`.
 pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
-    let factor = BACKOFF_FACTOR.saturating_pow(attempts.saturating_sub(1));
-    let whole = base_ms.saturating_mul(factor).min(BACKOFF_MS_MAX);
-    let share = u64::from(chance) * (whole / 2) / u64::from(u32::MAX);
-    Duration::from_millis(whole - whole / 4 + share)
+    let (first, longest) = (Duration::from_millis(base_ms), Duration::from_millis(BACKOFF_MS_MAX));
+    Backoff { first, factor: BACKOFF_FACTOR, longest }.jittered(attempts, Jitter::Around, chance)
 }
 
 /// The delivery of this id.
