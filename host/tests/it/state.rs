@@ -8,7 +8,7 @@ use crate::world::{Build, PATIENCE, World};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, chain};
-use ironclaw_state::{Error, ReadTx, State, WriteTx};
+use ironclaw_state::{Error, ReadTx, State, View, WriteTx};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
@@ -125,7 +125,8 @@ fn failed_write_is_undone_alone_within_its_group() {
         assert_eq!(record::count(&db, NOTES), 7);
         assert_eq!(record::count(&db, "SELECT count(*) FROM meta WHERE key IN ('3','6','9')"), 0);
         assert_eq!(record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"), 1, "one group, one time");
-        assert_eq!(chain::check(&db, None, &BTreeSet::new()).expect("the chain is whole").last, 7);
+        let view = View::open(&path, &SessionKey::new(KEY)).expect("it opens");
+        assert_eq!(chain::check(&view.tx(), None, &BTreeSet::new()).expect("the chain is whole").last, 7);
         let mut seqs = Vec::new();
         while let Ok(entry) = told.try_recv() {
             seqs.push(entry.seq);
