@@ -96,7 +96,7 @@ impl Keeper {
         wrapping: WrappingKey,
     ) -> Result<(Self, Vec<String>), head::Error> {
         let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
-        let ledger = state.read(|tx| Position::read(tx.db())).await?.ledger;
+        let ledger = state.read(Position::read).await?.ledger;
         let shared = Arc::new(Shared {
             directory: sink.directory(&ledger),
             ledger,
@@ -274,7 +274,7 @@ impl Shared {
 
     async fn sign(&self) -> Result<SignedHead, ironclaw_state::Error> {
         let signer = Arc::clone(&self.signer);
-        self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
+        self.state.read(move |tx| Ok(signer.sign(Position::read(tx)?, tx.now()))).await
     }
 
     /// Signs a head and keeps it outside, until the next one if it is a passing one; gives its number, or `None` after a failure, which
@@ -365,10 +365,9 @@ struct Known {
 
 impl Known {
     fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
-        let position = Position::read(tx.db())?;
-        let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
-        let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;
-        Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
+        let position = Position::read(tx)?;
+        let begun_at = Genesis::of_live_chain(tx)?.at;
+        Ok(Self { first: position.first, begun_at, next: position.seq + 1, now: tx.now() })
     }
 
     /// Returns whether the chain is long or old enough, and which. One that holds nothing but its genesis is neither.

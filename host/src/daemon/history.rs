@@ -13,7 +13,7 @@ use ironclaw_state::{State, WriteTx, log};
 
 /// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
 pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
-    let lost = log::take_lost(tx.db())?;
+    let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
     for one in &lost {
         let entry = Entry::new(LedgerEvent::StateChangesLost);

@@ -222,7 +222,7 @@ pub fn exists(name: &str) -> Refusal {
 
 /// Name of the endpoint that is the default.
 pub fn default(tx: &ReadTx<'_>) -> Result<String, ironclaw_state::Error> {
-    Ok(facts::default_model(tx)?.unwrap_or_else(|| scripted::NAME.to_owned()))
+    Ok(facts::get(tx, Fact::DefaultModel)?.unwrap_or_else(|| scripted::NAME.to_owned()))
 }
 
 /// Keeps an endpoint; with `replace`, in the place of the one of its name.
@@ -284,7 +284,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
 /// Refuses an endpoint that does not exist.
 pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
     known(tx, name)?;
-    facts::set_default_model(tx, name)?;
+    facts::set(tx, Fact::DefaultModel, name)?;
     approved_entry(LedgerEvent::ModelDefaultSet, approved).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();

@@ -101,8 +101,12 @@ mod tests {
                 set(tx, &Approved::by_test(PersonId::new()), first, &two)?;
                 let both = of(tx, first)?;
                 set(tx, &Approved::by_test(PersonId::new()), first, &one)?;
-                let sql = "SELECT count(*) FROM ledger WHERE data LIKE '%\"agent.mounts\"%'";
-                assert_eq!(tx.db().query_row(sql, [], |row| row.get::<_, i64>(0))?, 2, "each change of them is noted");
+                let mut noted = 0;
+                ironclaw_ledger::chain::walk(tx, 0, |entry| {
+                    noted += usize::from(entry.canonical.contains("\"agent.mounts\""));
+                    Ok::<_, ironclaw_state::Error>(())
+                })?;
+                assert_eq!(noted, 2, "each change of them is noted");
                 Ok::<_, ironclaw_state::Error>((both, of(tx, first)?, of(tx, other)?))
             };
             let found = state.write(work).await.expect("written");

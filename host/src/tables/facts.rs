@@ -1,17 +1,57 @@
 //! Single facts about this host. Tables: `meta`.
 
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::ToSql;
 
-/// Where `meta` says which model endpoint is the default.
-const DEFAULT_MODEL: &str = "default_model";
-
-/// Returns the name of the model endpoint that was made the default.
-pub fn default_model(tx: &ReadTx<'_>) -> Result<Option<String>, Error> {
-    tx.find("SELECT value FROM meta WHERE key = ?1", [DEFAULT_MODEL], |row| row.get(0))
+/// A fact, which is one row of `meta`. The crate of the state keeps marks of its own there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// The run of the host that has begun and not ended, by its id.
+    Running,
+    /// The stop of everything that lasts, as JSON.
+    Stopped,
+    /// The last time at which it was tried whether the record can be written.
+    Probed,
+    /// The entries of another history that an owner accepted, as JSON. The ledger names them as well, and that is what counts.
+    AcceptedHistory,
+    /// The generation of the record: a record that was put back begins another one.
+    Generation,
+    /// The entries of other histories that the record has seen, as JSON.
+    OtherHistory,
+    /// The name of the model endpoint that is the default.
+    DefaultModel,
+    /// The number of the last delivery that may have been sent before the record was put back.
+    DoubtfulDeliveries,
 }
 
-/// Sets the name of the model endpoint that is the default.
-pub fn set_default_model(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_MODEL, name])?;
+impl Fact {
+    /// Returns the key of its row.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Probed => "probed",
+            Self::AcceptedHistory => "accepted_history",
+            Self::Generation => "generation",
+            Self::OtherHistory => "other_history",
+            Self::DefaultModel => "default_model",
+            Self::DoubtfulDeliveries => "deliveries_doubtful",
+        }
+    }
+}
+
+/// Returns the value of a fact.
+pub fn get(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<String>, Error> {
+    tx.find("SELECT value FROM meta WHERE key = ?1", [fact.key()], |row| row.get(0))
+}
+
+/// Sets a fact, in the place of its earlier value.
+pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl ToSql) -> Result<(), Error> {
+    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", rusqlite::params![fact.key(), value])?;
     Ok(())
+}
+
+/// Removes a fact, and returns whether it was set.
+pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM meta WHERE key = ?1", [fact.key()])? > 0)
 }

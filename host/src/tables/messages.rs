@@ -39,3 +39,9 @@ fn waiting_of(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<Waiting, 
     let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
     tx.get(sql, [whose], |row| Ok(Waiting { count: number(row, 0)?, bytes: number(row, 1)? }))
 }
+
+/// Returns how many messages of all sessions wait or are worked on.
+pub fn unfinished_count(tx: &ironclaw_state::ReadTx<'_>) -> Result<u64, ironclaw_state::Error> {
+    let sql = "SELECT count(*) FROM messages WHERE status IN ('queued','processing')";
+    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+}

@@ -23,3 +23,11 @@ pub fn bytes_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> 
     let sql = "SELECT coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
     Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
+
+/// Returns how many sessions are in each state, without those that were removed.
+pub fn count_by_state(
+    tx: &ironclaw_state::ReadTx<'_>,
+) -> Result<std::collections::BTreeMap<String, u64>, ironclaw_state::Error> {
+    let sql = "SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state";
+    tx.list(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
+}

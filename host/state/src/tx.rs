@@ -1,6 +1,6 @@
 //! Transactions on the state: one that reads, and one that also writes.
 //!
-//! A function that takes a [`ReadTx`] cannot change a row. Only the threads of the state make transactions.
+//! A function that takes a [`ReadTx`] cannot change a row. Only this crate makes transactions.
 
 use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
