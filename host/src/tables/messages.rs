@@ -166,7 +166,7 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
     tx.find(sql, [channel, sender, event], read)
 }
 
-/// Returns the session in which this sender spoke for somebody other than `person`.
+/// Returns the session in which this sender spoke for another person than `person`.
 pub fn session_of_another(
     tx: &ReadTx<'_>,
     channel: &str,

@@ -86,8 +86,8 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
     messages::waiting(tx, session, 2 * TURN_MESSAGES_MAX, CONTEXT_MESSAGES_MAX)
 }
 
-/// Returns which of the waiting messages the next turn answers: the oldest that asks, and those behind it of the same principal
-/// with nobody else's between. One that was in a turn without an end is answered alone: it may be what ended it.
+/// Returns which of the waiting messages the next turn answers: the oldest that asks, and those behind it up to the first of
+/// another principal. One that was in a turn without an end is answered alone: it may be what ended it.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
