@@ -7,7 +7,7 @@ pub mod workspace;
 
 use crate::refusal::{Denied, Refusal};
 use crate::registry::LOOPBACK;
-use crate::tables::messages::{Waiting, waiting_of_person, waiting_on_channel};
+use crate::tables::messages::{Load, waiting_of_person, waiting_on_channel};
 use crate::tables::sessions;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
@@ -82,10 +82,10 @@ impl Config {
     /// # Errors
     /// Refuses it with `too_many_waiting`, `too_many_bytes_waiting` or `too_many_bytes_kept`.
     pub fn admit_message(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str, bytes: u64) -> Result<(), Denied> {
-        let Waiting { count, bytes: waiting } = waiting_of_person(tx, person)?;
+        let Load { count, bytes: waiting } = waiting_of_person(tx, person)?;
         self.admit_waiting(count, waiting.saturating_add(bytes))?;
         if channel != LOOPBACK {
-            let Waiting { count, bytes: waiting } = waiting_on_channel(tx, channel)?;
+            let Load { count, bytes: waiting } = waiting_on_channel(tx, channel)?;
             self.admit_waiting_on(channel, count, waiting.saturating_add(bytes))?;
         }
         let kept = sessions::bytes_of_person(tx, person)?;

@@ -17,9 +17,10 @@ use crate::registry::{self, Identity};
 use crate::session::Wake;
 use crate::session::store::{self, Origin};
 use crate::shutdown::Shutdown;
+use crate::tables::messages;
 use crate::turns::items;
 use crate::worker::{self, Due, Wait};
-use ironclaw_contract::ids::{DeliveryId, TurnId};
+use ironclaw_contract::ids::{DeliveryId, MessageId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys;
@@ -300,7 +301,7 @@ impl Dispatch {
             }
             Err(error) => return Err(error.into()),
         };
-        let message_ids = delivery.turn.map(|turn| answered(tx, turn)).transpose()?.unwrap_or_default();
+        let answered = delivery.turn.map(|turn| messages::asking_of_turn(tx, turn)).transpose()?.unwrap_or_default();
         let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
         Ok(Some(OutgoingDelivery {
             delivery,
@@ -311,7 +312,7 @@ impl Dispatch {
             kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
             recipient: session.origin.platform_id,
             thread: session.origin.thread_id,
-            message_ids,
+            message_ids: answered.iter().map(MessageId::to_string).collect(),
             text,
         }))
     }
@@ -361,14 +362,6 @@ impl Dispatch {
 /// Finds the channel that a delivery is for. A channel that was made later under the same name is another one.
 fn channel_of(tx: &ReadTx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
-}
-
-/// The messages that a turn answers.
-fn answered(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<String>, ironclaw_state::Error> {
-    let mut statement =
-        tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq")?;
-    let ids = statement.query_map([turn], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    Ok(ids)
 }
 
 /// Makes the outcome of an attempt that broke off: it is sent again only where that shows once.
