@@ -1,4 +1,4 @@
-//! The journal of what goes out by a network: taken up, sent, received; or later again, or dead, or nobody knows.
+//! The journal of what goes out by a network: taken up, sent, received; or later again, or dead, or unknown.
 //!
 //! Never sends and never forgets: each step is a row before it is made. What may have arrived is sent again only if its channel shows
 //! it once, or if a person says so. Next: `outbound::dispatch`.
@@ -46,7 +46,7 @@ pub enum Ended {
     Received,
     /// It is to be sent again after this wait.
     Later(String, Duration),
-    /// Nobody knows whether it arrived.
+    /// It is not known whether it arrived.
     Unknown(String),
     /// It did not arrive, and is not tried again.
     Dead(String),
