@@ -51,7 +51,7 @@ pub(super) async fn begin_another(
 fn begin_generation(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
-        journal::doubt(tx)?;
+        journal::doubt_deliveries(tx)?;
     }
     Ok(unknown)
 }

@@ -55,3 +55,39 @@ pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl ToSql) -> Result<(), Er
 pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
     Ok(tx.execute("DELETE FROM meta WHERE key = ?1", [fact.key()])? > 0)
 }
+
+/// Returns the generation of the record, which is 0 until another one begins.
+pub fn generation(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let found = get(tx, Fact::Generation)?;
+    found.map_or(Ok(0), |text| text.parse().map_err(|_| Error::Stored("meta: generation".to_owned())))
+}
+
+/// Sets the generation of the record.
+pub fn set_generation(tx: &mut WriteTx<'_>, generation: u64) -> Result<(), Error> {
+    set(tx, Fact::Generation, generation.to_string())
+}
+
+/// Returns the heads of other histories that the record has seen.
+pub fn other_history(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
+    get(tx, Fact::OtherHistory)?
+        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| Error::Stored("meta: other_history".to_owned()))
+}
+
+/// Sets the heads of other histories that the record has seen.
+pub fn set_other_history(tx: &mut WriteTx<'_>, heads: &[String]) -> Result<(), Error> {
+    set(tx, Fact::OtherHistory, ironclaw_contract::canonical::to_string(&heads))
+}
+
+/// Notes that the record was put back: what is open now may have been sent in the other history.
+pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
+    tx.execute(sql, [Fact::DoubtfulDeliveries.key()])?;
+    Ok(())
+}
+
+/// Deletes the number up to which open deliveries may have been sent in another history, and returns it.
+pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Error> {
+    let sql = "DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)";
+    tx.find(sql, [Fact::DoubtfulDeliveries.key()], |row| row.get(0))
+}

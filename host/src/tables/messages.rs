@@ -358,3 +358,9 @@ pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages WHERE status IN ('queued','processing')";
     tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
+
+/// Marks the completed messages that a turn answered as delivered.
+pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    tx.execute("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'", [turn])?;
+    Ok(())
+}
