@@ -6,7 +6,7 @@ use super::{archive, stages};
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, Stage};
 use ironclaw_state::home::Home;
-use ironclaw_state::{ReadTx, stored_json};
+use ironclaw_state::{ReadTx, WriteTx, stored_json};
 use rusqlite::OptionalExtension;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -110,6 +110,25 @@ fn time_of(id: &str) -> i64 {
     let text = id.rsplit('_').next().unwrap_or_default();
     let digit = |time: i64, c: char| time * 32 + DIGITS.find(c).unwrap_or(0) as i64;
     text.chars().take(TIME_CHARACTERS).fold(0, digit)
+}
+
+/// Returns at most `most` messages and turns that archives name and whose rows were removed, as a JSON array of their ids; `None`
+/// where there are none.
+///
+/// # Errors
+/// Those of the database.
+pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, ironclaw_state::Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM (SELECT DISTINCT subject AS key FROM ledger_archived \
+               WHERE subject NOT IN (SELECT id FROM messages) AND subject NOT IN (SELECT id FROM turns) LIMIT ?1)";
+    tx.get(sql, [most], |row| row.get(0))
+}
+
+/// Deletes which archives name these messages and turns, a JSON array of ids, and tells how many rows those were.
+///
+/// # Errors
+/// Those of the database.
+pub fn forget(tx: &mut WriteTx<'_>, ids: &str) -> Result<usize, ironclaw_state::Error> {
+    tx.execute("DELETE FROM ledger_archived WHERE subject IN (SELECT value FROM json_each(?1))", [ids])
 }
 
 #[cfg(test)]

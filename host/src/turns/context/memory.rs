@@ -145,7 +145,7 @@ impl Memory {
             return Ok(Some(place));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
+            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Place { ordinal, seq })
         } else {
             let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
             let message = item.tuple.item.message();
