@@ -1,6 +1,6 @@
-//! The rows of sessions: origin, state, counter, cursor and wrapped keys.
+//! Makes, halts, releases and erases sessions, and opens their keys.
 //!
-//! Never starts or stops a process; that is the actor's.
+//! Never starts or stops a process; that is the actor's. Its rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
     Origin, Session, Standing, all, find, give_number_back, note_failure, of_agent, of_origin, removed, touch,
