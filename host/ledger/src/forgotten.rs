@@ -2,6 +2,8 @@
 //!
 //! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`mod@crate::stages`].
 
+pub use super::table::{forget, forgettable};
+
 use super::{archive, stages, table};
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, Stage};

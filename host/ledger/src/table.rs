@@ -197,6 +197,25 @@ pub(super) fn archives_of(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<BTreeS
     tx.list(sql, [subject], |row| Ok(row.get::<_, i64>(0)? as u64))
 }
 
+/// Returns at most `most` messages and turns that archives name and whose rows were removed, as a JSON array of their ids; `None`
+/// where there are none.
+///
+/// # Errors
+/// Those of the database.
+pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM (SELECT DISTINCT subject AS key FROM ledger_archived \
+               WHERE subject NOT IN (SELECT id FROM messages) AND subject NOT IN (SELECT id FROM turns) LIMIT ?1)";
+    tx.get(sql, [most], |row| row.get(0))
+}
+
+/// Deletes which archives name these messages and turns, a JSON array of ids, and tells how many rows those were.
+///
+/// # Errors
+/// Those of the database.
+pub fn forget(tx: &mut WriteTx<'_>, ids: &str) -> Result<usize, Error> {
+    tx.execute("DELETE FROM ledger_archived WHERE subject IN (SELECT value FROM json_each(?1))", [ids])
+}
+
 /// Inserts a key that signs heads, made at `at`.
 pub(super) fn insert_key(tx: &mut WriteTx<'_>, public: &str, wrapped: &[u8], at: i64) -> Result<(), Error> {
     let sql = "INSERT INTO ledger_keys (public, wrapped, made_at) VALUES (?1, ?2, ?3)";

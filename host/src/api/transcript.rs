@@ -138,7 +138,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
         }
         ItemKind::Summary => {
             shown.text = body;
-            shown.covers = items::summary::covered(tx, tuple.item)?.map(|(from, upto, _)| [from, upto]);
+            shown.covers = items::summary::covered(tx, tuple.item)?.map(|covered| [covered.from, covered.upto]);
         }
         ItemKind::Notice => {
             shown.text = body;

@@ -95,7 +95,7 @@ pub fn record(
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
     }
-    if let Some(recorded) = recorded_before(tx, received, &body)? {
+    if let Some(recorded) = recorded_before(tx, received, &body).map_err(Denied::widen)? {
         return Ok(recorded);
     }
     let id = MessageId::new();

@@ -135,7 +135,7 @@ impl Memory {
             return Ok(Some(place));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
+            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Place { ordinal, seq })
         } else {
             let shown = messages::shown(tx, item.tuple.item.message())?;
             shown.map(|shown| Place { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
