@@ -84,12 +84,6 @@ pub enum Error {
     TakeOver(std::io::Error),
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 /// What was done, and what is left to the operator.
 #[derive(Debug, Serialize)]
 pub struct Rotated {

@@ -59,12 +59,6 @@ impl<E: From<Error>> From<Error> for Denied<E> {
     }
 }
 
-impl<E: From<Error>> From<rusqlite::Error> for Denied<E> {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(Error::from(error).into())
-    }
-}
-
 /// Makes decisions in the record.
 pub trait Decide {
     /// Runs `decide` in a transaction of its own, as [`State::write`] does, which commits unless it fails.

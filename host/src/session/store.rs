@@ -113,12 +113,6 @@ impl From<NewError> for Denied<NewError> {
     }
 }
 
-impl From<rusqlite::Error> for NewError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 /// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {

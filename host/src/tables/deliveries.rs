@@ -117,7 +117,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
                VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation";
     let NewDelivery { id, session, turn, item, row_id, channel, platform_id, thread_id } = new;
     let values = params![id, session, turn, item, row_id, channel, platform_id, thread_id, now];
-    let generation = tx.get(sql, values, |row| row.get(0))?;
+    let generation = tx.returning_one(sql, values, |row| row.get(0))?;
     let (channel, state) = (channel.to_owned(), "intent".to_owned());
     Ok(Delivery { id, session, turn, item, row_id, channel, generation, state, created_at: now })
 }
@@ -205,7 +205,7 @@ pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Erro
 /// Marks an intended delivery as being sent, and returns the number of this attempt; `None` if it is not to be sent any more.
 pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Error> {
     let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
-    tx.find(sql, [id], |row| row.get(0))
+    tx.returning(sql, [id], |row| row.get(0))
 }
 
 /// Marks an open delivery as received, and returns whether it was open.

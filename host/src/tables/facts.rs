@@ -89,5 +89,5 @@ pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
 /// Deletes the number up to which open deliveries may have been sent in another history, and returns it.
 pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Error> {
     let sql = "DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)";
-    tx.find(sql, [Fact::DoubtfulDeliveries.key()], |row| row.get(0))
+    tx.returning(sql, [Fact::DoubtfulDeliveries.key()], |row| row.get(0))
 }

@@ -96,7 +96,7 @@ pub fn same(tx: &ReadTx<'_>, agent: AgentId, digest: Digest) -> Result<Option<Nu
 /// Inserts a note, puts its words into the index, and returns its number.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewNote<'_>) -> Result<i64, Error> {
     let (session, turn) = new.source.unzip();
-    let ordinal = tx.get(
+    let ordinal = tx.returning_one(
         "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at, \
          indexed) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,1) RETURNING ordinal",
         params![

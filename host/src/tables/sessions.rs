@@ -209,7 +209,7 @@ pub fn next_number(tx: &ReadTx<'_>) -> Result<u32, Error> {
 pub fn take_free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, Error> {
     let sql = "DELETE FROM uids_free WHERE uid_offset = \
                (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
-    tx.find(sql, [numbers], |row| row.get(0))
+    tx.returning(sql, [numbers], |row| row.get(0))
 }
 
 /// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
@@ -254,7 +254,7 @@ pub fn set_standing(
 pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
-    tx.get(sql, params![id, failed], |row| row.get(0))
+    tx.returning_one(sql, params![id, failed], |row| row.get(0))
 }
 
 /// Notes activity.
@@ -268,7 +268,7 @@ pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
 pub fn take_seq(tx: &mut WriteTx<'_>, id: SessionId, bytes: u64) -> Result<u64, Error> {
     let sql = "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
                WHERE id = ?1 AND state <> 'removed' RETURNING last_seq";
-    Ok(tx.get(sql, params![id, bytes as i64], |row| row.get::<_, i64>(0))? as u64)
+    Ok(tx.returning_one(sql, params![id, bytes as i64], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Returns the number up to which the session's items were dropped.
