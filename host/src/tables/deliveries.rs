@@ -300,28 +300,6 @@ pub fn is_other_lost(
     tx.get(&sql, params![lost.channel, lost.id, since, person, milliseconds], |row| row.get(0))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_due_is_found_without_reading_what_was_settled() {
-        let db = rusqlite::Connection::open_in_memory().expect("made");
-        for version in ironclaw_state::migrations::VERSIONS {
-            db.execute_batch(version).expect("a version of the schema");
-        }
-        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT, OF_DOUBT] {
-            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
-            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
-            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
-            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
-            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
-            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
-            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
-        }
-    }
-}
-
 /// Returns how many deliveries that have not arrived for certain are in each state.
 pub fn unsettled_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
     tx.list(
@@ -358,4 +336,26 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM deliveries WHERE session_id = ?1", [session])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_found_without_reading_what_was_settled() {
+        let db = rusqlite::Connection::open_in_memory().expect("made");
+        for version in ironclaw_state::migrations::VERSIONS {
+            db.execute_batch(version).expect("a version of the schema");
+        }
+        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT, OF_DOUBT] {
+            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
+            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
+            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
+            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
+            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
+            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+        }
+    }
 }
