@@ -70,6 +70,7 @@ values!(
     LedgerEvent,
     ledger_entry::Kind,
     message::Kind,
+    message::Status,
     ItemKind,
     Access,
     AgentRole,

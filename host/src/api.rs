@@ -40,6 +40,7 @@ use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
 use crate::runtime::sessions::Sessions;
+use crate::shutdown::Shutdown;
 pub use auth::Callers;
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -56,8 +57,6 @@ use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use tokio::sync::watch;
 
 /// What `Retry-After` says: places and limits become free within seconds, and nothing tells the exact moment.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -109,10 +108,8 @@ pub struct About {
     pub keeper: crate::maintenance::Keeper,
     /// What is lowered or worth a look.
     pub warnings: Vec<String>,
-    /// Set when an operator asks the daemon to stop; requests are still answered then.
-    pub stopping: Arc<AtomicBool>,
-    /// Stops the daemon once an operator asks for it.
-    pub stop: watch::Sender<bool>,
+    /// Stops the daemon once an operator asks for it, and says whether it is stopping.
+    pub shutdown: Shutdown,
 }
 
 /// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
@@ -239,35 +236,23 @@ impl Api {
         self.callers.expiry.notify_one();
     }
 
-    /// Serves the unix socket, and the port if there is one, until `stopped` says so; open requests are answered first.
+    /// Serves the unix socket, and the port if there is one, until the host is stopped; open requests are answered first.
     ///
     /// # Errors
     /// When a socket breaks.
-    pub async fn serve(
-        self,
-        listener: Socket,
-        port: Option<Port>,
-        stopped: watch::Receiver<bool>,
-    ) -> std::io::Result<()> {
+    pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.callers.refusals.clone();
         let expiring = tokio::spawn(tokens::expire_in_time(self.clone()));
         let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
         let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));
         let app = self.app();
-        let ended = || {
-            let mut stopped = stopped.clone();
-            async move {
-                // An error means that the sender of the stop is gone: then the server stops.
-                let _ = stopped.wait_for(|stop| *stop).await;
-            }
-        };
         let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
-        let unix = axum::serve(listener, unix).with_graceful_shutdown(ended()).into_future();
+        let unix = axum::serve(listener, unix).with_graceful_shutdown(shutdown.stopped()).into_future();
         let served = match port {
             None => unix.await,
             Some(port) => {
                 let loopback = app.into_make_service_with_connect_info::<auth::Peer>();
-                let loopback = axum::serve(port, loopback).with_graceful_shutdown(ended()).into_future();
+                let loopback = axum::serve(port, loopback).with_graceful_shutdown(shutdown.stopped()).into_future();
                 tokio::try_join!(unix, loopback).map(drop)
             }
         };

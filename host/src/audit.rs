@@ -11,9 +11,9 @@ use ironclaw_ledger::head::{self, Kept, Position, Signer};
 use ironclaw_ledger::line::{self, Line, Parts};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{archive, chain};
+use ironclaw_state::View;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{MasterKey, Source};
-use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -50,12 +50,6 @@ pub enum Error {
     },
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 impl From<chain::Error> for Error {
     fn from(error: chain::Error) -> Self {
         match error {
@@ -81,17 +75,15 @@ fn checked(path: &Path) -> impl FnOnce(check::Error) -> Error {
 /// A home whose ledger can be read.
 struct Opened {
     home: Home,
-    db: Connection,
+    view: View,
     master: MasterKey,
     sink: Sink,
 }
 
 impl Opened {
-    /// A second connection to the state, for a reader beside; without it, reading only takes longer.
-    fn another(&self) -> Option<Connection> {
-        let db = ironclaw_state::open_to_look(&self.home.state_db(), &self.master.state_key()).ok()?;
-        db.execute_batch("BEGIN").ok()?;
-        Some(db)
+    /// Opens a second view of the state, for a reader beside; without it, reading only takes longer.
+    fn another(&self) -> Option<View> {
+        View::open(&self.home.state_db(), &self.master.state_key()).ok()
     }
 }
 
@@ -100,11 +92,10 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
     let master = rotation::key(&home, &config.keys)?;
-    let db = ironclaw_state::open_to_look(&home.state_db(), &master.state_key())
-        .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
     // One snapshot: a host may rotate meanwhile.
-    db.execute_batch("BEGIN")?;
-    Ok(Opened { home, db, master, sink })
+    let view = View::open(&home.state_db(), &master.state_key())
+        .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
+    Ok(Opened { home, view, master, sink })
 }
 
 /// What a verification is beside the ledger itself.
@@ -150,16 +141,16 @@ impl Beside<'_> {
 /// outside, by default in the directory of the settings.
 pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
     let opened = open(path)?;
-    let Opened { home, db, sink, .. } = &opened;
-    let state_db = home.state_db();
+    let Opened { home, view, sink, .. } = &opened;
+    let (tx, state_db) = (&view.tx(), home.state_db());
     // Where not even a genesis is, there is no name to look under.
-    let usual = Position::read(db).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));
+    let usual = Position::read(tx).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));
     let kept = beside.read(&usual)?;
     let wanted = check::wanted(&kept);
     // A host may rotate meanwhile: what lies there before the snapshot is judged by it, what comes later is not.
     let before = archive::firsts(home).map_err(fault(&home.ledger()))?;
     // Where there is nothing, every archive comes before it.
-    let live_first = chain::first(db)?.unwrap_or(u64::MAX);
+    let live_first = chain::first_seq(tx)?.unwrap_or(u64::MAX);
     let firsts = archive::firsts(home).map_err(fault(&home.ledger()))?;
     let mut whole = Whole::default();
     let sealed: Vec<u64> = firsts.iter().copied().filter(|first| *first < live_first).collect();
@@ -185,7 +176,7 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
     if let Some(bad) = missing(&whole, live_first, home) {
         return Err(bad.into());
     }
-    let live = chain::check(db, opened.another(), &wanted).map_err(|error| match error {
+    let live = chain::check(tx, opened.another(), &wanted).map_err(|error| match error {
         chain::Error::Bad(bad) => chain::Error::Bad(bad.in_file(&state_db)),
         chain::Error::State(error) => chain::Error::State(error),
     })?;
@@ -197,8 +188,7 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
         return Err(Bad::at(live.last + 1, Class::Truncated, why).into());
     }
     if before.contains(&live_first) {
-        let hash =
-            |seq: u64| db.query_row("SELECT hash FROM ledger WHERE seq = ?1", [seq as i64], |row| row.get(0)).ok();
+        let hash = |seq: u64| chain::hash_at(tx, seq).ok().flatten();
         remarks.push(archive::leftover(home, &live, hash).map_err(checked(&archive::path(home, live_first)))?);
     }
     whole.join(live).map_err(|bad| bad.in_file(&state_db))?;
@@ -261,15 +251,15 @@ pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Erro
 /// Writes the ledger of the home at `path`: the archives as they are, the live chain, and a head signed now.
 pub fn export(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     let opened = open(path)?;
-    let Opened { home, db, .. } = &opened;
-    let live = chain::first(db)?.unwrap_or(u64::MAX);
+    let (home, tx) = (&opened.home, &opened.view.tx());
+    let live = chain::first_seq(tx)?.unwrap_or(u64::MAX);
     for first in archive::firsts(home).map_err(fault(&home.ledger()))?.into_iter().filter(|first| *first < live) {
         let archive = archive::path(home, first);
         let mut input = archive::open(home, first).map_err(fault(&archive))?;
         io::copy(&mut input, out).map_err(fault(&archive))?;
     }
     let mut text = String::new();
-    chain::walk(db, 0, |parts| {
+    chain::walk(tx, 0, |parts| {
         text.clear();
         line::write(&mut text, parts);
         out.write_all(text.as_bytes()).map_err(fault(Path::new("the export")))
@@ -288,17 +278,18 @@ pub fn head(path: &Path) -> Result<LedgerHead, Error> {
 }
 
 fn signed(opened: &Opened) -> Result<ironclaw_contract::operator::SignedHead, Error> {
-    let signer = Signer::load(&opened.db, &opened.master.wrapping_key())?;
+    let tx = &opened.view.tx();
+    let signer = Signer::load(tx, &opened.master.wrapping_key())?;
     let now = jiff::Timestamp::now().as_millisecond();
-    Ok(signer.sign(Position::read(&opened.db)?, now))
+    Ok(signer.sign(Position::read(tx)?, now))
 }
 
 /// The last `count` entries, also those that lie in archives.
 pub fn tail(path: &Path, count: u64) -> Result<Vec<LedgerLine>, Error> {
-    let Opened { home, db, .. } = open(path)?;
-    let next: i64 = db.query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get(0))?;
-    let from = (next as u64).saturating_sub(count);
-    let live = chain::first(&db)?.unwrap_or(u64::MAX);
+    let Opened { home, view, .. } = open(path)?;
+    let tx = &view.tx();
+    let from = chain::next_seq(tx)?.saturating_sub(count);
+    let live = chain::first_seq(tx)?.unwrap_or(u64::MAX);
     let mut lines = Vec::new();
     if from < live {
         let firsts = archive::firsts(&home).map_err(fault(&home.ledger()))?;
@@ -314,7 +305,7 @@ pub fn tail(path: &Path, count: u64) -> Result<Vec<LedgerLine>, Error> {
             }
         }
     }
-    chain::walk(&db, from, |parts: Parts<'_>| {
+    chain::walk(tx, from, |parts: Parts<'_>| {
         lines.push(chain::view(parts));
         Ok::<_, Error>(())
     })?;

@@ -24,7 +24,6 @@ use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};
 use startup::{Opened, Parts};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use supervise::Reason;
 use workers::Workers;
 
@@ -59,7 +58,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
 
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
-    workers.stopping.store(true, Ordering::SeqCst);
+    workers.shutdown.begin();
     // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");

@@ -28,12 +28,6 @@ pub enum Error {
     Stopping,
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
         Self::Failed(error)

@@ -19,9 +19,10 @@ pub mod review_page;
 pub mod store;
 pub mod voices;
 
+pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
 
-use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_jail::shown::Mounts;
@@ -44,33 +45,6 @@ pub struct Proposed {
     pub reason: String,
     /// Of the output that asked; empty for a person.
     pub labels: Vec<Label>,
-}
-
-/// Who asks for a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Requester {
-    /// An agent, in a turn on behalf of a person.
-    Agent {
-        /// The person.
-        principal: PersonId,
-        /// Where it asked.
-        origin: Origin,
-    },
-    /// A person with a role.
-    Person(PersonId),
-}
-
-/// Where an agent asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The conversation.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// The first message that the turn answers.
-    pub message: Option<MessageId>,
-    /// The recorded call.
-    pub call: CallId,
 }
 
 /// What a proposal is looked at beside: what the operator set, and what of the host no agent is ever given.

@@ -4,18 +4,15 @@
 //! message: what was being worked on waits. Next: `emergency_stop`.
 
 use crate::registry::Person;
+use crate::tables::facts::{self, Fact};
 use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_ledger::Entry;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 use tokio::sync::{Mutex, watch};
-
-/// Where the record keeps it.
-const KEY: &str = "stopped";
 
 /// Who stopped everything, when it was no person.
 const THE_FILE: &str = "the panic file in the home";
@@ -92,8 +89,7 @@ impl Latch {
 
 /// The stop that lasts, if one does.
 pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let text: Option<String> = tx.db().prepare_cached(sql)?.query_row([KEY], |row| row.get(0)).optional()?;
+    let text = facts::get(tx, Fact::Stopped)?;
     let stored = |text: String| {
         serde_json::from_str(&text).map_err(|_| ironclaw_state::Error::Stored("meta: stopped".to_owned()))
     };
@@ -107,7 +103,7 @@ pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironc
     }
     let stopped = Stopped::new(tx.now(), by);
     let text = serde_json::to_string(&stopped).expect("two plain fields");
-    tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
+    facts::set(tx, Fact::Stopped, text)?;
     let entry = Entry::new(LedgerEvent::HostPanicked);
     match by {
         Some(person) => entry.with("by", person.id).append(tx)?,
@@ -118,7 +114,7 @@ pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironc
 
 /// Ends the stop; false when none lasts, in the record or, as `unrecorded` says, outside of it.
 pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
-    let ended = tx.db().execute("DELETE FROM meta WHERE key = ?1", [KEY])? > 0 || unrecorded;
+    let ended = facts::remove(tx, Fact::Stopped)? || unrecorded;
     if ended {
         Entry::new(LedgerEvent::HostResumed).with("by", by.id).append(tx)?;
     }

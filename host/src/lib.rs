@@ -34,6 +34,8 @@ pub mod runtime;
 pub mod secrets;
 pub mod session;
 pub mod settings;
+pub mod shutdown;
 pub mod tables;
 pub mod tools;
 pub mod turns;
+pub mod worker;

@@ -11,6 +11,7 @@ use ironclaw_ledger::archive::{self, Why};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
 use ironclaw_ledger::sink::{Sink, nowhere};
 use ironclaw_ledger::{Config, Entry, Genesis};
+use ironclaw_model::backoff::Backoff;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;
@@ -27,6 +28,9 @@ use tokio::time::Instant;
 
 /// First wait before a retry; it doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(30);
+
+/// The waits before the retries of one task.
+const RETRIES: Backoff = Backoff { first: RETRY_MIN, factor: 2, longest: LOOK_MAX };
 
 /// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
 /// may sleep.
@@ -92,7 +96,7 @@ impl Keeper {
         wrapping: WrappingKey,
     ) -> Result<(Self, Vec<String>), head::Error> {
         let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
-        let ledger = state.read(|tx| Position::read(tx.db())).await?.ledger;
+        let ledger = state.read(Position::read).await?.ledger;
         let shared = Arc::new(Shared {
             directory: sink.directory(&ledger),
             ledger,
@@ -270,7 +274,7 @@ impl Shared {
 
     async fn sign(&self) -> Result<SignedHead, ironclaw_state::Error> {
         let signer = Arc::clone(&self.signer);
-        self.state.read(move |tx| Ok(signer.sign(Position::read(tx.db())?, tx.now()))).await
+        self.state.read(move |tx| Ok(signer.sign(Position::read(tx)?, tx.now()))).await
     }
 
     /// Signs a head and keeps it outside, until the next one if it is a passing one; gives its number, or `None` after a failure, which
@@ -361,10 +365,9 @@ struct Known {
 
 impl Known {
     fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
-        let position = Position::read(tx.db())?;
-        let sql = "SELECT data FROM ledger ORDER BY seq LIMIT 1";
-        let genesis: String = tx.db().query_row(sql, [], |row| row.get(0))?;
-        Ok(Self { first: position.first, begun_at: Genesis::read(&genesis).at, next: position.seq + 1, now: tx.now() })
+        let position = Position::read(tx)?;
+        let begun_at = Genesis::of_live_chain(tx)?.at;
+        Ok(Self { first: position.first, begun_at, next: position.seq + 1, now: tx.now() })
     }
 
     /// Returns whether the chain is long or old enough, and which. One that holds nothing but its genesis is neither.
@@ -414,7 +417,7 @@ enum Due {
 #[derive(Default)]
 struct Again {
     at: Option<Instant>,
-    wait: Duration,
+    failures: u32,
 }
 
 impl Again {
@@ -427,8 +430,8 @@ impl Again {
     }
 
     fn later(&mut self) {
-        self.wait = (self.wait * 2).clamp(RETRY_MIN, LOOK_MAX);
-        self.at = Some(Instant::now() + self.wait);
+        self.failures = self.failures.saturating_add(1);
+        self.at = Some(Instant::now() + RETRIES.pause(self.failures));
     }
 }
 

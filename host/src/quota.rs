@@ -7,10 +7,11 @@ pub mod workspace;
 
 use crate::refusal::{Denied, Refusal};
 use crate::registry::LOOPBACK;
+use crate::tables::messages::{Load, waiting_of_person, waiting_on_channel};
+use crate::tables::sessions;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
-use rusqlite::ToSql;
 use serde::Deserialize;
 
 /// `[quota]`
@@ -81,13 +82,13 @@ impl Config {
     /// # Errors
     /// Refuses it with `too_many_waiting`, `too_many_bytes_waiting` or `too_many_bytes_kept`.
     pub fn admit_message(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str, bytes: u64) -> Result<(), Denied> {
-        let (count, waiting) = sum(tx, WAITING_OF_PERSON, person)?;
+        let Load { count, bytes: waiting } = waiting_of_person(tx, person)?;
         self.admit_waiting(count, waiting.saturating_add(bytes))?;
         if channel != LOOPBACK {
-            let (count, waiting) = sum(tx, WAITING_ON_CHANNEL, channel)?;
+            let Load { count, bytes: waiting } = waiting_on_channel(tx, channel)?;
             self.admit_waiting_on(channel, count, waiting.saturating_add(bytes))?;
         }
-        let (_, kept) = sum(tx, KEPT_BY_PERSON, person)?;
+        let kept = sessions::bytes_of_person(tx, person)?;
         if kept.saturating_add(bytes) > self.kept_bytes_per_person {
             let most = self.kept_bytes_per_person;
             let words = format!("your conversations hold {kept} bytes, and one person may have {most}");
@@ -134,7 +135,7 @@ impl Config {
     /// # Errors
     /// Refuses it with `too_many_conversations`.
     pub fn admit_conversation(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
-        let (count, _) = sum(tx, CONVERSATIONS_OF_PERSON, person)?;
+        let count = sessions::count_of_person(tx, person)?;
         if count >= u64::from(self.conversations_per_person) {
             let words = format!("you have {count} conversations, and one person may have no more");
             let hint = "write in one that exists, or let an admin remove some with `ironctl session remove` or raise \
@@ -144,7 +145,7 @@ impl Config {
         if channel == LOOPBACK {
             return Ok(());
         }
-        let (count, _) = sum(tx, CONVERSATIONS_ON_CHANNEL, channel)?;
+        let count = sessions::count_on_channel(tx, channel)?;
         if count >= u64::from(self.conversations_per_channel) {
             let words = format!("channel {channel} has {count} conversations, and may have no more");
             let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
@@ -152,23 +153,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-// `status IN …` and `state <> …` are the conditions of the indexes, without which every row would be read.
-const WAITING_OF_PERSON: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE principal = ?1 \
-                                 AND status IN ('queued','processing') AND trigger = 1";
-const WAITING_ON_CHANNEL: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE channel = ?1 \
-                                  AND status IN ('queued','processing') AND trigger = 1";
-const CONVERSATIONS_OF_PERSON: &str = "SELECT count(*), 0 FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
-const CONVERSATIONS_ON_CHANNEL: &str = "SELECT count(*), 0 FROM sessions WHERE channel = ?1 AND state <> 'removed'";
-const KEPT_BY_PERSON: &str =
-    "SELECT count(*), coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
-
-/// The count and the sum that a statement gives for one person or channel.
-fn sum(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<(u64, u64), ironclaw_state::Error> {
-    let read =
-        |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()));
-    Ok(tx.db().prepare_cached(sql)?.query_row([whose], read)?)
 }
 
 fn refusal(code: DenialCode, words: String, hint: &str) -> Refusal {

@@ -4,7 +4,6 @@
 //! Next: `identity`, `routing`.
 
 pub mod channels;
-pub mod given;
 pub mod mcp;
 pub mod models;
 pub mod mounts;
@@ -13,7 +12,8 @@ pub mod roles;
 pub mod software;
 pub mod tokens;
 
-pub use given::Giver;
+pub use crate::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
+pub use crate::tables::people::Giver;
 pub use ironclaw_contract::operator::TokenId;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
@@ -23,16 +23,15 @@ pub use tokens::{Fresh, Token, TokenState, tokens};
 
 use crate::gateway::decide::proof::{Approved, Authority};
 use crate::refusal::{Denied, Refusal};
+use crate::tables;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Access, GuardMode};
+use ironclaw_contract::seam::change::Access;
 use ironclaw_ledger::Entry;
-use ironclaw_state::{ReadTx, WriteTx, stored_json};
-use rusqlite::{OptionalExtension, Row, params};
+use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
 use std::fmt;
-use std::str::FromStr;
 
 /// The channel on which people talk to their own host.
 pub const LOOPBACK: &str = "loopback";
@@ -43,51 +42,6 @@ const AGENT_NAME_MAX: usize = 32;
 /// Bytes of a persona.
 const PERSONA_BYTES_MAX: usize = 32 * 1024;
 
-/// An agent.
-#[derive(Debug, Clone)]
-pub struct Agent {
-    /// Its id.
-    pub id: AgentId,
-    /// Its name.
-    pub name: String,
-    /// Name of its model endpoint.
-    pub model: String,
-    /// Whether it goes over to another endpoint when that becomes the default.
-    pub follows_default: bool,
-    /// What it is told about itself.
-    pub persona: String,
-    /// Names of the tools that it may call.
-    pub enabled_tools: Vec<String>,
-    /// Who may talk to it.
-    pub access: Access,
-    /// How strictly its context and calls are judged.
-    pub mode: Mode,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
-
-/// How strictly an agent is judged. Everything but `enforce` lowers the guard, and `status` shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// What has no seal is refused.
-    Enforce,
-    /// Everything is judged. What would be refused is shown as quoted text, and the ledger has each.
-    DangerousWarn,
-    /// No seal is looked at, and nothing of it is recorded. What has none is shown as quoted text.
-    DangerousOff,
-}
-
-impl Mode {
-    /// As stored and shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::DangerousWarn => "dangerous_warn",
-            Self::DangerousOff => "dangerous_off",
-        }
-    }
-}
-
 impl Mode {
     /// What `status` warns of; `None` for the usual one.
     pub const fn warning(self) -> Option<&'static str> {
@@ -97,79 +51,6 @@ impl Mode {
             Self::DangerousOff => Some("no seal is checked, and what passes without one is not recorded"),
         }
     }
-}
-
-impl From<GuardMode> for Mode {
-    fn from(mode: GuardMode) -> Self {
-        match mode {
-            GuardMode::Enforce => Self::Enforce,
-            GuardMode::DangerousWarn => Self::DangerousWarn,
-            GuardMode::DangerousOff => Self::DangerousOff,
-        }
-    }
-}
-
-impl From<Mode> for GuardMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Enforce => Self::Enforce,
-            Mode::DangerousWarn => Self::DangerousWarn,
-            Mode::DangerousOff => Self::DangerousOff,
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Enforce, Self::DangerousWarn, Self::DangerousOff]
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| format!("unknown mode {text:?}: expected enforce, dangerous_warn or dangerous_off"))
-    }
-}
-
-ironclaw_contract::stored_as_text!(Mode);
-
-fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
-    Ok(Agent {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        model: row.get("model")?,
-        follows_default: row.get("follows_default")?,
-        persona: row.get("persona")?,
-        enabled_tools: stored_json(row, "enabled_tools")?,
-        access: row.get("access")?,
-        mode: row.get("mode")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-/// Every agent, by name.
-pub fn agents(tx: &ReadTx<'_>) -> Result<Vec<Agent>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT * FROM agents ORDER BY name")?;
-    let agents = statement.query_map([], agent)?.collect::<rusqlite::Result<_>>()?;
-    Ok(agents)
-}
-
-/// The agent of this name or id.
-pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM agents WHERE name = ?1 OR id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], agent).optional()?)
-}
-
-/// The agent of this id.
-///
-/// # Errors
-/// Those of the database.
-pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, ironclaw_state::Error> {
-    Ok(tx.db().prepare_cached("SELECT * FROM agents WHERE id = ?1")?.query_row([id], agent).optional()?)
 }
 
 /// Returns the agent of this name or id, for a person who named it.
@@ -276,21 +157,7 @@ fn insert_agent(tx: &mut WriteTx<'_>, draft: AgentDraft) -> Result<Agent, Denied
         mode: Mode::Enforce,
         created_at: tx.now(),
     };
-    tx.db().execute(
-        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
-        params![
-            agent.id,
-            agent.name,
-            agent.model,
-            agent.follows_default,
-            agent.persona,
-            canonical::to_string(&agent.enabled_tools),
-            agent.access.name(),
-            agent.mode.name(),
-            agent.created_at
-        ],
-    )?;
+    tables::agents::insert_agent(tx, &agent)?;
     Ok(agent)
 }
 
@@ -301,7 +168,7 @@ pub fn set_persona(
     agent: &Agent,
     persona: &str,
 ) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent.id, persona])?;
+    tables::agents::set_persona(tx, agent.id, persona)?;
     changed_entry(LedgerEvent::AgentPersona, approved, agent.id, agent.persona.as_bytes(), persona.as_bytes())
         .append(tx)?;
     Ok(())
@@ -314,8 +181,8 @@ pub fn set_tools(
     agent: &Agent,
     tools: &[String],
 ) -> Result<(), ironclaw_state::Error> {
+    tables::agents::set_tools(tx, agent.id, tools)?;
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
-    tx.db().execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent.id, after])?;
     changed_entry(LedgerEvent::AgentTools, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
 }
@@ -351,7 +218,7 @@ pub fn set_mode(
     agent: &Agent,
     mode: Mode,
 ) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent.id, mode.name()])?;
+    tables::agents::set_mode(tx, agent.id, mode)?;
     approved_entry(LedgerEvent::AgentMode, approved)
         .with("agent", agent.id)
         .with("mode", mode.name())
@@ -362,8 +229,8 @@ pub fn set_mode(
 
 /// Removes an agent whose sessions are gone.
 pub fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<(), ironclaw_state::Error> {
-    mounts::note_shared_uids(tx, agent.id)?;
-    tx.db().execute("DELETE FROM agents WHERE id = ?1", [agent.id])?;
+    tables::sessions::mark_uids_shared(tx, agent.id)?;
+    tables::agents::delete_agent(tx, agent.id)?;
     approved_entry(LedgerEvent::AgentRemoved, approved)
         .with("agent", agent.id)
         .with("name", agent.name.clone())
@@ -374,6 +241,7 @@ pub fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::seam::change::GuardMode;
 
     #[test]
     fn each_mode_of_the_contract_is_the_one_of_its_name() {

@@ -1,42 +1,47 @@
-//! Drops what is over its bounds in sessions that nobody uses: at start, in case the bounds have become tighter, and once an hour.
+//! Drops old items of unused sessions: at a start, because the bounds may be tighter than before, and once an hour.
 //!
-//! Never holds up a message: each transaction drops a bounded number. Next: `turns::items::keep_within`.
+//! Never holds up a message: each transaction drops a bounded number. Next: `turns::items::keep_within`; [`crate::worker`] for the loop.
 
 use crate::error::Error;
 use crate::record::Record;
 use crate::session::store;
+use crate::shutdown::Shutdown;
 use crate::turns::items;
+use crate::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
-/// What a jump of the clock held back is old an hour later.
+/// The pause between two passes: an item that a jump of the clock held back is old an hour later.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// The worker that drops what is over its bounds.
+/// The worker that drops old items.
 pub struct Retention {
     /// The record that it drops from.
     pub record: Arc<Record>,
 }
 
 impl Retention {
-    /// Runs until the daemon ends.
-    pub async fn run(self) {
-        loop {
-            if let Err(error) = self.drop_once().await {
-                tracing::error!(%error, "old items were not dropped");
-            }
-            tokio::time::sleep(EVERY).await;
-        }
+    /// Runs until the host stops.
+    pub async fn run(self, shutdown: Shutdown) {
+        // A session that is in use drops its own items, so there is no bell to hear.
+        worker::run(self, &Notify::new(), &shutdown).await;
     }
+}
 
-    async fn drop_once(&self) -> Result<(), Error> {
+impl Due for Retention {
+    const FAILED: &'static str = "old items were not dropped";
+    const RETRY_AFTER: Duration = EVERY;
+    const LOOK_AGAIN: Duration = EVERY;
+
+    async fn process_due(&mut self) -> Result<Wait, Error> {
         let record = &self.record;
         let config = record.retention.clone();
         let over = record.state.read(move |tx| items::sessions_over(tx, &config)).await?;
         for id in over {
             loop {
                 let config = record.retention.clone();
-                // A session that was removed meanwhile has nothing left to drop.
+                // A session that was removed in the meantime holds no items.
                 let drop = record.state.write(move |tx| match store::find(tx, id)? {
                     Some(_) => items::keep_within(tx, id, &config),
                     None => Ok(0),
@@ -53,6 +58,6 @@ impl Retention {
                 }
             }
         }
-        Ok(())
+        Ok(Wait::AtMost(EVERY))
     }
 }

@@ -13,7 +13,7 @@ use ironclaw_state::failpoint;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{self, MasterKey, Source};
 use ironclaw_state::rekey::Copy;
-use ironclaw_state::{open_to_look, snapshot};
+use ironclaw_state::{View, open_to_look, snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -82,12 +82,6 @@ pub enum Error {
     /// The last step.
     #[error("cannot put the record under the fresh key in place: {0}")]
     TakeOver(std::io::Error),
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
 }
 
 /// What was done, and what is left to the operator.
@@ -266,7 +260,9 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     })?;
     let ready = copy.rekey(&fresh.state_key())?;
     // What came before the live chain lies in archives, which are under no key.
-    ironclaw_ledger::chain::check(&open_to_look(&home.state_db_next(), &fresh.state_key())?, None, &BTreeSet::new())?;
+    let copy = View::open(&home.state_db_next(), &fresh.state_key())?;
+    ironclaw_ledger::chain::check(&copy.tx(), None, &BTreeSet::new())?;
+    drop(copy);
     failpoint::reach("key_copied");
     Known::remember(home, &fresh, old)?;
     ready.take_over().map_err(Error::TakeOver)?;

@@ -4,12 +4,12 @@
 //! ledger. Next: `api::secrets`, `model_socket::endpoints`.
 
 use crate::refusal::{Denied, Refusal};
+use crate::tables::models::{self as table, SecretTimes, WrappedSecret};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, params};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -62,8 +62,6 @@ impl FromStr for SecretName {
         Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
     }
 }
-
-ironclaw_contract::stored_as_text!(SecretName);
 
 /// Whether a text can name a secret or what is named after one.
 pub fn is_name(text: &str) -> bool {
@@ -146,12 +144,6 @@ pub enum Error {
     },
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
         Self::Failed(error)
@@ -163,20 +155,14 @@ pub fn get(tx: &ReadTx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result
     if let Some(path) = credential(name) {
         return read_credential(&path).map(Some).map_err(|why| Error::Credential { path, why });
     }
-    let Some(wrapped) = wrapped(tx, name)? else { return Ok(None) };
+    let Some(wrapped) = table::wrapped_secret(tx, name.as_str())? else { return Ok(None) };
     let opened = wrapping.secret(name.as_str(), &wrapped);
     opened.map(Some).map_err(|source| Error::Key { name: name.clone(), source })
 }
 
 /// Every secret by name, without values.
 pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT name, created_at, changed_at FROM secrets ORDER BY name")?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let name: SecretName = row.get("name")?;
-        let source = if credential(&name).is_some() { Source::Credential } else { Source::Stored };
-        Ok(Secret { name, source, stored: Some((row.get("created_at")?, row.get("changed_at")?)) })
-    };
-    let mut secrets: Vec<Secret> = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    let mut secrets = table::secrets(tx)?.into_iter().map(without_value).collect::<Result<Vec<_>, _>>()?;
     for name in credentials() {
         if !secrets.iter().any(|secret| secret.name == name) {
             secrets.push(Secret { name, source: Source::Credential, stored: None });
@@ -184,6 +170,18 @@ pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
     }
     secrets.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(secrets)
+}
+
+fn without_value(SecretTimes { name, created_at, changed_at }: SecretTimes) -> Result<Secret, ironclaw_state::Error> {
+    let name = stored_name(&name)?;
+    let source = if credential(&name).is_some() { Source::Credential } else { Source::Stored };
+    Ok(Secret { name, source, stored: Some((created_at, changed_at)) })
+}
+
+/// Reads a name that is stored; another version may have written what is none here.
+fn stored_name(name: &str) -> Result<SecretName, ironclaw_state::Error> {
+    let wrong = |_| ironclaw_state::Error::Stored("SecretName cannot hold what another version wrote".to_owned());
+    name.parse().map_err(wrong)
 }
 
 /// The secret of this name, without its value.
@@ -207,16 +205,12 @@ pub fn set(
         Some(Secret { source: Source::Stored, .. }) => return Err(exists(name).into()),
         None => {}
     }
-    let count: i64 = tx.db().query_row("SELECT count(*) FROM secrets", [], |row| row.get(0))?;
-    if count >= SECRETS_MAX {
+    if table::count_secrets(tx)? >= SECRETS_MAX {
         let refusal = Refusal::new(DenialCode::SecretsTooMany, format!("there are {SECRETS_MAX} secrets already"));
         return Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`").into());
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
-    tx.db().execute(
-        "INSERT INTO secrets (name, wrapped, created_at, changed_at) VALUES (?1, ?2, ?3, ?3)",
-        params![name.as_str(), wrapped, now],
-    )?;
+    table::insert_secret(tx, name.as_str(), &wrapped, now)?;
     note(tx, LedgerEvent::SecretSet, name, by)?;
     Ok(())
 }
@@ -238,10 +232,7 @@ pub fn rotate(
         Some(Secret { source: Source::Stored, .. }) => {}
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
-    tx.db().execute(
-        "UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1",
-        params![name.as_str(), wrapped, now],
-    )?;
+    table::change_secret(tx, name.as_str(), &wrapped, now)?;
     note(tx, LedgerEvent::SecretRotated, name, by)?;
     Ok(())
 }
@@ -260,22 +251,18 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &SecretName, used_by: &[String], by: P
         let refusal = Refusal::new(DenialCode::SecretInUse, format!("{name} is in use by {}", used_by.join(", ")));
         return Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`").into());
     }
-    tx.db().execute("DELETE FROM secrets WHERE name = ?1", [name.as_str()])?;
+    table::delete_secret(tx, name.as_str())?;
     note(tx, LedgerEvent::SecretRemoved, name, by)?;
     Ok(())
 }
 
 /// Brings every stored secret under another wrapping key.
-pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
-    let stored: Vec<(SecretName, Vec<u8>)> = {
-        let mut statement = tx.db().prepare("SELECT name, wrapped FROM secrets")?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("wrapped")?));
-        statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?
-    };
-    for (name, wrapped) in stored {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+    for WrappedSecret { name: named, wrapped } in table::wrapped_secrets(tx)? {
+        let name = stored_name(&named)?;
         let passed = old.rewrap_secret(new, name.as_str(), &wrapped);
-        let wrapped = passed.map_err(|source| Error::Key { name: name.clone(), source })?;
-        tx.db().execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![name.as_str(), wrapped])?;
+        let wrapped = passed.map_err(|source| Error::Key { name, source })?;
+        table::rewrap_secret(tx, &WrappedSecret { name: named, wrapped })?;
     }
     Ok(())
 }
@@ -297,11 +284,6 @@ fn elsewhere(name: &SecretName) -> Refusal {
     let refusal =
         Refusal::new(DenialCode::SecretElsewhere, format!("{name} comes from the systemd credential {credential}"));
     refusal.hint("only you can change that: it stands in the unit of the host")
-}
-
-fn wrapped(tx: &ReadTx<'_>, name: &SecretName) -> Result<Option<Vec<u8>>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT wrapped FROM secrets WHERE name = ?1")?;
-    Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
 
 fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result<Vec<u8>, Error> {

@@ -2,6 +2,8 @@
 //!
 //! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
 
+pub use crate::tables::turns::Runs;
+
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
@@ -107,17 +109,6 @@ impl FromStr for Class {
     fn from_str(text: &str) -> Result<Self, UnknownClass> {
         Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
     }
-}
-
-/// Where a permitted call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runs {
-    /// In the sandbox, which reports the result.
-    Local,
-    /// In the host, once the sandbox has written the call as a row.
-    Row,
-    /// In the host, in the transaction that records the call: it concerns the host's own record alone.
-    Host,
 }
 
 /// The tools that an agent has unless its configuration says otherwise.

@@ -6,7 +6,7 @@
 use super::check::{self, Bad, Chain};
 use super::head::{Position, Signer};
 use super::line::{self, Parts};
-use super::{Entry, chain};
+use super::{Entry, chain, table};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
@@ -125,7 +125,7 @@ pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, c
 /// Closes the live chain and begins the next. Must run in a transaction of its own: what is archived must be committed already,
 /// so that a crash leaves either the old chain or the new one, and the file in both cases holds nothing that was not.
 pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
-    let position = Position::read(tx.db())?;
+    let position = Position::read(tx)?;
     if position.first == position.seq {
         return Err(Error::Empty(position.first));
     }
@@ -135,15 +135,8 @@ pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> 
     let head = signer.sign(position.clone(), tx.now());
     let digest = write(tx, &path, position.first, &head)?;
     failpoint::reach("chain_archived");
-    // A subject without a row is looked for by its time; see `forgotten`.
-    for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
-        let sql = format!(
-            "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
-             SELECT DISTINCT {column}, ?1 FROM ledger WHERE {column} IN (SELECT id FROM {table})"
-        );
-        tx.db().execute(&sql, [position.first as i64]).map_err(ironclaw_state::Error::from)?;
-    }
-    tx.db().execute("DELETE FROM ledger", []).map_err(ironclaw_state::Error::from)?;
+    table::note_archived(tx, position.first)?;
+    table::delete_chain(tx)?;
     let Position { ledger, first, seq, hash } = position;
     let entry = Entry::new(LedgerEvent::LedgerRotated)
         .with("continues_from", serde_json::json!({ "archive": digest.to_string(), "hash": hash, "seq": seq }))
@@ -172,10 +165,8 @@ fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Resu
     if there.symlink_metadata().is_err() {
         return Ok(None);
     }
-    let mut find =
-        tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1").map_err(ironclaw_state::Error::from)?;
     if let Ok(left) = check(home, position.first, &BTreeSet::new())
-        && find.query_row([left.last as i64], |row| row.get::<_, String>(0)).is_ok_and(|hash| hash == left.hash)
+        && table::hash_at(tx, left.last).is_ok_and(|hash| hash.as_ref() == Some(&left.hash))
     {
         return Ok(None);
     }
@@ -246,7 +237,7 @@ fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let (mut verifier, mut sha) = (Verifier::starting_at(first), Sha256::new());
     let mut text = String::new();
-    chain::walk(tx.db(), first, |parts: Parts<'_>| {
+    chain::walk(tx, first, |parts: Parts<'_>| {
         verifier.accept(parts.seq, parts.kind, parts.canonical, parts.hash)?;
         text.clear();
         line::write(&mut text, parts);

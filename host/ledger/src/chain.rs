@@ -4,11 +4,14 @@
 
 use super::check::{self, Bad, Chain, Walk};
 use super::line::Parts;
+use super::table;
 use ironclaw_contract::operator::LedgerLine;
-use rusqlite::Connection;
+use ironclaw_state::{ReadTx, View};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::mpsc;
+
+pub use super::table::{first_seq, hash_at, is_older_than_this_run, last_seq, next_seq};
 
 /// The reason that a walk ended early.
 #[derive(Debug, thiserror::Error)]
@@ -38,47 +41,11 @@ impl From<Error> for check::Error {
 
 /// Gives every entry of the live chain from `from_seq` on, in order.
 pub fn walk<E: From<ironclaw_state::Error>>(
-    db: &Connection,
+    tx: &ReadTx<'_>,
     from_seq: u64,
     each: impl FnMut(Parts<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    part(db, from_seq, i64::MAX as u64, each)
-}
-
-/// Gives the entries from `from_seq` to `to_seq`, in order.
-fn part<E: From<ironclaw_state::Error>>(
-    db: &Connection,
-    from_seq: u64,
-    to_seq: u64,
-    mut each: impl FnMut(Parts<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut lines = || -> Result<(), Stop<E>> {
-        let mut statement =
-            db.prepare_cached("SELECT seq, type, data, hash FROM ledger WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq")?;
-        let mut rows = statement.query([from_seq as i64, to_seq as i64])?;
-        while let Some(row) = rows.next()? {
-            let text = |column: usize| -> Result<&str, rusqlite::Error> { Ok(row.get_ref(column)?.as_str()?) };
-            let parts =
-                Parts { seq: row.get::<_, i64>(0)? as u64, kind: text(1)?, canonical: text(2)?, hash: text(3)? };
-            each(parts).map_err(Stop::Asked)?;
-        }
-        Ok(())
-    };
-    lines().map_err(|stop| match stop {
-        Stop::Asked(error) => error,
-        Stop::Sqlite(error) => E::from(ironclaw_state::Error::from(error)),
-    })
-}
-
-enum Stop<E> {
-    Asked(E),
-    Sqlite(rusqlite::Error),
-}
-
-impl<E> From<rusqlite::Error> for Stop<E> {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
+    table::entries(tx, from_seq, i64::MAX as u64, each)
 }
 
 /// Converts an entry for a program.
@@ -92,34 +59,27 @@ pub fn view(parts: Parts<'_>) -> LedgerLine {
     }
 }
 
-/// Returns the lowest number of the live chain; `None` when there is no entry.
-pub fn first(db: &Connection) -> Result<Option<u64>, ironclaw_state::Error> {
-    let first: Option<i64> = db.query_row("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
-    Ok(first.map(|first| first as u64))
-}
-
 /// Checks the live chain by itself; notes the hashes of the `wanted` entries.
 ///
-/// Most of that is decrypting, page by page. `beside` is a second connection to the same record, which takes over half of
-/// it; as it may see the record at another moment, only `db` says what is wrong, or missing.
+/// Most of that is decrypting, page by page. `beside` is a second view of the same record, which takes over half of it; as it may
+/// see the record at another moment, only `tx` says what is wrong, or missing.
 ///
 /// # Errors
 /// [`Error::Bad`] with the first sequence number that cannot be right.
-pub fn check(db: &Connection, beside: Option<Connection>, wanted: &BTreeSet<u64>) -> Result<Chain, Error> {
-    let first = first(db)?.unwrap_or(0);
-    let last: Option<i64> =
-        db.query_row("SELECT max(seq) FROM ledger", [], |row| row.get(0)).map_err(ironclaw_state::Error::from)?;
+pub fn check(tx: &ReadTx<'_>, beside: Option<View>, wanted: &BTreeSet<u64>) -> Result<Chain, Error> {
+    let first = first_seq(tx)?.unwrap_or(0);
+    let last = table::stored_last_seq(tx)?;
     let end = last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1);
-    let mut walk = ahead(db, beside, first..end, Walk::from(first, wanted));
+    let mut walk = ahead(tx, beside, first..end, Walk::from(first, wanted));
     // Valid numbers of entries are not below 0: if one is, nothing was walked yet, and those from 0 on cannot be right.
     let next = Some(walk.next_seq()).filter(|next| *next <= end).unwrap_or(0);
-    self::walk(db, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
+    self::walk(tx, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
     Ok(walk.end(None, None)?)
 }
 
 /// Walks the entries of `span` as far as that goes without any doubt, with each reader and the hashing in a thread of its
 /// own. The readers take turns of [`TURN_ENTRIES`].
-fn ahead<'a>(db: &Connection, beside: Option<Connection>, span: Range<u64>, walk: Walk<'a>) -> Walk<'a> {
+fn ahead<'a>(tx: &ReadTx<'_>, beside: Option<View>, span: Range<u64>, walk: Walk<'a>) -> Walk<'a> {
     let readers = 1 + usize::from(beside.is_some());
     let turns =
         span.clone().step_by(TURN_ENTRIES).map(move |from| (from, span.end.min(from + TURN_ENTRIES as u64) - 1));
@@ -132,22 +92,22 @@ fn ahead<'a>(db: &Connection, beside: Option<Connection>, span: Range<u64>, walk
         });
         let mut send = send.into_iter();
         let (own, others) = (send.next(), send.next());
-        if let (Some(db), Some(send)) = (beside, others) {
+        if let (Some(view), Some(send)) = (beside, others) {
             let turns = of(1);
-            scope.spawn(move || read(&db, turns, &send));
+            scope.spawn(move || read(&view.tx(), turns, &send));
         }
         if let Some(send) = own {
-            read(db, of(0), &send);
+            read(tx, of(0), &send);
         }
         hashing.join().expect("hashing does not panic")
     })
 }
 
 /// Reads `turns` until they end, or one cannot be read, or the receiver is closed.
-fn read(db: &Connection, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
+fn read(tx: &ReadTx<'_>, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
     for (from, to) in turns {
         let mut batch = Batch::default();
-        let read = part(db, from, to, |parts| {
+        let read = table::entries(tx, from, to, |parts| {
             batch.push(parts);
             let stop = batch.text.len() >= BATCH_BYTES && send.send(std::mem::take(&mut batch)).is_err();
             if stop { Err(ironclaw_state::Error::Closed) } else { Ok(()) }

@@ -2,12 +2,13 @@
 //!
 //! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`mod@crate::stages`].
 
-use super::{archive, stages};
+pub use super::table::{forget, forgettable};
+
+use super::{archive, stages, table};
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, Stage};
+use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
-use ironclaw_state::{ReadTx, stored_json};
-use rusqlite::OptionalExtension;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::BufRead;
@@ -38,10 +39,7 @@ pub struct Forgotten {
 /// # Errors
 /// Those of the database.
 pub fn find_live(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Forgotten>, ironclaw_state::Error> {
-    let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| stored_json::<Map<String, Value>>(row, "data");
-    let data = tx.db().prepare_cached(sql)?.query_row([message], read).optional()?;
-    Ok(data.as_ref().and_then(recorded_for))
+    Ok(table::first_about(tx, message)?.as_ref().and_then(recorded_for))
 }
 
 /// Finds the message in the archives within reach, with its stages there; `None` where none of them records it. Reads whole
@@ -68,7 +66,7 @@ impl Forgotten {
     /// # Errors
     /// Those of the database.
     pub fn add_live(&mut self, tx: &ReadTx<'_>, message: MessageId) -> Result<(), ironclaw_state::Error> {
-        self.turns.extend(stages::turns_of(tx, message)?);
+        self.turns.extend(table::turns_of(tx, message)?);
         stages::live(tx, message, &self.turns, &mut self.stages)
     }
 }

@@ -3,18 +3,20 @@
 //! Never signs a position that it was told, only one that it read; never keeps a head inside the home. See
 //! `maintenance` in the host's crate.
 
-use super::Entry;
+use super::table::{End, Key};
+use super::{Entry, table};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+pub use super::table::public_keys;
 
 /// Bytes of a file that may be a head; a longer one is none.
 const HEAD_BYTES_MAX: u64 = 4096;
@@ -31,12 +33,6 @@ pub enum Error {
     /// There is none yet.
     #[error("the ledger has no signing key yet: start the host once")]
     NoKey,
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
 }
 
 /// Signer of heads of one ledger.
@@ -59,14 +55,10 @@ pub struct Position {
 }
 
 /// Wraps every stored signing key under another key instead.
-pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
-    let stored: Vec<(String, Vec<u8>)> = {
-        let mut statement = tx.db().prepare("SELECT public, wrapped FROM ledger_keys")?;
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?
-    };
-    for (public, wrapped) in stored {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+    for Key { public, wrapped } in table::keys(tx)? {
         let wrapped = old.rewrap_ledger_key(new, &public, &wrapped)?;
-        tx.db().execute("UPDATE ledger_keys SET wrapped = ?2 WHERE public = ?1", rusqlite::params![public, wrapped])?;
+        table::set_wrapped(tx, &public, &wrapped)?;
     }
     Ok(())
 }
@@ -76,28 +68,22 @@ impl Signer {
     ///
     /// # Errors
     /// [`Error::NoKey`] in a home of an earlier version.
-    pub fn load(db: &Connection, wrapping: &WrappingKey) -> Result<Self, Error> {
-        let sql = "SELECT public, wrapped FROM ledger_keys ORDER BY made_at DESC, rowid DESC LIMIT 1";
-        let found: Option<(String, Vec<u8>)> =
-            db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let (public, wrapped) = found.ok_or(Error::NoKey)?;
+    pub fn load(tx: &ReadTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+        let Key { public, wrapped } = table::newest_key(tx)?.ok_or(Error::NoKey)?;
         let secret = wrapping.ledger_key(&public, &wrapped)?;
         Ok(Self { key: SigningKey::from_bytes(&secret), public })
     }
 
     /// Makes a key and stores it; the caller writes its public half into the ledger.
-    pub fn make(tx: &ReadTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
+    pub fn make(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
-        tx.db().execute(
-            "INSERT INTO ledger_keys (public, wrapped, made_at) VALUES (?1, ?2, ?3)",
-            rusqlite::params![made.name, made.stored, tx.now()],
-        )?;
+        table::insert_key(tx, &made.name, &made.stored, tx.now())?;
         Ok(Self { key: SigningKey::from_bytes(&made.secret), public: made.name })
     }
 
     /// Loads the stored key; in a home of an earlier version one is made, and named in the ledger.
     pub fn ensure(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
-        match Self::load(tx.db(), wrapping) {
+        match Self::load(tx, wrapping) {
             Err(Error::NoKey) => {
                 let made = Self::make(tx, wrapping)?;
                 Entry::new(LedgerEvent::LedgerKeyMade).with("key", made.public.clone()).append(tx)?;
@@ -139,21 +125,16 @@ impl Signer {
 
 impl Position {
     /// Returns the position of the ledger in this transaction or snapshot.
-    pub fn read(db: &Connection) -> Result<Self, ironclaw_state::Error> {
+    pub fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         let missing = || ironclaw_state::Error::Stored("ledger: even its genesis is missing".to_owned());
-        let sql = "SELECT seq, hash, data FROM ledger ORDER BY seq LIMIT 1";
-        let first: Option<(i64, String, String)> =
-            db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-        let (first, genesis, data) = first.ok_or_else(missing)?;
-        let (seq, hash): (i64, String) =
-            db.query_row("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+        let (genesis, data) = table::genesis(tx)?.ok_or_else(missing)?;
+        let End { seq, hash } = table::last(tx)?.ok_or_else(missing)?;
+        let first = genesis.seq;
         let ledger = match first {
-            0 => genesis,
+            0 => genesis.hash,
             _ => super::Genesis::read(&data).ledger.ok_or_else(missing)?,
         };
-        Ok(Self { ledger, first: first as u64, seq: seq as u64, hash })
+        Ok(Self { ledger, first, seq, hash })
     }
 }
 

@@ -14,6 +14,7 @@ pub mod head;
 pub mod line;
 pub mod sink;
 mod stages;
+mod table;
 
 pub use stages::stages;
 
@@ -21,11 +22,11 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
-use ironclaw_state::{Committed, WriteTx};
-use rusqlite::{OptionalExtension, params};
+use ironclaw_state::{Committed, ReadTx, WriteTx};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use table::{End, New};
 
 /// `[ledger]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -96,6 +97,14 @@ impl Genesis {
     pub fn read(canonical: &str) -> Self {
         serde_json::from_str(canonical).unwrap_or_default()
     }
+
+    /// Returns what the first entry of the live chain says of itself.
+    ///
+    /// # Errors
+    /// Those of the database, and when there is no entry.
+    pub fn of_live_chain(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
+        Ok(Self::read(&table::genesis_data(tx)?))
+    }
 }
 
 /// An entry that is about to be written.
@@ -163,16 +172,11 @@ impl Entry {
 
     /// Appends the entry in this transaction; returns its number.
     pub fn append(self, tx: &mut WriteTx<'_>) -> Result<u64, ironclaw_state::Error> {
-        let last: Option<(i64, String)> = tx
-            .db()
-            .prepare_cached("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1")?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
         let begins = self.kind == Kind::Genesis;
-        match last {
+        match table::last(tx)? {
             None if begins => self.put(tx, 0, GENESIS_PREV),
-            Some((seq, prev)) if !begins => self.put(tx, seq as u64 + 1, &prev),
-            Some((seq, _)) => {
+            Some(last) if !begins => self.put(tx, last.seq + 1, &last.hash),
+            Some(End { seq, .. }) => {
                 Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at {}", self.kind, seq + 1)))
             }
             None => Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at 0", self.kind))),
@@ -189,22 +193,9 @@ impl Entry {
         self.data.insert("at".to_owned(), now.into());
         let canonical = canonical::to_string(&self.data);
         let hash = hash(prev, seq, self.kind, &canonical);
-        tx.db()
-            .prepare_cached(
-                "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
-            )?
-            .execute(params![
-                seq as i64,
-                self.kind.name(),
-                canonical,
-                hash,
-                now,
-                self.session,
-                self.message,
-                self.turn,
-            ])?;
-        let refuses = self.kind == Kind::Retract;
-        let (session, message, turn) = (self.session, self.message, self.turn);
+        let (kind, session, message, turn) = (self.kind, self.session, self.message, self.turn);
+        table::insert(tx, &New { seq, kind, data: &canonical, hash: &hash, at: now, session, message, turn })?;
+        let refuses = kind == Kind::Retract;
         tx.entry(Committed { seq, event: self.event, session, message, turn, refuses });
         Ok(seq)
     }

@@ -5,13 +5,12 @@
 
 use super::archive;
 use super::line::{self, Line};
-use super::rfc3339;
+use super::{rfc3339, table};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::ledger_entry::{Kind, Verifier};
 use ironclaw_contract::operator::Stage;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
-use rusqlite::{ToSql, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -26,7 +25,7 @@ pub fn stages(
     let mut stages = Vec::new();
     let mut turns = BTreeSet::new();
     let mut done = BTreeSet::new();
-    let mut open: BTreeSet<u64> = archives_of(tx, message)?;
+    let mut open: BTreeSet<u64> = table::archives_of(tx, message)?;
     while let Some(first) = open.pop_first() {
         done.insert(first);
         if let Err(error) = archived(home, first, message, &mut turns, &mut stages) {
@@ -34,20 +33,14 @@ pub fn stages(
         }
         for turn in &turns {
             // A chain before the one that first named the message says nothing of its turns.
-            open.extend(archives_of(tx, turn)?.into_iter().filter(|other| *other > first && !done.contains(other)));
+            let others = table::archives_of(tx, turn)?.into_iter();
+            open.extend(others.filter(|other| *other > first && !done.contains(other)));
         }
     }
-    turns.extend(turns_of(tx, message)?);
+    turns.extend(table::turns_of(tx, message)?);
     live(tx, message, &turns, &mut stages)?;
     stages.retain(|stage| after_seq.is_none_or(|after| stage.seq > after));
     Ok(stages)
-}
-
-/// Returns the turns that the live chain names with the message.
-pub(super) fn turns_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<String>, ironclaw_state::Error> {
-    let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    Ok(statement.query_map([message], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Says that an archive, which may name the message, cannot be read.
@@ -61,28 +54,14 @@ pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -
     }
 }
 
-fn archives_of(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT first_seq FROM ledger_archived WHERE subject = ?1")?;
-    let found = statement.query_map([subject], |row| row.get::<_, i64>(0))?;
-    Ok(found.map(|first| first.map(|first| first as u64)).collect::<Result<_, _>>()?)
-}
-
+/// Adds the stages that the live chain has of the message and of its turns.
 pub(super) fn live(
     tx: &ReadTx<'_>,
     message: MessageId,
     turns: &BTreeSet<String>,
     stages: &mut Vec<Stage>,
 ) -> Result<(), ironclaw_state::Error> {
-    let sql = "SELECT seq, type, data FROM ledger WHERE message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)) \
-               ORDER BY seq";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let turns = serde_json::to_string(turns).expect("text is JSON");
-    let mut rows = statement.query(params![message, turns])?;
-    while let Some(row) = rows.next()? {
-        let data: Map<String, Value> = ironclaw_state::stored_json(row, "data")?;
-        let kind: Kind = row.get("type")?;
-        stages.push(stage(row.get::<_, i64>(0)? as u64, kind, &data));
-    }
+    stages.extend(table::about(tx, message, turns)?.iter().map(|entry| stage(entry.seq, entry.kind, &entry.data)));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod address;
 mod anthropic;
 mod assembly;
 mod attempt;
+pub mod backoff;
 mod breaker;
 pub mod draft;
 pub mod endpoint;

@@ -5,6 +5,7 @@
 
 use super::assembly::{Assembly, Counted};
 use super::attempt::{AttemptBudget, AttemptLimits};
+use super::backoff::{Backoff, Jitter};
 use super::breaker::Breaker;
 use super::endpoint::{Kind, Prices, Spec};
 use super::events::Events;
@@ -14,7 +15,6 @@ use super::manners::Manners;
 use super::openai::{self, Habits, Step};
 use super::refused::{About, Said, retry_after};
 use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
-use backon::{BackoffBuilder, ExponentialBuilder};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::secret::SecretText;
 use reqwest::Method;
@@ -111,12 +111,6 @@ impl Remote {
         budget: &mut AttemptBudget<'_>,
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
-        let backoff = ExponentialBuilder::new()
-            .with_min_delay(Duration::from_millis(u64::from(self.config.backoff_ms)))
-            .with_max_delay(BACKOFF_MAX)
-            .without_max_times()
-            .with_jitter();
-        let mut pauses = backoff.build();
         let (mut tries, mut output_tokens_max) = (0, limits.output_tokens_max);
         loop {
             tries += 1;
@@ -146,8 +140,7 @@ impl Remote {
             if fault.is_illness() {
                 self.breaker.failed(Instant::now());
             }
-            let pause = pauses.next().unwrap_or(BACKOFF_MAX);
-            let wait = self.wait(fault, pause, budget, limits).filter(|_| tries < limits.tries);
+            let wait = self.wait(fault, self.pause(tries), budget, limits).filter(|_| tries < limits.tries);
             // Each try is a request that may have its price.
             let wait = wait.filter(|_| budget.has_room(prompt, spec.prices));
             let Some(wait) = wait else {
@@ -179,6 +172,15 @@ impl Remote {
             let detail = Detail::new(&broken.words, key.map(SecretText::expose));
             failure(spec, broken.fault, 1, detail)
         })
+    }
+
+    /// Returns the pause after this many tries, where the endpoint asks for none.
+    fn pause(&self, tries: u32) -> Duration {
+        let first = Duration::from_millis(u64::from(self.config.backoff_ms));
+        // A first pause that the operator made longer is not shortened.
+        let backoff = Backoff { first, factor: 2, longest: BACKOFF_MAX.max(first) };
+        // Without random bytes many come back at once; they come back all the same.
+        backoff.jittered(tries, Jitter::Above, getrandom::u32().unwrap_or(0))
     }
 
     /// Returns how long to wait before the next try; `None` when there shall be none.

@@ -29,6 +29,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{Committed, ReadTx};
@@ -343,7 +344,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let Some(message) = inbox::find(tx, id)? else { return Ok(None) };
     let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
-    let delivery = delivery.filter(|_| matches!(message.status.as_str(), "completed" | "delivered"));
+    let delivery = delivery.filter(|_| matches!(message.status, Status::Completed | Status::Delivered));
     let (mut reply, mut notice) = (None, false);
     if let Some(delivery) = &delivery
         && delivery.state == "received"
@@ -366,7 +367,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
     });
     let reason = match latch::find(tx)? {
-        Some(stopped) if message.status != "delivered" => {
+        Some(stopped) if message.status != Status::Delivered => {
             Some(format!("everything is stopped by {}; it is kept, and answered after `ironctl resume`", stopped.by))
         }
         _ => halted,
@@ -375,7 +376,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         message_id: id,
         session_id: session.id,
         turn_id: message.turn,
-        status: message.status,
+        status: message.status.name().to_owned(),
         reply,
         notice,
         receipt: receipt.to_owned(),

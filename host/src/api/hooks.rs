@@ -17,6 +17,7 @@ use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
+use crate::shutdown::Shutdown;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -30,7 +31,6 @@ use ironclaw_contract::operator::Taken;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Requests without a valid signature whose answer says so, at once and then in a second; the others are told to slow down.
 const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
@@ -66,25 +66,21 @@ impl Hooks {
         }
     }
 
-    /// Serves the port until `stopped` says so; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
+    /// Serves the port until the host is stopped; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
     /// ten seconds, and makes room for the next when all places are taken, until a signed request came on it; the answer to that is
     /// the last on it.
     ///
     /// # Errors
     /// When the socket breaks.
-    pub async fn serve(self, port: Port, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
+    pub async fn serve(self, port: Port, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.refusals.clone();
-        let ended = async move {
-            // An error means that the sender of the stop is gone: then the server stops.
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
         let app = Router::new()
             .route("/hooks/{name}", post(receive))
             .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is nothing here")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
         let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
-            .with_graceful_shutdown(ended)
+            .with_graceful_shutdown(shutdown.stopped())
             .await;
         refusals.flush().await;
         served

@@ -10,17 +10,18 @@ use crate::outbound::delivery::journal;
 use crate::registry::{self, Mode};
 use crate::runtime::command::{Phase, Shown};
 use crate::session::store::{self, Origin, Standing};
+use crate::tables::turns;
 use crate::turns::items;
 use axum::Json;
 use axum::extract::State;
-use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
     HostStatus, JailReport, Places, ReaderStatus, Session, SessionStatus, Status, Stopping,
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_ledger::chain;
 use ironclaw_state::ReadTx;
-use rusqlite::OptionalExtension;
 
 /// A record that is further ahead of the machine's clock is warned of.
 const AHEAD_MS_MAX: i64 = 60_000;
@@ -28,15 +29,7 @@ const AHEAD_MS_MAX: i64 = 60_000;
 /// `GET /v1/status`
 pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let sessions = sessions(&api).await?;
-    let entries: u64 = api
-        .record
-        .state
-        .read(|tx| {
-            let count =
-                tx.db().query_row("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| row.get::<_, i64>(0))?;
-            Ok::<_, ironclaw_state::Error>(count as u64)
-        })
-        .await?;
+    let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
     warnings.extend(api.about.keeper.warnings());
     warnings.extend(lacking(&api));
@@ -98,7 +91,8 @@ fn lacking(api: &Api) -> Vec<String> {
 
 /// `POST /v1/stop`
 pub async fn stop(State(api): State<Api>) -> Reply<Stopping> {
-    api.about.stop.send_replace(true);
+    // Open requests are answered, and further ones find no server; the sessions end meanwhile.
+    api.about.shutdown.finish();
     Ok(Json(Stopping { stopping: true }))
 }
 
@@ -115,8 +109,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
 /// One session as the record has it.
 pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error> {
     let agent = registry::agent_by_id(tx, row.agent)?;
-    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
-    let turn_id: Option<TurnId> = tx.db().prepare_cached(sql)?.query_row([row.id], |found| found.get(0)).optional()?;
+    let turn_id = turns::open_id(tx, row.id)?;
     let state = match row.standing {
         Standing::Live | Standing::Removed => "asleep",
         Standing::Parked => "parked",

@@ -10,6 +10,7 @@ use crate::outbound::delivery;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role};
 use crate::session::store::{self, Session};
+use crate::tables;
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, Recorded};
@@ -137,7 +138,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
         }
         ItemKind::Summary => {
             shown.text = body;
-            shown.covers = items::summary::covered(tx, tuple.item)?.map(|(from, upto, _)| [from, upto]);
+            shown.covers = items::summary::covered(tx, tuple.item)?.map(|covered| [covered.from, covered.upto]);
         }
         ItemKind::Notice => {
             shown.text = body;
@@ -168,7 +169,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
 }
 
 fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<String, ironclaw_state::Error> {
-    let state = delivery::state_of(tx, item.tuple.item)?;
+    let state = tables::items::delivery_state(tx, item.tuple.item)?;
     Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
 }
 

@@ -76,9 +76,9 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
         model: row.model,
         scripted,
         requests: row.requests,
-        input_tokens: row.took.input_tokens,
-        output_tokens: row.took.output_tokens,
-        cost_micros: row.took.cost_micros,
+        input_tokens: row.input_tokens,
+        output_tokens: row.output_tokens,
+        cost_micros: row.cost_micros,
     }
 }
 

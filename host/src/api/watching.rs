@@ -5,16 +5,17 @@
 
 use super::{Answer, Api, Reply};
 use crate::refusal::Refusal;
+use crate::tables::facts::{self, Fact};
+use crate::tables::{deliveries, messages, sessions, turns};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Health, Readiness};
+use ironclaw_ledger::chain;
 use ironclaw_state::metrics::{Metrics, Now};
 use ironclaw_state::{ReadTx, WriteTx};
-use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
 
 /// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
 async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
-    if api.about.stopping.load(Ordering::SeqCst) || *api.about.stop.borrow() {
+    if api.about.shutdown.is_stopping() {
         return Some((DenialCode::Stopping, "the host is stopping"));
     }
     if api.stops.is_on() {
@@ -70,9 +71,8 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if state.metrics().failing_commits() > 0 && api.callers.probed.is_due(Instant::now()) {
         // Only a commit that changes something sets the count back.
         let probe = state.write(|tx: &mut WriteTx<'_>| {
-            let sql = "INSERT INTO meta (key, value) VALUES ('probed', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
-            tx.db().execute(sql, [tx.now().to_string()])?;
-            Ok::<_, ironclaw_state::Error>(())
+            let now = tx.now().to_string();
+            facts::set(tx, Fact::Probed, now)
         });
         // What it came to stands in the count, if it came to anything.
         if tokio::time::timeout(PROBE_TIME_MAX, probe).await.is_err() {
@@ -118,23 +118,12 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
 
 /// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
 fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
-    let one = |sql: &str| -> Result<u64, ironclaw_state::Error> {
-        Ok(tx.db().prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
-    };
-    let by_word = |sql: &str| -> Result<BTreeMap<String, u64>, ironclaw_state::Error> {
-        let mut statement = tx.db().prepare_cached(sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    };
     Ok(Now {
-        sessions: by_word("SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state")?,
-        messages_waiting: one("SELECT count(*) FROM messages WHERE status IN ('queued','processing')")?,
-        turns_open: one("SELECT count(*) FROM turns WHERE state = 'open'")?,
-        deliveries_open: by_word(
-            "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
-             SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
-        )?,
-        ledger_seq: one("SELECT coalesce(max(seq), 0) FROM ledger")?,
+        sessions: sessions::count_by_state(tx)?,
+        messages_waiting: messages::unfinished_count(tx)?,
+        turns_open: turns::open_count(tx)?,
+        deliveries_open: deliveries::unsettled_count_by_state(tx)?,
+        ledger_seq: chain::last_seq(tx)?,
         ..Now::default()
     })
 }

@@ -1,6 +1,6 @@
-//! Applies what is approved and ends what is overdue, until the daemon ends.
+//! Applies what is approved and ends what is overdue, until the host stops.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`.
+//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`; [`crate::worker`] for the loop.
 
 use crate::changes::Changes;
 use crate::changes::at_once::after_erasing;
@@ -15,6 +15,8 @@ use crate::packages;
 use crate::refusal::{Denied, Refusal};
 use crate::runtime::launch::{Jails, LAUNCHER_END_TIME};
 use crate::runtime::sessions::Sessions;
+use crate::shutdown::Shutdown;
+use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::failpoint;
@@ -23,13 +25,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whoever waits for the next end of a change looks again after this long at the latest.
-const LOOK_AGAIN: Duration = Duration::from_secs(3600);
-
-/// Where more waits than is looked at in one go, or is over in a moment, it is looked at again after this long.
+/// The wait where more is overdue than one look ends, and the least wait for the next end of a change.
 const SOON: Duration = Duration::from_millis(50);
 
-/// After an error of the host itself, what is approved is tried again after this long.
+/// The wait before what is approved is tried again after an error of the host.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The worker that applies what is approved.
@@ -38,12 +37,12 @@ pub struct ChangeWorker {
     sessions: Sessions,
     jails: Arc<Jails>,
     latch: Arc<Latch>,
-    /// What is being applied now. One change of packages of an agent at a time, because two would make its layer at once, and one of all
-    /// other kinds, which never waits for a fetch.
+    /// Changes that are being applied. An agent has one change of packages at a time, because two would make its layer at once, and one
+    /// of all other kinds, which never waits for a fetch.
     busy: Mutex<HashSet<Place>>,
 }
 
-/// Where a change waits for those before it: its agent, and whether it fetches.
+/// The line in which a change waits for those before it: its agent, and whether it fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     agent: Option<AgentId>,
@@ -56,7 +55,7 @@ impl Place {
     }
 }
 
-/// That a change of somebody is being applied. Whatever ends that, the next look finds the one behind it.
+/// The mark of a change that is being applied. Its drop frees the place, so the next look finds the change behind it.
 struct Busy<'a> {
     worker: &'a ChangeWorker,
     place: Place,
@@ -65,7 +64,7 @@ struct Busy<'a> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.worker.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
-        // What panicked would do so again at once; it is looked at with the next that rings.
+        // A change that panicked would do so again at once; it waits for the next bell.
         if !std::thread::panicking() {
             self.worker.changes.ring();
         }
@@ -73,34 +72,30 @@ impl Drop for Busy<'_> {
 }
 
 impl ChangeWorker {
-    /// A worker that has applied nothing.
+    /// Makes a worker that has applied nothing.
     pub fn new(changes: Arc<Changes>, sessions: Sessions, jails: Arc<Jails>, latch: Arc<Latch>) -> Self {
         Self { changes, sessions, jails, latch, busy: Mutex::default() }
     }
 
-    /// Applies what is approved and ends what is overdue, until the daemon ends.
-    pub async fn run(self: Arc<Self>) {
-        // The policy may be another one since, and is none while the host runs.
+    /// Applies what is approved and ends what is overdue, until the host stops.
+    pub async fn run(self, shutdown: Shutdown) {
+        // The policy may have changed since the last start; while the host runs it does not.
         let changes = Arc::clone(&self.changes);
         let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.bench())?));
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
-        loop {
-            let wait = match self.process_due().await {
-                Ok(wait) => wait,
-                Err(Error::State(ironclaw_state::Error::Closed)) => return,
-                Err(error) => {
-                    tracing::error!(%error, "approved changes wait a moment after an error of the host");
-                    RETRY_AFTER
-                }
-            };
-            // A bell that rang meanwhile is heard at once.
-            let _ = tokio::time::timeout(wait, self.changes.bell.notified()).await;
-        }
+        let changes = Arc::clone(&self.changes);
+        worker::run(Arc::new(self), &changes.bell, &shutdown).await;
     }
+}
 
-    async fn process_due(self: &Arc<Self>) -> Result<Duration, Error> {
+impl Due for Arc<ChangeWorker> {
+    const FAILED: &'static str = "approved changes wait a moment after an error of the host";
+    const RETRY_AFTER: Duration = RETRY_AFTER;
+    const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+    async fn process_due(&mut self) -> Result<Wait, Error> {
         let look = |tx: &ReadTx<'_>| {
             let next = store::next_end(tx)?.map(|at| at - tx.wall());
             Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
@@ -126,17 +121,19 @@ impl ChangeWorker {
                 }
             }
         }
-        // Each change that was being applied has the record looked at again when it is done.
-        Ok(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
-            None => LOOK_AGAIN,
+        // The end of each application rings, and the record is looked at again.
+        Ok(Wait::AtMost(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
+            None => Self::LOOK_AGAIN,
             Some(0) if ended > 0 => SOON,
-            // What is over and was not ended is nothing that this version reads.
+            // This version cannot read a change that is overdue and was not ended.
             Some(0) => RETRY_AFTER,
-            Some(ms) => Duration::from_millis(ms + 1).max(SOON).min(LOOK_AGAIN),
-        })
+            Some(ms) => Duration::from_millis(ms + 1).max(SOON),
+        }))
     }
+}
 
-    /// Applies one approved change; what fails on our side is tried again later.
+impl ChangeWorker {
+    /// Applies one approved change. After an error of the host it waits, and the next look tries again.
     async fn run_approved(&self, row: Row) {
         let id = row.id;
         let busy = Busy { worker: self, place: Place::of(&row) };
@@ -152,13 +149,13 @@ impl ChangeWorker {
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
         let prepared = tokio::select! {
             biased;
-            // What was approved stays approved, and begins anew once everything goes on. A client is ended with its future.
+            // The change stays approved, and begins anew after the emergency stop. Its client ends with this future.
             () = self.latch.shut() => return Ok(()),
             prepared = self.prepare(&row) => match prepared {
                 Ok(prepared) => prepared,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Refused(refusal)) => {
-                    // A client whose launcher died looks like one that failed; the host ends, and the next one begins anew.
+                    // A client whose launcher died looks like one that failed. The host ends, and its next start begins anew.
                     if tokio::time::timeout(LAUNCHER_END_TIME, self.jails.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
                     }
@@ -177,7 +174,7 @@ impl ChangeWorker {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // They see what was set only when they begin anew.
+        // Sessions see the new setting only when they begin anew.
         if kinds::begins_anew(row.kind)
             && let Some(agent) = row.concerned()
             && let Err(error) = self.sessions.respawn(agent).await
@@ -190,13 +187,13 @@ impl ChangeWorker {
     /// Applies a change in one transaction. Returns why it could not be done.
     async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
         let (changes, of) = (Arc::clone(&self.changes), row.clone());
-        // A refusal to apply is rolled back, because a part may be written: nothing of it stays, and its approvals are not used.
+        // A refusal to apply is rolled back with all that the change wrote, so its approvals are not used.
         let applied = self
             .state()
             .write(move |tx| {
                 let approved = match decide::approved(tx, &changes.bench(), &of) {
                     Ok(approved) => approved,
-                    // This refusal commits: the ledger keeps what was found out about its approvals.
+                    // This refusal commits, because the ledger keeps the finding about its approvals.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
                     Err(Denied::Failed(error)) => return Err(Error::from(error).into()),
                 };
@@ -216,7 +213,7 @@ impl ChangeWorker {
         }
     }
 
-    /// What has to be done before the transaction: software is fetched, which takes a network and time and changes nothing yet; the
+    /// Does what a change needs before its transaction. Software is fetched, which takes time and a network and changes no setting. The
     /// conversations of an agent that is removed are erased, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
         let Some(agent) = row.agent else { return Ok(Prepared::Nothing) };

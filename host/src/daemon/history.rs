@@ -13,7 +13,7 @@ use ironclaw_state::{State, WriteTx, log};
 
 /// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
 pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
-    let lost = log::take_lost(tx.db())?;
+    let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
     for one in &lost {
         let entry = Entry::new(LedgerEvent::StateChangesLost);
@@ -51,7 +51,7 @@ pub(super) async fn begin_another(
 fn begin_generation(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
-        journal::doubt(tx)?;
+        journal::doubt_deliveries(tx)?;
     }
     Ok(unknown)
 }

@@ -5,12 +5,12 @@ use super::history;
 use crate::gateway::policy::{self, Policy};
 use crate::gateway::quorum;
 use crate::registry;
+use crate::tables::facts::{self, Fact};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
-use rusqlite::OptionalExtension;
 
 /// Writes the BOOT entry; says so when the last run did not end in order.
 pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
@@ -20,15 +20,14 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
             if registry::owner(tx)?.is_none() {
                 return Ok::<_, ironclaw_state::Error>(None);
             }
-            let sql = "SELECT value FROM meta WHERE key = 'running'";
-            let previous: Option<String> = tx.db().query_row(sql, [], |row| row.get(0)).optional()?;
-            tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('running', ?1)", [boot])?;
+            let previous = facts::get(tx, Fact::Running)?;
+            facts::set(tx, Fact::Running, boot)?;
             let entry = Entry::new(LedgerEvent::HostStarted)
                 .with("boot", boot)
                 .with("version", env!("CARGO_PKG_VERSION"))
                 .with("fingerprint", ironclaw_contract::seam::fingerprint())
                 .with("policy", policy_digest);
-            if let Some(migrated) = ironclaw_state::migrations::take_note(tx.db())? {
+            if let Some(migrated) = ironclaw_state::migrations::take_note(tx)? {
                 Entry::new(LedgerEvent::StateMigrated)
                     .with("from", migrated.from)
                     .with("to", migrated.to)
@@ -70,7 +69,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
 pub(super) async fn end(state: &State, boot: BootId) -> Result<(), Error> {
     state
         .write(move |tx| {
-            tx.db().execute("DELETE FROM meta WHERE key = 'running'", [])?;
+            facts::remove(tx, Fact::Running)?;
             Entry::new(LedgerEvent::HostStopped).with("boot", boot).append(tx)?;
             Ok::<_, ironclaw_state::Error>(())
         })

@@ -35,7 +35,7 @@ pub(super) async fn until_damaged(
 
 /// Waits for a reason to stop.
 pub(super) async fn wait(workers: &mut Workers, launcher: &Launcher) -> Result<Reason, Error> {
-    let Workers { stop, stopped, sending, .. } = workers;
+    let Workers { shutdown, sending, .. } = workers;
     let mut terminate = signal(SignalKind::terminate()).map_err(io("listen for SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("listen for SIGINT"))?;
     Ok(tokio::select! {
@@ -43,11 +43,11 @@ pub(super) async fn wait(workers: &mut Workers, launcher: &Launcher) -> Result<R
         biased;
         _ = terminate.recv() => Reason::Asked,
         _ = interrupt.recv() => Reason::Asked,
-        _ = stopped.wait_for(|stop| *stop) => Reason::Asked,
+        () = shutdown.stopped() => Reason::Asked,
         () = launcher.died() => Reason::LauncherDied,
         // A stop that comes in this very moment ends it too, and is no failure.
         _ = sending => {
-            if !*stop.borrow() {
+            if !shutdown.is_stopped() {
                 return Err(Error::DispatchEnded);
             }
             Reason::Asked

@@ -10,10 +10,9 @@ use crate::config::Config;
 use crate::maintenance::Keeper;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
+use crate::shutdown::Shutdown;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Longest time of open requests while the host stops.
@@ -21,11 +20,8 @@ const REQUESTS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Tasks that run until the host stops.
 pub(super) struct Workers {
-    /// Set once the host begins to stop, while requests are still answered.
-    pub stopping: Arc<AtomicBool>,
-    /// Ends the tasks; the API sets it too, when an operator asks for a stop.
-    pub stop: watch::Sender<bool>,
-    pub stopped: watch::Receiver<bool>,
+    /// Ends the tasks; the API moves it too, when an operator asks for a stop.
+    pub shutdown: Shutdown,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
     serving: JoinHandle<std::io::Result<()>>,
@@ -37,18 +33,17 @@ impl Workers {
     pub fn start(parts: &Parts, config: &Config, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
         let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
         let latch = &stops.latch;
+        let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
-        tokio::spawn(Arc::new(worker).run());
-        tokio::spawn(Retention { record: Arc::clone(record) }.run());
-        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(worker.run(shutdown.clone()));
+        tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
             wake: Arc::new(sessions.clone()),
             config: config.webhook.clone(),
         };
-        let sending = tokio::spawn(Arc::new(dispatcher).run(stop.subscribe()));
-        let stopping = Arc::new(AtomicBool::new(false));
+        let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
         let Sockets { listener, port, hooks } = sockets;
         let about = About {
             home: jails.home.clone(),
@@ -57,14 +52,13 @@ impl Workers {
             keeper: keeper.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
-            stopping: Arc::clone(&stopping),
-            stop: stop.clone(),
+            shutdown: shutdown.clone(),
         };
         let large = Arc::default();
         let hooking = hooks.map(|port| {
             let per_minute = config.webhook.requests_per_minute;
             let hooks = Hooks::new(Arc::clone(record), inbound.clone(), per_minute, Arc::clone(&large));
-            tokio::spawn(hooks.serve(port, stop.subscribe()))
+            tokio::spawn(hooks.serve(port, shutdown.clone()))
         });
         let api = Api {
             record: Arc::clone(record),
@@ -77,13 +71,13 @@ impl Workers {
             callers: Arc::new(Callers::new(&record.state, large)),
             about: Arc::new(about),
         };
-        let serving = tokio::spawn(api.serve(listener, port, stop.subscribe()));
-        Self { stopping, stop, stopped, sending, serving, hooking }
+        let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
+        Self { shutdown, sending, serving, hooking }
     }
 
     /// Ends the tasks that answer and the one that sends.
     pub async fn end(self) {
-        self.stop.send_replace(true);
+        self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
             let _ = self.serving.await;
             if let Some(hooking) = self.hooking {

@@ -52,12 +52,6 @@ pub enum Error {
     Key(#[from] keys::Error),
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
         Self::Failed(error)
@@ -437,7 +431,7 @@ pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<()
 pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
     let Still { row, voices } = still_approved(tx, context, row)?;
     for voice in &voices {
-        if !store::consume(tx, voice.given.id)? {
+        if !store::use_approval(tx, voice.given.id)? {
             let words = format!("an approval of {} was used already", row.id);
             return Err(Refusal::new(DenialCode::ApprovalUsed, words).into());
         }

@@ -98,7 +98,7 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
     desk.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE change_id = ?1", two);
     desk.write(move |tx| {
         let sql = "UPDATE approvals SET change_id = ?2 WHERE change_id = ?1";
-        Ok(tx.db().execute(sql, params![one, two])?)
+        Ok(tx.execute(sql, params![one, two])?)
     });
     refused(desk.apply(two), DenialCode::ApprovalLost);
     refused(desk.apply(one), DenialCode::ApprovalLost);
@@ -131,7 +131,7 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         let policy = Policy::default();
         let root = context(&policy, 1, &grounds).root;
         let over: Token = approval::mint(root, thing, approver, 1, 2)?;
-        tx.db().execute("UPDATE approvals SET token = ?2 WHERE id = ?1", [given.id.to_string(), over.to_json()])?;
+        tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![given.id, over.to_json()])?;
         Ok(())
     });
     refused(desk.apply(id), DenialCode::ApprovalLost);
@@ -219,7 +219,7 @@ fn admin_of_one_agent_decides_only_about_that_agent() {
             let agent = registry::find_agent(tx, agent)?.expect("an agent");
             let mara = registry::find_person(tx, "mara")?.expect("somebody");
             let sql = "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,'admin')";
-            Ok(tx.db().execute(sql, [agent.id.to_string(), mara.id.to_string()])?)
+            Ok(tx.execute(sql, params![agent.id, mara.id])?)
         });
     };
     give("other");

@@ -6,8 +6,9 @@
 use super::kinds::is_of_agent;
 use super::policy::Rule;
 use super::store::Row;
-use crate::registry::given::{self, Given};
 use crate::registry::{self, Giver, Person, TokenId};
+use crate::tables;
+use crate::tables::people::Given;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
@@ -116,14 +117,15 @@ fn came_by(
     rule: &Rule,
     giver: &Giver,
 ) -> Result<Option<Vec<Given>>, ironclaw_state::Error> {
-    let Some(token) = giver.token.as_ref().map(|token| given::token(tx, token)).transpose()?.flatten() else {
+    let Some(token) = giver.token.as_ref().map(|token| tables::people::token_given(tx, token)).transpose()?.flatten()
+    else {
         return Ok(None);
     };
     let Some(person) = registry::person_by_id(tx, giver.person)? else { return Ok(None) };
-    let Some(role) = given::role_of_host(tx, giver.person)? else { return Ok(None) };
+    let Some(role) = tables::people::role_given(tx, giver.person)? else { return Ok(None) };
     let mut came = vec![token, role];
     if let (Some(agent), false) = (row.agent.filter(|_| is_of_agent(row.kind)), decides_by_host_role(rule, &person)) {
-        came.extend(given::role_of_agent(tx, agent, giver.person)?);
+        came.extend(tables::agents::role_given(tx, agent, giver.person)?);
     }
     Ok(Some(came))
 }

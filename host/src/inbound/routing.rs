@@ -50,7 +50,7 @@ pub fn route(
     wrapping: &WrappingKey,
 ) -> Result<Routed, Denied<NewError>> {
     let received = message.received();
-    let agent = registry::named_agent(tx, &received.agent)?;
+    let agent = registry::named_agent(tx, &received.agent).map_err(Denied::widen)?;
     if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
         return Err(not_yours(&agent).into());
     }
@@ -73,7 +73,7 @@ pub fn route(
     };
     let person = message.person().id;
     if store::of_origin(tx, agent.id, &origin)?.is_none() {
-        quota.admit_conversation(tx, person, &origin.channel)?;
+        quota.admit_conversation(tx, person, &origin.channel).map_err(Denied::widen)?;
     }
     let session = store::of_origin_or_new(tx, &agent, &origin, (person, numbers), wrapping)?;
     Ok(Routed { message, session, asks })

@@ -5,6 +5,7 @@
 //! [`ironclaw_ledger::foreign`].
 
 use super::{Keeper, Shared};
+use crate::tables::facts::{self, Fact};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
@@ -12,10 +13,9 @@ use ironclaw_ledger::archive::Aside;
 use ironclaw_ledger::foreign::{self, Foreign, Live};
 use ironclaw_ledger::head::{self, Contradiction, Kept, Position, Signed};
 use ironclaw_ledger::sink::Other;
-use ironclaw_ledger::{Entry, Genesis, archive, check};
-use ironclaw_state::ReadTx;
+use ironclaw_ledger::{Entry, Genesis, archive, chain, check};
 use ironclaw_state::home::Home;
-use rusqlite::OptionalExtension;
+use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -26,9 +26,6 @@ const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Heads that one entry accepts; more of them take several entries.
 const ACCEPTED_HEADS_MAX: usize = 1024;
-
-/// Key of the record for the heads of another history that were accepted. The ledger says so as well, and that is what counts.
-const ACCEPTED: &str = "accepted_history";
 
 /// The reason that nothing was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -123,37 +120,22 @@ fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
 }
 
 fn accepted(tx: &ReadTx<'_>) -> Result<BTreeSet<Signed>, ironclaw_state::Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let text: Option<String> = tx.db().query_row(sql, [ACCEPTED], |row| row.get(0)).optional()?;
+    let text = facts::get(tx, Fact::AcceptedHistory)?;
     let wrong = || ironclaw_state::Error::Stored("meta: accepted_history".to_owned());
     let names: Vec<String> = text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text)).map_err(|_| wrong())?;
     names.iter().map(|name| name.parse().map_err(|()| wrong())).collect()
 }
 
-fn remember(tx: &ReadTx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> {
+fn remember(tx: &mut WriteTx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state::Error> {
     let mut all = accepted(tx)?;
     all.extend(heads.iter().cloned());
     let names: Vec<String> = all.iter().map(Signed::to_string).collect();
-    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
-    tx.db().execute(sql, [ACCEPTED, &canonical::to_string(&names)])?;
-    Ok(())
-}
-
-fn keys(tx: &ReadTx<'_>) -> Result<Vec<String>, ironclaw_state::Error> {
-    let mut keys = tx.db().prepare_cached("SELECT public FROM ledger_keys")?;
-    let keys = keys.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    Ok(keys)
-}
-
-fn hash_at(tx: &ReadTx<'_>, seq: u64) -> Result<Option<String>, ironclaw_state::Error> {
-    let mut find = tx.db().prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?;
-    Ok(find.query_row([seq as i64], |row| row.get(0)).optional()?)
+    facts::set(tx, Fact::AcceptedHistory, canonical::to_string(&names))
 }
 
 fn live(tx: &ReadTx<'_>) -> Result<Live, ironclaw_state::Error> {
-    let Position { ledger, first, .. } = Position::read(tx.db())?;
-    let data: String = tx.db().query_row("SELECT data FROM ledger ORDER BY seq LIMIT 1", [], |row| row.get(0))?;
-    Ok(Live { ledger, first, genesis: Genesis::read(&data), keys: keys(tx)? })
+    let Position { ledger, first, .. } = Position::read(tx)?;
+    Ok(Live { ledger, first, genesis: Genesis::of_live_chain(tx)?, keys: head::public_keys(tx)? })
 }
 
 impl Shared {
@@ -266,8 +248,9 @@ impl Shared {
         let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
         let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
         let compare = move |tx: &ReadTx<'_>| {
-            let (position, accepted) = (Position::read(tx.db())?, accepted(tx)?);
-            let find = |seq: u64| Ok::<_, ironclaw_state::Error>(hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
+            let (position, accepted) = (Position::read(tx)?, accepted(tx)?);
+            let find =
+                |seq: u64| Ok::<_, ironclaw_state::Error>(chain::hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
             let mut heads = head::contradictions(kept, &ledger, (lowest, position.seq), find)?;
             heads.retain(|head| !accepted.contains(&head.signed));
             Ok::<_, ironclaw_state::Error>(heads)
@@ -280,7 +263,7 @@ impl Shared {
             for foreign in candidates {
                 // One of a rotation that was cut short holds the beginning of the live chain.
                 let is_ours = foreign.first == live.first
-                    && hash_at(tx, foreign.signed.seq)?.as_ref() == Some(&foreign.signed.hash);
+                    && chain::hash_at(tx, foreign.signed.seq)?.as_ref() == Some(&foreign.signed.hash);
                 if !is_ours {
                     archives.push(foreign);
                 }
@@ -315,11 +298,7 @@ impl Shared {
         let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
         // Heads are kept from the first start on.
-        let sql = "SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger";
-        let look = move |tx: &ReadTx<'_>| {
-            Ok::<_, ironclaw_state::Error>(tx.db().query_row(sql, [], |row| row.get::<_, bool>(0))?)
-        };
-        if self.state.read(look).await? {
+        if self.state.read(chain::is_older_than_this_run).await? {
             let sentence = format!(
                 "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
                  the heads along when you restore or move a home",
@@ -343,17 +322,17 @@ impl Shared {
         // One that does not answer is told when the head is to be kept there.
         let Ok(names) = self.aside(read).await else { return };
         let suspects = move |tx: &ReadTx<'_>| {
-            let first = Position::read(tx.db())?.first;
+            let first = Position::read(tx)?.first;
             let mut suspects = Vec::new();
             for name in names {
                 let Some((seq, begins)) = head::named(&name, &ledger).filter(|(seq, _)| *seq >= first) else {
                     continue;
                 };
-                if !hash_at(tx, seq)?.is_some_and(|hash| hash.starts_with(begins)) {
+                if !chain::hash_at(tx, seq)?.is_some_and(|hash| hash.starts_with(begins)) {
                     suspects.push(name);
                 }
             }
-            Ok::<_, ironclaw_state::Error>((suspects, keys(tx)?, accepted(tx)?))
+            Ok::<_, ironclaw_state::Error>((suspects, head::public_keys(tx)?, accepted(tx)?))
         };
         let Ok((suspects, keys, accepted)) = self.state.read(suspects).await else { return };
         if suspects.is_empty() {

@@ -10,6 +10,7 @@ use crate::outbound::delivery::{self, Delivery};
 use crate::record::Record;
 use crate::refusal::Denied;
 use crate::session::store::{self, Session};
+use crate::tables::sessions;
 use crate::tools::Runs;
 use crate::turns::calls::{self, CallState, Place, ResultBody};
 use crate::turns::context::OutputBody;
@@ -28,7 +29,6 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
-use rusqlite::{OptionalExtension, params};
 
 /// What came of one row.
 #[derive(Debug, Clone)]
@@ -122,25 +122,15 @@ impl Acceptance<'_> {
 
     fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::error::Error> {
         let Self { session, key, .. } = *self;
-        let cursor: i64 = tx
-            .db()
-            .prepare_cached("SELECT cursor FROM sessions WHERE id = ?1")?
-            .query_row([session.id], |found| found.get(0))?;
-        let numbers = cursor as u64 + 1..=cursor as u64 + SEQ_STEP_MAX;
+        let cursor = sessions::cursor(tx, session.id)?;
+        let numbers = cursor + 1..=cursor + SEQ_STEP_MAX;
         if !numbers.contains(&row.seq) || row.seq.is_multiple_of(2) {
             return Ok(Accepted::Violation("a row has a number that its queue could not have given it"));
         }
         let now = tx.wall();
-        let db = tx.db();
-        db.prepare_cached("INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)")?
-            .execute(params![session.id, row.seq as i64, row.digest, now])?;
-        db.prepare_cached("UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1")?.execute(params![
-            session.id,
-            row.seq as i64,
-            now
-        ])?;
-        db.prepare_cached("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2")?
-            .execute(params![session.id, row.seq as i64 - ROWS_KEPT])?;
+        sessions::insert_outbound_row(tx, session.id, row.seq, row.digest, now)?;
+        sessions::move_cursor(tx, session.id, row.seq, now)?;
+        sessions::delete_outbound_rows_below(tx, session.id, row.seq as i64 - ROWS_KEPT)?;
         let open = turn::open_of(tx, session.id)?;
         let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
             return self.refuse(tx, &row, None, "it belongs to no open turn");
@@ -341,10 +331,8 @@ pub fn check_taken(
     session: &Session,
     taken: &[(u64, Digest)],
 ) -> Result<Option<&'static str>, ironclaw_state::Error> {
-    let mut find = tx.db().prepare_cached("SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2")?;
     for (seq, digest) in taken {
-        let seq = i64::try_from(*seq).unwrap_or(i64::MAX);
-        let accepted: Option<String> = find.query_row(params![session.id, seq], |row| row.get(0)).optional()?;
+        let accepted = sessions::outbound_digest(tx, session.id, *seq)?;
         if accepted.as_deref() != Some(digest.to_string().as_str()) {
             return Ok(Some("a row was changed after it was taken"));
         }

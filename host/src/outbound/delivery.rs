@@ -5,10 +5,14 @@
 
 pub mod journal;
 
+pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, sessions_with_open};
+
 use crate::session::store::Session;
+use crate::tables::deliveries::{self, NewDelivery};
+use crate::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, Draft, Recorded};
-use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, SessionId, TurnId};
+use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
@@ -17,45 +21,6 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
-use std::collections::HashSet;
-
-/// A delivery's row.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    /// Its id, and the idempotency key of its channel.
-    pub id: DeliveryId,
-    /// Its session.
-    pub session: SessionId,
-    /// The turn that it answers.
-    pub turn: Option<TurnId>,
-    /// What is delivered.
-    pub item: ItemId,
-    /// The outbound row that asked for it, if one did.
-    pub row_id: Option<MessageId>,
-    /// Where to.
-    pub channel: String,
-    /// Which channel of that name.
-    pub generation: Option<i64>,
-    /// `intent sending received unknown dead dropped`.
-    pub state: String,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
-
-fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
-    Ok(Delivery {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        turn: row.get("turn_id")?,
-        item: row.get("item")?,
-        row_id: row.get("row_id")?,
-        channel: row.get("channel")?,
-        generation: row.get("generation")?,
-        state: row.get("state")?,
-        created_at: row.get("created_at")?,
-    })
-}
 
 /// Writes the intent to deliver an item to the origin of its session.
 pub fn intend(
@@ -65,64 +30,24 @@ pub fn intend(
     item: ItemId,
     row: Option<MessageId>,
 ) -> Result<Delivery, ironclaw_state::Error> {
-    let id = DeliveryId::new();
-    let now = tx.now();
-    let generation = tx.db()
-        .prepare_cached(
-            "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, created_at) \
-             VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation",
-        )?
-        .query_row(params![
-            id,
-            session.id,
-            turn,
-            item,
-            row,
-            session.origin.channel,
-            session.origin.platform_id,
-            session.origin.thread_id,
-            now
-        ], |row| row.get(0))?;
-    let entry = Entry::new(LedgerEvent::DeliveryIntended).session(session.id).with("delivery", id).with("item", item);
-    match turn {
-        Some(turn) => entry.turn(turn).append(tx)?,
-        None => entry.append(tx)?,
-    };
-    Ok(Delivery {
-        id,
+    let new = NewDelivery {
+        id: DeliveryId::new(),
         session: session.id,
         turn,
         item,
         row_id: row,
-        channel: session.origin.channel.clone(),
-        generation,
-        state: "intent".to_owned(),
-        created_at: now,
-    })
-}
-
-/// Deliveries of a session whose receipt is missing, oldest first.
-pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let open = statement.query_map([session], delivery)?.collect::<rusqlite::Result<_>>()?;
-    Ok(open)
-}
-
-/// Where the delivery of an item stands; `None` if it was never meant for anybody.
-pub fn state_of(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<String>, ironclaw_state::Error> {
-    let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
-               WHERE items.id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([item], |row| row.get(0)).optional()?)
-}
-
-/// Sessions that have a delivery on the loopback without a receipt.
-pub fn sessions_with_open(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached(
-        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
-    )?;
-    let sessions = statement.query_map([], |row| row.get("session_id"))?.collect::<rusqlite::Result<_>>()?;
-    Ok(sessions)
+        channel: &session.origin.channel,
+        platform_id: &session.origin.platform_id,
+        thread_id: &session.origin.thread_id,
+    };
+    let delivery = deliveries::insert(tx, new)?;
+    let entry =
+        Entry::new(LedgerEvent::DeliveryIntended).session(session.id).with("delivery", delivery.id).with("item", item);
+    match turn {
+        Some(turn) => entry.turn(turn).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    Ok(delivery)
 }
 
 /// How the state of a delivery is shown: `pending sent received unknown dead dropped`.
@@ -140,21 +65,13 @@ pub fn shown(state: &str) -> &'static str {
 /// Notes the receipt: the answered messages are delivered.
 pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
-    let settled = tx
-        .db()
-        .prepare_cached(
-            "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending')",
-        )?
-        .execute(params![delivery.id, now])?;
-    if settled == 0 {
+    if !deliveries::mark_received(tx, delivery.id, now)? {
         return Ok(());
     }
     let entry = Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => {
-            tx.db()
-                .prepare_cached("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'")?
-                .execute([turn])?;
+            messages::mark_delivered(tx, turn)?;
             entry.turn(turn).append(tx)?
         }
         None => entry.append(tx)?,
@@ -164,10 +81,8 @@ pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw
 
 /// What is known of a delivery that came to an end, in the words of the contract, and since when; `None` while it is on its way.
 pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
-    let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
-    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?));
-    let found = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
-    Ok(found.and_then(|(state, at)| Some((ended(&state)?, at?))))
+    let found = deliveries::progress(tx, id)?;
+    Ok(found.and_then(|progress| Some((ended(&progress.state)?, progress.settled_at?))))
 }
 
 /// The contract's word for a delivery in this state.
@@ -178,20 +93,6 @@ fn ended(state: &str) -> Option<&'static str> {
         "dead" | "dropped" => Some("failed"),
         _ => None,
     }
-}
-
-/// The delivery that answers a turn.
-pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn], delivery).optional()?)
-}
-
-/// The items of a session that were delivered.
-pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
-    let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let items = statement.query_map([session], |row| row.get("item"))?.collect::<rusqlite::Result<_>>()?;
-    Ok(items)
 }
 
 /// What a person reads of an item: the text of an output, or the whole of a notice.

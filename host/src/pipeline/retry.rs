@@ -11,9 +11,11 @@ use crate::pipeline::Inbound;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Person};
 use crate::session;
-use crate::turns::{items, turn};
+use crate::tables::messages;
+use crate::turns::items;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -38,7 +40,7 @@ fn queue_again(tx: &mut WriteTx<'_>, id: MessageId, by: &Person) -> Result<Recor
     if let Some(refusal) = shut_out(tx, &message)? {
         return Err(refusal.into());
     }
-    if !matches!(message.status.as_str(), "completed" | "delivered") {
+    if !matches!(message.status, Status::Completed | Status::Delivered) {
         return refuse(DenialCode::MessageWaits, "has no answer yet, and waits for one");
     }
     if answered(tx, &message)? {
@@ -47,13 +49,13 @@ fn queue_again(tx: &mut WriteTx<'_>, id: MessageId, by: &Person) -> Result<Recor
     if items::find(tx, id.item())?.is_none() {
         return refuse(DenialCode::MessageDropped, "is not kept any more: send it again");
     }
-    tx.db().execute(turn::ASK_AGAIN, [id])?;
+    messages::ask_again(tx, id)?;
     let entry = Entry::new(LedgerEvent::MessageRetried).session(message.session).message(id);
     entry.with("by", by.id).append(tx)?;
     Ok(Recorded { message: id, session: message.session, again: true })
 }
 
-/// Whoever may not talk to the agent any more has nothing answered after all, whoever asks for it.
+/// Refuses a message of a person who may not talk to the agent any more; it does not matter who asks for its answer.
 fn shut_out(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let session = session::store::find(tx, message.session)?;
     let agent = session.map(|session| registry::agent_by_id(tx, session.agent)).transpose()?.flatten();
@@ -63,10 +65,10 @@ fn shut_out(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironc
     Ok((!talks).then(|| routing::not_yours(&agent)))
 }
 
-/// Whether what was delivered for it, or is about to be, is an agent's answer.
+/// Returns whether what was delivered for it, or is about to be, is an agent's answer.
 fn answered(tx: &ReadTx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
     let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
-    // A delivery whose item is not kept any more was one of something; only a notice that stands there is none.
+    // A delivery whose item is not kept any more was one of something; only a notice that is still kept is none.
     Ok(item.is_some_and(|item| item.is_none_or(|item| item.tuple.kind != ItemKind::Notice)))
 }

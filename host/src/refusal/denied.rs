@@ -59,12 +59,6 @@ impl<E: From<Error>> From<Error> for Denied<E> {
     }
 }
 
-impl<E: From<Error>> From<rusqlite::Error> for Denied<E> {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(Error::from(error).into())
-    }
-}
-
 /// Makes decisions in the record.
 pub trait Decide {
     /// Runs `decide` in a transaction of its own, as [`State::write`] does, which commits unless it fails.
@@ -111,13 +105,13 @@ mod tests {
 
     /// Writes a row that another transaction can find.
     fn write(tx: &mut WriteTx<'_>) -> Result<(), Denied> {
-        tx.db().execute("CREATE TABLE decided (x INTEGER)", [])?;
+        tx.execute("CREATE TABLE decided (x INTEGER)", [])?;
         Ok(())
     }
 
     async fn is_written(state: &State) -> bool {
         let sql = "SELECT count(*) FROM sqlite_master WHERE name = 'decided'";
-        let found = state.read(move |tx| Ok::<i64, Error>(tx.db().query_row(sql, [], |row| row.get(0))?));
+        let found = state.read(move |tx| tx.get(sql, [], |row| row.get::<_, i64>(0)));
         found.await.expect("read") == 1
     }
 
@@ -141,7 +135,7 @@ mod tests {
         let state = open(&home);
         let decided = state.decide(|tx| -> Result<(), Denied> {
             write(tx)?;
-            tx.db().execute("INSERT INTO missing VALUES (1)", [])?;
+            tx.execute("INSERT INTO missing VALUES (1)", [])?;
             Ok(())
         });
         assert!(matches!(decided.await, Err(Denied::Failed(Error::Sqlite(_)))));

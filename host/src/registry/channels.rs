@@ -5,6 +5,7 @@
 use super::{LOOPBACK, Person, Role, authorised_entry, identities};
 use crate::gateway::decide::proof::Authority;
 use crate::refusal::{Denied, Refusal};
+use crate::tables::channels::{self as table, NewChannel};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -12,7 +13,8 @@ use ironclaw_contract::seam::change::{Engage, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
+
+pub use crate::tables::channels::{Channel, Hears, all, find, heard_by};
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;
@@ -25,53 +27,6 @@ const RESERVED: [&str; 2] = [LOOPBACK, "host"];
 
 /// The one kind that there is beside the loopback.
 pub const WEBHOOK: &str = "webhook";
-
-/// Which messages of a channel open a turn of the agent that hears it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hears {
-    /// Each of them.
-    All,
-    /// Those that fit this regular expression; the others are context.
-    Pattern(String),
-}
-
-impl Hears {
-    /// The word for it.
-    pub const fn engage(&self) -> Engage {
-        match self {
-            Self::All => Engage::All,
-            Self::Pattern(_) => Engage::Pattern,
-        }
-    }
-
-    /// The pattern, if it goes by one.
-    pub fn pattern(&self) -> Option<&str> {
-        match self {
-            Self::All => None,
-            Self::Pattern(pattern) => Some(pattern),
-        }
-    }
-}
-
-/// A channel's row.
-#[derive(Debug, Clone)]
-pub struct Channel {
-    /// Its name, the first part of every identity on it.
-    pub name: String,
-    /// Which of all channels that ever had its name.
-    pub generation: i64,
-    /// Where replies go.
-    pub url: String,
-    /// Whether it shows a delivery once that is sent to it twice.
-    pub idempotent: bool,
-    /// Which agent hears it.
-    pub agent: Option<AgentId>,
-    /// Which of its messages that agent is asked to answer.
-    pub hears: Hears,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    wrapped: Vec<u8>,
-}
 
 impl Channel {
     /// Its signing secret.
@@ -126,60 +81,10 @@ pub enum Error {
     Key(#[from] keys::Error),
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
-}
-
-const ALL: &str = "SELECT channels.*, agent_id, engage, pattern FROM channels LEFT JOIN wirings ON channel = name";
-
-fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
-    Ok(Channel {
-        name: row.get("name")?,
-        generation: row.get("generation")?,
-        url: row.get("url")?,
-        idempotent: row.get("idempotent")?,
-        agent: row.get("agent_id")?,
-        hears: hears(row)?,
-        created_at: row.get("created_at")?,
-        wrapped: row.get("wrapped")?,
-    })
-}
-
-/// One that says `pattern` and has none is a row that nobody wrote: it is an error, and never all messages.
-fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
-    let engage: Option<Engage> = row.get("engage")?;
-    match engage {
-        None | Some(Engage::All) => Ok(Hears::All),
-        Some(Engage::Pattern) => Ok(Hears::Pattern(row.get("pattern")?)),
-        Some(Engage::None) => Err(rusqlite::Error::InvalidColumnName("engage".to_owned())),
-    }
-}
-
-/// Every channel, by name.
-pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Channel>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached(&format!("{ALL} ORDER BY name"))?;
-    let channels = statement.query_map([], channel)?.collect::<rusqlite::Result<_>>()?;
-    Ok(channels)
-}
-
-/// The channels that an agent hears, by name.
-pub fn heard_by(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Channel>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached(&format!("{ALL} WHERE agent_id = ?1 ORDER BY name"))?;
-    let channels = statement.query_map([agent], channel)?.collect::<rusqlite::Result<_>>()?;
-    Ok(channels)
-}
-
-/// The channel of exactly this name.
-pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
-    Ok(tx.db().prepare_cached(&format!("{ALL} WHERE name = ?1"))?.query_row([name], channel).optional()?)
 }
 
 /// Returns the channel of this name.
@@ -219,11 +124,8 @@ pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Per
         return Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`").into());
     }
     let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(Error::from)?;
-    let now = tx.now();
-    tx.db().execute(
-        "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
-        params![name, WEBHOOK, draft.url, draft.idempotent, wrapped, now],
-    )?;
+    let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
+    table::insert(tx, &NewChannel { name, kind: WEBHOOK, url, idempotent, wrapped: &wrapped, created_at })?;
     Entry::new(LedgerEvent::ChannelAdded)
         .with("channel", name.clone())
         .with("kind", WEBHOOK)
@@ -251,7 +153,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 
 /// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
 pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute("DELETE FROM channels WHERE name = ?1", [name])?;
+    table::delete(tx, name)?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
 }
@@ -280,11 +182,11 @@ pub fn wire<'a>(
     };
     let event = match &hears {
         Some(hears) => {
-            put(tx, &channel.name, agent, hears)?;
+            table::connect(tx, &channel.name, agent, hears)?;
             LedgerEvent::ChannelConnected
         }
         None => {
-            take(tx, &channel.name, agent)?;
+            table::disconnect(tx, &channel.name, agent)?;
             LedgerEvent::ChannelDisconnected
         }
     };
@@ -302,27 +204,12 @@ pub fn wire<'a>(
     Ok(())
 }
 
-fn put(tx: &ReadTx<'_>, name: &str, agent: AgentId, hears: &Hears) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute(
-        "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
-         DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
-        params![name, agent, hears.engage().name(), hears.pattern()],
-    )?;
-    Ok(())
-}
-
-fn take(tx: &ReadTx<'_>, name: &str, agent: AgentId) -> Result<(), ironclaw_state::Error> {
-    let sql = "DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2";
-    tx.db().execute(sql, params![name, agent])?;
-    Ok(())
-}
-
 /// Wraps every secret under another key instead; returns how many there are.
-pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for channel in all(tx)? {
         let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;
-        tx.db().execute("UPDATE channels SET wrapped = ?2 WHERE name = ?1", params![channel.name, wrapped])?;
+        table::set_wrapped(tx, &channel.name, &wrapped)?;
         count += 1;
     }
     Ok(count)

@@ -6,6 +6,9 @@ use super::{Agent, agents, approved_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::{self, SecretName};
+use crate::tables::agents as agents_table;
+use crate::tables::facts::{self, Fact};
+use crate::tables::models::{self as table, Model};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
@@ -13,7 +16,6 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
 use url::Url;
 
 /// Endpoints of one host, besides the built-in one.
@@ -30,9 +32,6 @@ const URL_BYTES_MAX: usize = 1024;
 
 /// Millionths of a currency for a million tokens: a million of it.
 const PRICE_MAX: u64 = 1_000_000_000_000;
-
-/// Where `meta` says which endpoint is the default.
-const DEFAULT_KEY: &str = "default_model";
 
 /// An endpoint that stands in the record.
 #[derive(Debug, Clone)]
@@ -161,25 +160,14 @@ fn read_url(text: &str) -> Result<Url, String> {
 
 /// Every stored endpoint, by name.
 pub fn models(tx: &ReadTx<'_>) -> Result<Vec<Stored>, ironclaw_state::Error> {
-    let mut models: Vec<Stored> = {
-        let mut statement = tx.db().prepare_cached("SELECT * FROM models ORDER BY name")?;
-        statement.query_map([], stored_model)?.collect::<rusqlite::Result<_>>()?
-    };
-    let mut statement =
-        tx.db().prepare_cached("SELECT fallback FROM model_fallbacks WHERE model = ?1 ORDER BY position")?;
-    for model in &mut models {
-        let fallbacks = statement.query_map([&model.spec.name], |row| row.get(0))?;
-        model.spec.fallbacks = fallbacks.collect::<rusqlite::Result<_>>()?;
-    }
-    Ok(models)
+    Ok(table::all(tx)?.into_iter().map(stored_model).collect())
 }
 
 /// A row that this version cannot read keeps its name, so that the others can be used and it can be removed.
-fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
-    let kind = kind_of(row.get_ref("kind")?.as_str()?).ok();
-    let url = row.get::<_, Option<String>>("base_url")?.map(|text| text.parse::<Url>().ok());
-    let price = |column: &'static str| row.get::<_, i64>(column).map(|price| u64::try_from(price).ok());
-    let (input, output) = (price("input_price")?, price("output_price")?);
+fn stored_model(row: Model) -> Stored {
+    let kind = kind_of(&row.kind).ok();
+    let url = row.base_url.map(|text| text.parse::<Url>().ok());
+    let (input, output) = (u64::try_from(row.input_price).ok(), u64::try_from(row.output_price).ok());
     let unreadable = match (kind, &url, input, output) {
         (None, _, _, _) => Some("kind"),
         (_, Some(None), _, _) => Some("base_url"),
@@ -188,17 +176,17 @@ fn stored_model(row: &Row<'_>) -> rusqlite::Result<Stored> {
         (Some(_), Some(Some(_)) | None, Some(_), Some(_)) => None,
     };
     let spec = Spec {
-        name: row.get("name")?,
+        name: row.name,
         // Without an address it can never be asked.
         kind: kind.filter(|_| unreadable.is_none()).unwrap_or(Kind::Openai),
         base_url: url.flatten().filter(|_| unreadable.is_none()),
-        model: row.get("model")?,
-        key: row.get("secret")?,
-        fallbacks: Vec::new(),
+        model: row.model,
+        key: row.secret,
+        fallbacks: row.fallbacks,
         prices: Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() },
-        streams: row.get("streams")?,
+        streams: row.streams,
     };
-    Ok(Stored { spec, unreadable, created_at: row.get("created_at")? })
+    Stored { spec, unreadable, created_at: row.created_at }
 }
 
 /// What every stored endpoint is made from, and why none can be made of it where that is so.
@@ -235,9 +223,7 @@ pub fn exists(name: &str) -> Refusal {
 
 /// Name of the endpoint that is the default.
 pub fn default(tx: &ReadTx<'_>) -> Result<String, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-    let found: Option<String> = statement.query_row([DEFAULT_KEY], |row| row.get(0)).optional()?;
-    Ok(found.unwrap_or_else(|| scripted::NAME.to_owned()))
+    Ok(facts::get(tx, Fact::DefaultModel)?.unwrap_or_else(|| scripted::NAME.to_owned()))
 }
 
 /// Keeps an endpoint; with `replace`, in the place of the one of its name.
@@ -267,28 +253,20 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
     let what = if before.is_some() { LedgerEvent::ModelChanged } else { LedgerEvent::ModelAdded };
     let price = |price: u64| i64::try_from(price).expect("prices are bounded where they are read");
     let base_url = spec.base_url.as_ref().map(Url::as_str);
-    tx.db().execute("DELETE FROM models WHERE name = ?1", [&spec.name])?;
-    tx.db().execute(
-        "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            spec.name,
-            kind_name(spec.kind),
-            base_url,
-            spec.model,
-            spec.key,
-            price(spec.prices.input),
-            price(spec.prices.output),
-            spec.streams,
-            created_at
-        ],
-    )?;
-    for (position, fallback) in spec.fallbacks.iter().enumerate() {
-        tx.db().execute(
-            "INSERT INTO model_fallbacks (model, position, fallback) VALUES (?1, ?2, ?3)",
-            params![spec.name, position as i64, fallback],
-        )?;
-    }
+    table::delete(tx, &spec.name)?;
+    let row = Model {
+        name: spec.name.clone(),
+        kind: kind_name(spec.kind).to_owned(),
+        base_url: base_url.map(str::to_owned),
+        model: spec.model.clone(),
+        secret: spec.key.clone(),
+        input_price: price(spec.prices.input),
+        output_price: price(spec.prices.output),
+        streams: spec.streams,
+        created_at,
+        fallbacks: spec.fallbacks.clone(),
+    };
+    table::insert(tx, &row)?;
     Entry::new(what)
         .with("name", spec.name.clone())
         .with("kind", kind_name(spec.kind))
@@ -307,7 +285,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
 /// Refuses an endpoint that does not exist.
 pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
     known(tx, name)?;
-    tx.db().execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [DEFAULT_KEY, name])?;
+    facts::set(tx, Fact::DefaultModel, name)?;
     approved_entry(LedgerEvent::ModelDefaultSet, approved).with("name", name).append(tx)?;
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
@@ -345,8 +323,7 @@ fn give(
     model: &str,
     follows: bool,
 ) -> Result<(), ironclaw_state::Error> {
-    tx.db()
-        .execute("UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1", params![agent, model, follows])?;
+    agents_table::set_model(tx, agent, model, follows)?;
     approved_entry(LedgerEvent::AgentModelSet, approved)
         .with("agent", agent)
         .with("model", model)
@@ -386,16 +363,14 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Deni
         let hint = "add these anew without it first: `ironctl model add … --replace`".to_owned();
         return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
     }
-    tx.db().execute("DELETE FROM models WHERE name = ?1", [name])?;
+    table::delete(tx, name)?;
     Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by).append(tx)?;
     Ok(())
 }
 
 /// What refers to a secret, in words: `model openai`.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT name FROM models WHERE secret = ?1 ORDER BY name")?;
-    let found = statement.query_map([name.as_str()], |row| Ok(format!("model {}", row.get::<_, String>(0)?)))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    Ok(table::with_secret(tx, name.as_str())?.into_iter().map(|model| format!("model {model}")).collect())
 }
 
 #[cfg(test)]

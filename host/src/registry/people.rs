@@ -2,14 +2,18 @@
 //!
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `identity`.
 
-use super::{Giver, LOOPBACK, given};
+pub use crate::tables::people::{
+    Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
+};
+
+use super::{Giver, LOOPBACK};
 use crate::refusal::{Denied, Refusal};
+use crate::tables;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,27 +32,7 @@ const PEOPLE_MAX: i64 = 1000;
 /// Identities of one person.
 const IDENTITIES_MAX: i64 = 64;
 
-/// What a person may do on this host, from everything to little. Each may do what the next may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Everything: people, tokens, and what the others may.
-    Owner,
-    /// Runs agents and sessions.
-    Admin,
-    /// Talks to agents.
-    Member,
-}
-
 impl Role {
-    /// As stored and shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-            Self::Member => "member",
-        }
-    }
-
     /// Whether this role may do what asks for `needed`.
     pub const fn covers(self, needed: Self) -> bool {
         match (self, needed) {
@@ -59,46 +43,6 @@ impl Role {
             (Self::Member, Self::Owner | Self::Admin) => false,
         }
     }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Owner, Self::Admin, Self::Member].into_iter().find(|role| role.name() == text).ok_or_else(|| {
-            let shown: String = text.chars().take(32).collect();
-            format!("unknown role {shown:?}: expected owner, admin or member")
-        })
-    }
-}
-
-ironclaw_contract::stored_as_text!(Role);
-
-/// A person.
-#[derive(Debug, Clone)]
-pub struct Person {
-    /// Their id.
-    pub id: PersonId,
-    /// Their name.
-    pub name: String,
-    /// What they may do.
-    pub role: Role,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
-
-/// An account on a channel: both parts whole and opaque.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// Name of the channel.
-    pub channel: String,
-    /// The sender's id there.
-    pub sender: String,
 }
 
 impl Identity {
@@ -144,36 +88,6 @@ impl FromStr for Identity {
     }
 }
 
-pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
-    Ok(Person {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        role: row.get("role")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-/// Every person, oldest first.
-pub fn people(tx: &ReadTx<'_>) -> Result<Vec<Person>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT * FROM people ORDER BY created_at, id")?;
-    let people = statement.query_map([], person)?.collect::<rusqlite::Result<_>>()?;
-    Ok(people)
-}
-
-/// The person of this name or id.
-pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM people WHERE name = ?1 OR id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([name_or_id], person).optional()?)
-}
-
-/// The person of this id.
-///
-/// # Errors
-/// Those of the database.
-pub fn person_by_id(tx: &ReadTx<'_>, id: PersonId) -> Result<Option<Person>, ironclaw_state::Error> {
-    Ok(tx.db().prepare_cached("SELECT * FROM people WHERE id = ?1")?.query_row([id], person).optional()?)
-}
-
 /// Returns the name of a person, or the id of one who was removed.
 ///
 /// # Errors
@@ -194,31 +108,9 @@ pub fn known_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Person, Denied>
     })
 }
 
-/// The first owner, if the home has one.
-pub fn owner(tx: &ReadTx<'_>) -> Result<Option<PersonId>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([], person).optional()?.map(|person| person.id))
-}
-
-/// The person that this full identity is linked to.
-pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, ironclaw_state::Error> {
-    let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
-    Ok(tx.db().prepare_cached(sql)?.query_row([channel, sender], person).optional()?)
-}
-
 /// The person that an identity is linked to.
 pub fn person_behind(tx: &ReadTx<'_>, identity: &Identity) -> Result<Option<Person>, ironclaw_state::Error> {
     person_of(tx, &identity.channel, &identity.sender)
-}
-
-/// Every identity with whose it is.
-pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT * FROM identities ORDER BY channel, sender")?;
-    let read = |row: &Row<'_>| {
-        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
-    };
-    let identities = statement.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
-    Ok(identities)
 }
 
 /// Makes the owner of a new home.
@@ -226,7 +118,7 @@ pub fn create_owner(tx: &mut WriteTx<'_>, name: &str) -> Result<PersonId, ironcl
     let person = insert(tx, name.to_owned(), Role::Owner)?;
     let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id).with("role", "owner");
     let seq = entry.append(tx)?;
-    given::note_role(tx, person.id, seq, None)?;
+    tables::people::note_role_giver(tx, person.id, seq, None)?;
     Ok(person.id)
 }
 
@@ -262,22 +154,14 @@ pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Gi
         .with("role", role.name())
         .with("by", by)
         .append(tx)?;
-    given::note_role(tx, person.id, seq, Some(&giver))?;
+    tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;
     Ok(person)
 }
 
 fn insert(tx: &mut WriteTx<'_>, name: String, role: Role) -> Result<Person, ironclaw_state::Error> {
     let person = Person { id: PersonId::new(), name, role, created_at: tx.now() };
-    let db = tx.db();
-    db.execute(
-        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,?3,?4)",
-        params![person.id, person.name, role.name(), person.created_at],
-    )?;
-    let own = Identity::own(person.id);
-    db.execute(
-        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
-        params![own.channel, own.sender, person.id],
-    )?;
+    tables::people::insert_person(tx, &person)?;
+    tables::people::insert_identity(tx, person.id, &Identity::own(person.id))?;
     Ok(person)
 }
 
@@ -305,13 +189,13 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
-    let owners: i64 = tx.db().query_row("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))?;
+    let owners = tables::people::count_owners(tx)?;
     if person.role == Role::Owner && role != Role::Owner && owners <= 1 {
         let refusal = Refusal::new(DenialCode::LastOwner, format!("{} is the last owner", person.name));
         let refusal = refusal.hint("make another person an owner first: `ironctl person set PERSON --role owner`");
         return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
-    tx.db().execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person.id, role.name()])?;
+    tables::people::set_role(tx, person.id, role)?;
     let seq = Entry::new(LedgerEvent::PersonRole)
         .with("person", person.id)
         .with("role", role.name())
@@ -320,7 +204,7 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
         .append(tx)?;
     // The same role again is no other one: who gave it first stays noted.
     if person.role != role {
-        given::note_role(tx, person.id, seq, Some(&giver))?;
+        tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;
     }
     Ok(Person { role, ..person.clone() })
 }
@@ -350,16 +234,11 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
             Refusal::new(DenialCode::IdentityOwn, format!("{identity} is the form of a person's own identity"));
         return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it comes and goes with that person alone"));
     }
-    let count: i64 =
-        tx.db().query_row("SELECT count(*) FROM identities WHERE person_id = ?1", [person.id], |row| row.get(0))?;
-    if count >= IDENTITIES_MAX {
+    if tables::people::count_identities(tx, person.id)? >= IDENTITIES_MAX {
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
-    tx.db().execute(
-        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
-        params![identity.channel, identity.sender, person.id],
-    )?;
+    tables::people::insert_identity(tx, person.id, identity)?;
     identity_entry(LedgerEvent::IdentityLinked, person, identity, by).append(tx)?;
     Ok(())
 }
@@ -385,10 +264,7 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
         let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token revoke`", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
-    tx.db().execute(
-        "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
-        params![identity.channel, identity.sender, person.id],
-    )?;
+    tables::people::delete_identity(tx, person.id, identity)?;
     identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
     Ok(())
 }

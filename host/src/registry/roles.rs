@@ -2,14 +2,16 @@
 //!
 //! Never takes anything from whoever runs the host: owners and admins of the host may talk to every agent. Next: `routing`, `gateway`.
 
-use super::people::{Person, Role, person};
-use super::{Agent, approved_entry, changed_entry, given};
+pub use crate::tables::agents::{administered, role_of, roles_of as of};
+
+use super::people::{Person, Role};
+use super::{Agent, approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
+use crate::tables;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
 
 /// How a person stands with one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,30 +56,6 @@ pub fn role_for(tx: &ReadTx<'_>, person: &Person, agent: &Agent) -> Result<Agent
     Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
 }
 
-/// The role of an agent that a person was given.
-pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, ironclaw_state::Error> {
-    let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
-    let read = |row: &Row<'_>| row.get("role");
-    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, person], read).optional()?)
-}
-
-/// The agents that a person is an admin of.
-pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, ironclaw_state::Error> {
-    let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let agents = statement.query_map([person], |row| row.get("agent_id"))?;
-    Ok(agents.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Everybody with a role of this agent, oldest person first.
-pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, ironclaw_state::Error> {
-    let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
-               WHERE agent_id = ?1 ORDER BY created_at, id";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let roles = statement.query_map([agent], |row| Ok((person(row)?, row.get("own")?)))?;
-    Ok(roles.collect::<rusqlite::Result<_>>()?)
-}
-
 /// Gives a person a role of an agent, or takes theirs away.
 pub fn set(
     tx: &mut WriteTx<'_>,
@@ -88,16 +66,9 @@ pub fn set(
 ) -> Result<(), ironclaw_state::Error> {
     let before = role_of(tx, agent, person)?;
     match role {
-        Some(role) => tx.db().execute(
-            "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
-             ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
-            params![agent, person, role.name()],
-        )?,
-        None => {
-            let sql = "DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
-            tx.db().execute(sql, params![agent, person])?
-        }
-    };
+        Some(role) => tables::agents::set_role(tx, agent, person, role)?,
+        None => tables::agents::delete_role(tx, agent, person)?,
+    }
     let seq = approved_entry(LedgerEvent::AgentRoles, approved)
         .with("agent", agent)
         .with("person", person)
@@ -105,7 +76,7 @@ pub fn set(
         .with("after", role.map(AgentRole::name))
         .append(tx)?;
     if before != role {
-        given::note_agent_role(tx, agent, person, seq, approved.givers())?;
+        tables::agents::note_role_giver(tx, agent, person, seq, approved.givers())?;
     }
     Ok(())
 }
@@ -117,7 +88,7 @@ pub fn set_access(
     agent: &Agent,
     access: Access,
 ) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent.id, access.name()])?;
+    tables::agents::set_access(tx, agent.id, access)?;
     let (before, after) = (agent.access.name(), access.name());
     changed_entry(LedgerEvent::AgentAccess, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())

@@ -18,6 +18,7 @@ use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Process;
 use ironclaw_ledger::Entry;
+use ironclaw_model::backoff::Backoff;
 use ironclaw_state::State;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -307,8 +308,8 @@ impl Actor {
 
     /// Returns the wait before the next try; it doubles with each one before it.
     fn backoff(&self, tries: u32) -> Duration {
-        let doubled = 2u32.saturating_pow(tries.saturating_sub(1));
-        Duration::from_millis(self.runtime.config.backoff_ms).saturating_mul(doubled).min(BACKOFF_MAX)
+        let first = Duration::from_millis(self.runtime.config.backoff_ms);
+        Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries)
     }
 
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {

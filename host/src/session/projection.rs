@@ -4,6 +4,7 @@
 //! `crate::runtime::actor`.
 
 use super::store::{Origin, Session};
+use crate::tables::messages;
 use crate::turns::items::{self, BodyError};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
@@ -11,7 +12,6 @@ use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Rou
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
-use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 
 /// Result of the answer that an outbound row asked for.
@@ -144,29 +144,27 @@ pub fn rows(
             return Err(ironclaw_state::Error::Stored(format!("{id} has no item")).into());
         };
         let content = items::body(tx, &item, key)?;
-        let read = |row: &Row<'_>| -> rusqlite::Result<MessageIn> {
-            Ok(MessageIn {
-                id: *id,
-                seq: item.tuple.seq,
-                kind: row.get("kind")?,
-                timestamp: item.tuple.issued_at,
-                platform_id: Some(session.origin.platform_id.clone()),
-                channel_type: Some(session.origin.channel.clone()),
-                thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
-                content: content.clone(),
-                source_session_id: None,
-                on_wake: row.get::<_, i64>("received_at")? < awake_since,
-                trigger: turn.is_some(),
-                sender: format!("{}:{}", row.get::<_, String>("channel")?, row.get::<_, String>("sender")?),
-                principal: row.get("principal")?,
-                spans: item.spans(),
-                hop: item.tuple.hop,
-                seal: item.seal(sealer),
-            })
+        let Some(message) = messages::projected(tx, *id)? else {
+            return Err(ironclaw_state::Error::Stored(format!("{id} has no row")).into());
         };
-        let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
-        let row = tx.db().prepare_cached(sql)?.query_row([id], read).optional()?;
-        rows.push(row.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} has no row")))?);
+        rows.push(MessageIn {
+            id: *id,
+            seq: item.tuple.seq,
+            kind: message.kind,
+            timestamp: item.tuple.issued_at,
+            platform_id: Some(session.origin.platform_id.clone()),
+            channel_type: Some(session.origin.channel.clone()),
+            thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
+            content,
+            source_session_id: None,
+            on_wake: message.received_at < awake_since,
+            trigger: turn.is_some(),
+            sender: format!("{}:{}", message.channel, message.sender),
+            principal: message.principal,
+            spans: item.spans(),
+            hop: item.tuple.hop,
+            seal: item.seal(sealer),
+        });
     }
     Ok(rows)
 }

@@ -1,60 +1,39 @@
-//! The rows of sessions: origin, state, counter, cursor and wrapped keys.
+//! Makes, halts, releases and erases sessions, and opens their keys.
 //!
-//! Never starts or stops a process; that is the actor's.
+//! Never starts or stops a process; that is the actor's. Its rows are in [`crate::tables::sessions`].
 
-mod row;
-
-pub use row::{Origin, Session, Standing};
+pub use crate::tables::sessions::{
+    Origin, Session, Standing, all, find, give_number_back, note_failure, of_agent, of_origin, removed, touch,
+};
 
 use crate::refusal::{Denied, Refusal};
 use crate::registry::Agent;
-use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
+use crate::tables::sessions::NewSession;
+use crate::tables::{deliveries, items, messages, sessions, turns};
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::keys::{self, WrappingKey};
-use ironclaw_state::{ReadTx, WriteTx};
-use row::session;
-use rusqlite::{OptionalExtension, params};
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
 
-/// Returns every session that is not removed, oldest first.
-pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, ironclaw_state::Error> {
-    let mut statement =
-        tx.db().prepare_cached("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id")?;
-    let sessions = statement.query_map([], session)?.collect::<rusqlite::Result<_>>()?;
-    Ok(sessions)
-}
+impl Session {
+    /// Opens its keys.
+    ///
+    /// # Errors
+    /// When they are gone, or belong to another master key.
+    pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, keys::Error> {
+        let [queue, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
+        Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
+    }
 
-/// Returns the sessions of an agent that are not removed, oldest first.
-pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([agent], session)?.collect::<rusqlite::Result<_>>()?;
-    Ok(sessions)
-}
-
-/// Returns every session that is removed and whose files were not seen to be gone.
-pub fn removed(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
-    let sql = "SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
-    Ok(sessions)
-}
-
-/// Returns the session of this id, unless it is removed.
-pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([id], session).optional()?)
-}
-
-/// Returns the session of this agent and origin.
-pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
-    let found = tx
-        .db()
-        .prepare_cached(sql)?
-        .query_row(params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
-        .optional()?;
-    Ok(found)
+    /// Opens the key of its bodies alone.
+    ///
+    /// # Errors
+    /// As [`Session::keys`].
+    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, keys::Error> {
+        let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
+        wrapping.content_key(self.id, content)
+    }
 }
 
 /// Returns the session of this agent and origin, made for this person if there is none. Its number is below `numbers`.
@@ -73,17 +52,8 @@ pub fn of_origin_or_new(
     }
     let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
     let id = SessionId::new();
-    let (_, [queue, content]) = wrapping.make(id)?;
-    let now = tx.now();
-    let db = tx.db();
-    db.execute(
-        "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
-         queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
-        params![
-            id, agent.id, origin.channel, origin.platform_id, origin.thread_id, uid_offset, queue, content, now,
-            person
-        ],
-    )?;
+    let (_, wrapped) = wrapping.make(id)?;
+    sessions::insert(tx, &NewSession { id, agent: agent.id, origin, uid_offset, wrapped, person })?;
     Entry::new(LedgerEvent::SessionCreated)
         .session(id)
         .with("agent", agent.id)
@@ -96,40 +66,19 @@ pub fn of_origin_or_new(
 /// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
 /// that was given back rests for as long as it can.
 fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
-    let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
-               (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
-    let next: u32 = tx.db().prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    let next = sessions::next_number(tx)?;
     if next < numbers {
         return Ok(Some(next));
     }
-    let sql = "DELETE FROM uids_free WHERE uid_offset = \
-               (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
-    Ok(tx.db().prepare_cached(sql)?.query_row([numbers], |row| row.get(0)).optional()?)
-}
-
-/// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
-/// left files there under this number: then no other session gets it.
-pub fn give_number_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
-    let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
-               (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
-               FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
-    tx.db().prepare_cached(sql)?.execute([id])?;
-    // The row keeps a number that no session can have.
-    let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
-    tx.db().prepare_cached(sql)?.execute([id])?;
-    Ok(())
+    sessions::take_free_number(tx, numbers)
 }
 
 /// Wraps the keys of every session under another key instead; returns how many sessions there are.
-pub fn rewrap(tx: &ReadTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
     let mut count = 0;
     for session in all(tx)? {
         let Some(stored) = &session.wrapped else { continue };
-        let [queue, content] = old.rewrap(new, session.id, stored)?;
-        tx.db().execute(
-            "UPDATE sessions SET queue_key = ?2, content_key = ?3 WHERE id = ?1",
-            params![session.id, queue, content],
-        )?;
+        sessions::set_keys(tx, session.id, &old.rewrap(new, session.id, stored)?)?;
         count += 1;
     }
     Ok(count)
@@ -164,21 +113,6 @@ impl From<NewError> for Denied<NewError> {
     }
 }
 
-impl From<Denied> for Denied<NewError> {
-    fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Failed(error.into()),
-        }
-    }
-}
-
-impl From<rusqlite::Error> for NewError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::State(error.into())
-    }
-}
-
 /// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
@@ -208,10 +142,7 @@ pub fn set_standing(
     why: Option<&Why>,
     by: Option<PersonId>,
 ) -> Result<(), ironclaw_state::Error> {
-    tx.db().execute(
-        "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1",
-        params![id, standing.name(), why.map(Why::shown)],
-    )?;
+    sessions::set_standing(tx, id, standing, why.map(Why::shown).as_deref())?;
     let entry = match standing {
         Standing::Live => Entry::new(LedgerEvent::SessionReleased),
         Standing::Parked => Entry::new(LedgerEvent::SessionParked),
@@ -228,31 +159,19 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
-pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, ironclaw_state::Error> {
-    let sql =
-        "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
-    Ok(tx.db().prepare_cached(sql)?.query_row(params![id, failed], |row| row.get(0))?)
-}
-
-/// Notes activity.
-pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), ironclaw_state::Error> {
-    let now = tx.wall();
-    tx.db().prepare_cached("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1")?.execute(params![id, now])?;
-    Ok(())
-}
-
 /// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
 pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
-    let db = tx.db();
-    db.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
-    for table in ["items", "summaries", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
-        db.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [id])?;
-    }
+    sessions::delete_keys(tx, id)?;
+    items::delete_of(tx, id)?;
+    items::delete_summaries_of(tx, id)?;
+    messages::delete_of(tx, id)?;
+    turns::delete_of(tx, id)?;
+    turns::delete_calls_of(tx, id)?;
+    sessions::delete_outbound_rows_of(tx, id)?;
+    deliveries::delete_of(tx, id)?;
     // The event itself stays known, so that it cannot be repeated into a new session; its words do not.
-    db.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [id])?;
-    Ok(())
+    sessions::delete_event_digests_of(tx, id)
 }
 
 #[cfg(test)]
@@ -264,8 +183,8 @@ mod tests {
     use crate::registry::people::create_owner;
     use crate::registry::{self, AgentDraft, create_agent};
     use ironclaw_contract::seam::change::Access;
-    use ironclaw_state::State;
     use ironclaw_state::keys::MasterKey;
+    use ironclaw_state::{ReadTx, State};
 
     fn granted(read_only: bool) -> Mount {
         Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }

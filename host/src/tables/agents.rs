@@ -1,1 +1,323 @@
 //! Agents, and what each of them has: roles, software, directories. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`.
+//!
+//! See `registry`, `registry::roles`, `registry::software`, `registry::mounts`.
+
+use super::people::{Given, Giver, Person, as_pairs, given, person};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::seam::change::{Access, AgentRole, GuardMode, Packages};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{Row, params};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// An agent.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: String,
+    /// Name of its model endpoint.
+    pub model: String,
+    /// Whether it goes over to another endpoint when that becomes the default.
+    pub follows_default: bool,
+    /// What it is told about itself.
+    pub persona: String,
+    /// Names of the tools that it may call.
+    pub enabled_tools: Vec<String>,
+    /// Who may talk to it.
+    pub access: Access,
+    /// How strictly its context and calls are judged.
+    pub mode: Mode,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// How strictly an agent is judged. Everything but `enforce` lowers the guard, and `status` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// What has no seal is refused.
+    Enforce,
+    /// Everything is judged. What would be refused is shown as quoted text, and the ledger has each.
+    DangerousWarn,
+    /// No seal is looked at, and nothing of it is recorded. What has none is shown as quoted text.
+    DangerousOff,
+}
+
+impl Mode {
+    /// Returns its name, as stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::DangerousWarn => "dangerous_warn",
+            Self::DangerousOff => "dangerous_off",
+        }
+    }
+}
+
+impl From<GuardMode> for Mode {
+    fn from(mode: GuardMode) -> Self {
+        match mode {
+            GuardMode::Enforce => Self::Enforce,
+            GuardMode::DangerousWarn => Self::DangerousWarn,
+            GuardMode::DangerousOff => Self::DangerousOff,
+        }
+    }
+}
+
+impl From<Mode> for GuardMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Enforce => Self::Enforce,
+            Mode::DangerousWarn => Self::DangerousWarn,
+            Mode::DangerousOff => Self::DangerousOff,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Enforce, Self::DangerousWarn, Self::DangerousOff]
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| format!("unknown mode {text:?}: expected enforce, dangerous_warn or dangerous_off"))
+    }
+}
+
+ironclaw_contract::stored_as_text!(Mode);
+
+/// The software of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Software {
+    /// By name, as somebody asked for it.
+    pub packages: Packages,
+    /// Digest of everything in the layer, and the name of its directory.
+    pub layer: Digest,
+    /// Milliseconds since the epoch.
+    pub made_at: i64,
+}
+
+/// A directory of the host in an agent's jail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Absolute path on the host.
+    pub source: PathBuf,
+    /// Where it is in the jail: `/` and one name.
+    pub target: String,
+    /// Whether the agent can only read it.
+    pub read_only: bool,
+}
+
+fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
+    Ok(Agent {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        model: row.get("model")?,
+        follows_default: row.get("follows_default")?,
+        persona: row.get("persona")?,
+        enabled_tools: stored_json(row, "enabled_tools")?,
+        access: row.get("access")?,
+        mode: row.get("mode")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Returns every agent, by name.
+pub fn agents(tx: &ReadTx<'_>) -> Result<Vec<Agent>, Error> {
+    tx.list("SELECT * FROM agents ORDER BY name", [], agent)
+}
+
+/// Returns the agent of this name or id.
+pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, Error> {
+    tx.find("SELECT * FROM agents WHERE name = ?1 OR id = ?1", [name_or_id], agent)
+}
+
+/// Returns the agent of this id.
+///
+/// # Errors
+/// Those of the database.
+pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error> {
+    tx.find("SELECT * FROM agents WHERE id = ?1", [id], agent)
+}
+
+/// Inserts an agent.
+pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        params![
+            agent.id,
+            agent.name,
+            agent.model,
+            agent.follows_default,
+            agent.persona,
+            canonical::to_string(&agent.enabled_tools),
+            agent.access.name(),
+            agent.mode.name(),
+            agent.created_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// Sets what an agent is told about itself.
+pub fn set_persona(tx: &mut WriteTx<'_>, agent: AgentId, persona: &str) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona])?;
+    Ok(())
+}
+
+/// Sets which tools an agent may call.
+pub fn set_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent, canonical::to_string(&tools)])?;
+    Ok(())
+}
+
+/// Sets how strictly an agent is judged.
+pub fn set_mode(tx: &mut WriteTx<'_>, agent: AgentId, mode: Mode) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()])?;
+    Ok(())
+}
+
+/// Sets who may talk to an agent.
+pub fn set_access(tx: &mut WriteTx<'_>, agent: AgentId, access: Access) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()])?;
+    Ok(())
+}
+
+/// Deletes an agent.
+pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agents WHERE id = ?1", [agent])?;
+    Ok(())
+}
+
+/// Returns the role of an agent that a person was given.
+pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, Error> {
+    let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+    tx.find(sql, params![agent, person], |row| row.get("role"))
+}
+
+/// Returns the agents that a person is an admin of.
+pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, Error> {
+    let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
+    tx.list(sql, [person], |row| row.get("agent_id"))
+}
+
+/// Returns everybody with a role of this agent, oldest person first.
+pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
+    let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
+               WHERE agent_id = ?1 ORDER BY created_at, id";
+    tx.list(sql, [agent], |row| Ok((person(row)?, row.get("own")?)))
+}
+
+/// Sets the role of an agent that a person has.
+pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: AgentRole) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
+         ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
+        params![agent, person, role.name()],
+    )?;
+    Ok(())
+}
+
+/// Deletes the role of an agent that a person has.
+pub fn delete_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", params![agent, person])?;
+    Ok(())
+}
+
+/// Returns who gave a person their role of an agent, if they have one.
+pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, Error> {
+    let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+    tx.find(sql, params![agent, person], given)
+}
+
+/// Notes who gave a person a role of an agent.
+pub fn note_role_giver(
+    tx: &mut WriteTx<'_>,
+    agent: AgentId,
+    person: PersonId,
+    seq: u64,
+    by: &[Giver],
+) -> Result<(), Error> {
+    let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
+    tx.execute(sql, params![agent, person, seq as i64, as_pairs(by)])?;
+    Ok(())
+}
+
+/// Returns what an agent has beyond what every jail has.
+pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, Error> {
+    let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
+    tx.find(sql, [agent], |row| {
+        Ok(Software { packages: stored_json(row, "packages")?, layer: row.get("layer")?, made_at: row.get("made_at")? })
+    })
+}
+
+/// Returns every layer that an agent has.
+pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(AgentId, Digest)>, Error> {
+    let sql = "SELECT agent_id, layer FROM agent_packages ORDER BY agent_id";
+    tx.list(sql, [], |row| Ok((row.get("agent_id")?, row.get("layer")?)))
+}
+
+/// Sets the packages of an agent and the layer that they are in, which was made at `made_at`.
+pub fn set_software(
+    tx: &mut WriteTx<'_>,
+    agent: AgentId,
+    packages: &Packages,
+    layer: &Digest,
+    made_at: i64,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agent_packages (agent_id, packages, layer, made_at) VALUES (?1,?2,?3,?4) ON CONFLICT (agent_id) \
+         DO UPDATE SET packages = excluded.packages, layer = excluded.layer, made_at = excluded.made_at",
+        params![agent, canonical::to_string(packages), layer, made_at],
+    )?;
+    Ok(())
+}
+
+/// Deletes the software of an agent.
+pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent])?;
+    Ok(())
+}
+
+/// Returns the mounts of an agent, by target.
+pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
+    let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
+    tx.list(sql, [agent], |row| {
+        Ok(Mount { source: row.get::<_, String>(0)?.into(), target: row.get(1)?, read_only: row.get(2)? })
+    })
+}
+
+/// Replaces all mounts of an agent.
+///
+/// # Errors
+/// Also for a source that is not UTF-8, because the record would show another one.
+pub fn replace_mounts(tx: &mut WriteTx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_mounts WHERE agent_id = ?1", [agent])?;
+    let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
+    for mount in mounts {
+        let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        tx.execute(sql, params![agent, mount.target, source, mount.read_only])?;
+    }
+    Ok(())
+}
+
+/// Sets the model endpoint of an agent, and whether it goes over to another one when that becomes the default.
+pub fn set_model(tx: &mut WriteTx<'_>, agent: AgentId, model: &str, follows_default: bool) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
+        params![agent, model, follows_default],
+    )?;
+    Ok(())
+}

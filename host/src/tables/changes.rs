@@ -1,1 +1,378 @@
 //! Changes and approvals. Tables: `changes`, `approvals`.
+
+mod row;
+
+pub use row::{Origin, Requester, Row, Status};
+
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, ApprovalId, ChangeId, PersonId, SessionId};
+use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use row::row;
+use rusqlite::{Params, ToSql, params, params_from_iter};
+use serde_json::Value;
+
+/// Which changes are wanted.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// Those with one of these statuses.
+    pub statuses: Vec<Status>,
+    /// Of this agent.
+    pub agent: Option<AgentId>,
+    /// On behalf of this person.
+    pub principal: Option<PersonId>,
+    /// So many at most.
+    pub limit: usize,
+}
+
+/// A change that is to be written.
+#[derive(Debug, Clone)]
+pub struct NewChange<'a> {
+    /// Its id.
+    pub id: ChangeId,
+    /// Whom it concerns.
+    pub agent: Option<AgentId>,
+    /// The id of the agent or person who asks.
+    pub requester: &'a str,
+    /// On whose behalf.
+    pub principal: PersonId,
+    /// Where it was asked for, by an agent.
+    pub origin: Option<&'a Origin>,
+    /// To what.
+    pub change: &'a Change,
+    /// The same setting as it is now.
+    pub before: &'a Value,
+    /// What the names in it mean now.
+    pub facts: &'a Value,
+    /// Of who asks for what: two requests of the same for the same are one.
+    pub digest: Digest,
+    /// Of the output that asks.
+    pub labels: &'a [Label],
+    /// Why, in the words of the requester.
+    pub reason: &'a str,
+    /// The generation of the record.
+    pub generation: u64,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+/// How a change ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// Its status then.
+    pub status: Status,
+    /// The person who decided, if this decides it.
+    pub decided_by: Option<PersonId>,
+    /// Milliseconds since the epoch, if this decides it.
+    pub decided_at: Option<i64>,
+    /// Milliseconds since the epoch.
+    pub applied_at: Option<i64>,
+    /// What came of it.
+    pub outcome: &'a str,
+}
+
+/// Whose changes are meant.
+#[derive(Debug, Clone, Copy)]
+pub enum Scope {
+    /// Those that this conversation asked for.
+    Session(SessionId),
+    /// Those that were asked for this agent, or by it.
+    Agent(AgentId),
+}
+
+impl Scope {
+    const fn column(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "session_id",
+            Self::Agent(_) => "agent_id",
+        }
+    }
+
+    const fn id(&self) -> &dyn ToSql {
+        match self {
+            Self::Session(id) => id,
+            Self::Agent(id) => id,
+        }
+    }
+}
+
+/// What a person said about a change.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The approval.
+    pub id: ApprovalId,
+    /// Who.
+    pub person: PersonId,
+    /// As it is stored; not believed yet.
+    pub token: String,
+    /// `live used void`.
+    pub state: String,
+}
+
+/// The token of an approval that is not used.
+#[derive(Debug, Clone)]
+pub struct LiveToken {
+    /// The approval.
+    pub id: ApprovalId,
+    /// As it is stored; not believed yet.
+    pub token: String,
+}
+
+/// Passes a row that this version reads. One that it does not read is named in the log and left out, so that the others are read.
+fn readable<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match read {
+        Ok(row) => Ok(Some(row)),
+        Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
+            tracing::error!(%error, "a change in the record is not what this version writes, and is left alone");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn readable_rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
+    let found: Vec<Option<Row>> = tx.list(sql, params, |found| readable(row(found)))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns the change of this id.
+pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM changes WHERE id = ?1", [id], row)
+}
+
+/// Returns the undecided change of this digest.
+pub fn pending_of_digest(tx: &ReadTx<'_>, digest: Digest) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'", [digest], row)
+}
+
+/// Returns changes, newest first.
+pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, Error> {
+    let agent = filter.agent.as_ref().map(|id| ("agent_id", id as &dyn ToSql));
+    let principal = filter.principal.as_ref().map(|id| ("principal", id as &dyn ToSql));
+    let mut all = Vec::new();
+    for status in &filter.statuses {
+        let mut sql = "SELECT * FROM changes WHERE status = ?".to_owned();
+        let status = status.name();
+        let mut values: Vec<&dyn ToSql> = vec![&status];
+        for (column, value) in agent.into_iter().chain(principal) {
+            sql += &format!(" AND {column} = ?");
+            values.push(value);
+        }
+        sql += " ORDER BY ordinal DESC LIMIT ?";
+        let limit = filter.limit as i64;
+        values.push(&limit);
+        let found: Vec<Option<(i64, Row)>> = tx.list(&sql, params_from_iter(values), |found| {
+            readable(found.get("ordinal").and_then(|ordinal| Ok((ordinal, row(found)?))))
+        })?;
+        all.extend(found.into_iter().flatten());
+    }
+    all.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
+    all.truncate(filter.limit);
+    Ok(all.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Returns how many changes wait for a person.
+pub fn waiting(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
+    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Returns how many changes are undecided.
+pub fn pending_count(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM changes WHERE status = 'pending'", [], |row| row.get(0))
+}
+
+/// Returns how many changes of the agent or person with this id are undecided.
+pub fn pending_count_of(tx: &ReadTx<'_>, requester: &str) -> Result<i64, Error> {
+    let sql = "SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1";
+    tx.get(sql, [requester], |row| row.get(0))
+}
+
+/// Returns the oldest approved change of each agent and of the host, and the oldest of the kind `last` of each, which come after
+/// the others; oldest first, so many at most.
+pub fn approved(tx: &ReadTx<'_>, last: ChangeKind, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM changes WHERE ordinal IN \
+               (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
+               ORDER BY kind = ?2, ordinal LIMIT ?1";
+    readable_rows(tx, sql, params![limit as i64, last.name()])
+}
+
+/// Returns so many undecided changes whose time is over at this time, those first whose time was over first.
+pub fn expired(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
+    readable_rows(tx, sql, [at, limit as i64])
+}
+
+/// Returns the undecided changes of the same kind that concern the same agent.
+pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
+    let mut found = Vec::new();
+    for status in [Status::Pending, Status::Unknown] {
+        found.extend(readable_rows(tx, sql, params![other.agent, status.name(), other.kind.name(), other.id])?);
+    }
+    Ok(found)
+}
+
+/// Returns the undecided changes that somebody approved.
+pub fn partially_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
+    readable_rows(tx, sql, [])
+}
+
+/// Returns when the time of the next undecided change is over, milliseconds since the epoch.
+pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT min(expires_at) FROM changes WHERE status = 'pending'", [], |row| row.get(0))
+}
+
+/// Inserts an undecided change, without the number of its entry in the ledger.
+pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
+    let sql = "INSERT INTO changes (id, kind, agent_id, requester, principal, session_id, turn_id, message_id, call_id, payload, before, \
+               facts, digest, labels, reason, generation, status, created_at, expires_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,'pending',?17,?18)";
+    let now = tx.now();
+    tx.execute(
+        sql,
+        params![
+            new.id,
+            new.change.kind().name(),
+            new.agent,
+            new.requester,
+            new.principal,
+            new.origin.map(|origin| origin.session),
+            new.origin.map(|origin| origin.turn),
+            new.origin.and_then(|origin| origin.message),
+            new.origin.map(|origin| origin.call),
+            canonical::to_string(&new.change.payload()),
+            canonical::to_string(new.before),
+            canonical::to_string(new.facts),
+            new.digest,
+            canonical::to_string(&new.labels),
+            new.reason,
+            new.generation as i64,
+            now,
+            new.expires_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// Sets the number of the entry of the ledger with which a change was asked for.
+pub fn set_asked_seq(tx: &mut WriteTx<'_>, id: ChangeId, seq: u64) -> Result<(), Error> {
+    tx.execute("UPDATE changes SET asked_seq = ?2 WHERE id = ?1", params![id, seq as i64])?;
+    Ok(())
+}
+
+/// Marks a change as approved by a person who was shown what has this digest.
+pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &Digest) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
+    tx.execute(sql, params![id, shown, by, now])?;
+    Ok(())
+}
+
+/// Marks a change as ended, and returns whether it was not at an end before.
+pub fn end(tx: &mut WriteTx<'_>, id: ChangeId, ending: &Ending<'_>) -> Result<bool, Error> {
+    let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
+               applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
+    let Ending { status, decided_by, decided_at, applied_at, outcome } = ending;
+    Ok(tx.execute(sql, params![id, status.name(), decided_by, decided_at, applied_at, outcome])? > 0)
+}
+
+/// Marks every change that is undecided or approved as one that a person has to look at in this generation of the record, and
+/// returns how many there are.
+pub fn mark_unknown(tx: &mut WriteTx<'_>, generation: u64, outcome: &str) -> Result<usize, Error> {
+    let sql = "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL \
+               WHERE status IN ('pending','approved')";
+    tx.execute(sql, params![generation as i64, outcome])
+}
+
+/// Returns the changes of a conversation or agent that are not at an end, but for one.
+pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Vec<Row>, Error> {
+    let column = of.column();
+    let sql = format!(
+        "SELECT * FROM changes WHERE {column} = ?1 AND id IS NOT ?2 AND status IN ('pending','approved','unknown')"
+    );
+    readable_rows(tx, &sql, params![of.id(), but])
+}
+
+/// Deletes the changes of a conversation or agent with their approvals, but for one.
+pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<(), Error> {
+    let column = of.column();
+    let sql = format!(
+        "DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1 AND id IS NOT ?2)"
+    );
+    tx.execute(&sql, params![of.id(), but])?;
+    let sql = format!("DELETE FROM changes WHERE {column} = ?1 AND id IS NOT ?2");
+    tx.execute(&sql, params![of.id(), but])?;
+    Ok(())
+}
+
+/// Returns every approval of a change, oldest first.
+pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<Given>, Error> {
+    let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
+    tx.list(sql, [change], |row| {
+        Ok(Given {
+            id: row.get("id")?,
+            person: row.get("person_id")?,
+            token: row.get("token")?,
+            state: row.get("state")?,
+        })
+    })
+}
+
+/// Inserts an approval.
+pub fn insert_approval(
+    tx: &mut WriteTx<'_>,
+    id: ApprovalId,
+    change: ChangeId,
+    person: PersonId,
+    token: &str,
+) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "INSERT INTO approvals (id, change_id, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)";
+    tx.execute(sql, params![id, change, person, token, now])?;
+    Ok(())
+}
+
+/// Marks an approval as used, and returns whether it was neither used nor taken back before.
+pub fn use_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    Ok(tx.execute(sql, params![approval, now])? == 1)
+}
+
+/// Marks an approval as taken back, unless it is used.
+pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    tx.execute(sql, params![approval, now])?;
+    Ok(())
+}
+
+/// Marks every approval of a change that is not used as taken back.
+pub fn void_approvals(tx: &mut WriteTx<'_>, change: ChangeId) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
+    tx.execute(sql, params![change, now])?;
+    Ok(())
+}
+
+/// Marks every approval of the host that is not used as taken back.
+pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now])?;
+    Ok(())
+}
+
+/// Returns the token of every approval that is not used.
+pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
+    let sql = "SELECT id, token FROM approvals WHERE state = 'live'";
+    tx.list(sql, [], |row| Ok(LiveToken { id: row.get(0)?, token: row.get(1)? }))
+}
+
+/// Sets the token of an approval.
+pub fn set_token(tx: &mut WriteTx<'_>, approval: ApprovalId, token: &str) -> Result<(), Error> {
+    tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token])?;
+    Ok(())
+}

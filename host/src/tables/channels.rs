@@ -1,1 +1,258 @@
 //! Channels with their wirings, and MCP servers with their grants. Tables: `channels`, `wirings`, `mcp_servers`, `mcp_grants`.
+
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::seam::change::{Engage, McpHeader, McpRegister, McpTool};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{Row, ToSql, params};
+
+/// Which messages of a channel open a turn of the agent that hears it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hears {
+    /// Each of them.
+    All,
+    /// Those that fit this regular expression; the others are context.
+    Pattern(String),
+}
+
+impl Hears {
+    /// Returns the word for it.
+    pub const fn engage(&self) -> Engage {
+        match self {
+            Self::All => Engage::All,
+            Self::Pattern(_) => Engage::Pattern,
+        }
+    }
+
+    /// Returns the pattern, if it goes by one.
+    pub fn pattern(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Pattern(pattern) => Some(pattern),
+        }
+    }
+}
+
+/// A channel's row, with the agent that hears it.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    /// Its name, the first part of every identity on it.
+    pub name: String,
+    /// Which of all channels that ever had its name.
+    pub generation: i64,
+    /// Where replies go.
+    pub url: String,
+    /// Whether it shows a delivery once that is sent to it twice.
+    pub idempotent: bool,
+    /// Which agent hears it.
+    pub agent: Option<AgentId>,
+    /// Which of its messages that agent is asked to answer.
+    pub hears: Hears,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Its signing secret under the master key.
+    pub(crate) wrapped: Vec<u8>,
+}
+
+/// What is stored of a new channel.
+#[derive(Debug)]
+pub struct NewChannel<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it speaks.
+    pub kind: &'a str,
+    /// Where replies go.
+    pub url: &'a str,
+    /// Whether it shows a delivery once that is sent to it twice.
+    pub idempotent: bool,
+    /// Its signing secret under the master key.
+    pub wrapped: &'a [u8],
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+const CHANNELS: &str = "SELECT channels.*, agent_id, engage, pattern FROM channels LEFT JOIN wirings ON channel = name";
+
+fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
+    Ok(Channel {
+        name: row.get("name")?,
+        generation: row.get("generation")?,
+        url: row.get("url")?,
+        idempotent: row.get("idempotent")?,
+        agent: row.get("agent_id")?,
+        hears: hears(row)?,
+        created_at: row.get("created_at")?,
+        wrapped: row.get("wrapped")?,
+    })
+}
+
+/// A row that says `pattern` and has none was not written by this program: it is an error, and never means all messages.
+fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
+    let engage: Option<Engage> = row.get("engage")?;
+    match engage {
+        None | Some(Engage::All) => Ok(Hears::All),
+        Some(Engage::Pattern) => Ok(Hears::Pattern(row.get("pattern")?)),
+        Some(Engage::None) => Err(rusqlite::Error::InvalidColumnName("engage".to_owned())),
+    }
+}
+
+/// Returns every channel, by name.
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Channel>, Error> {
+    tx.list(&format!("{CHANNELS} ORDER BY name"), [], channel)
+}
+
+/// Returns the channels that an agent hears, by name.
+pub fn heard_by(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Channel>, Error> {
+    tx.list(&format!("{CHANNELS} WHERE agent_id = ?1 ORDER BY name"), [agent], channel)
+}
+
+/// Returns the channel of exactly this name.
+pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, Error> {
+    tx.find(&format!("{CHANNELS} WHERE name = ?1"), [name], channel)
+}
+
+/// Inserts a channel that no agent hears.
+pub fn insert(tx: &mut WriteTx<'_>, new: &NewChannel<'_>) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
+        params![new.name, new.kind, new.url, new.idempotent, new.wrapped, new.created_at],
+    )?;
+    Ok(())
+}
+
+/// Deletes a channel with its secret and its wiring.
+pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM channels WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+/// Replaces the wrapped secret of a channel.
+pub fn set_wrapped(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8]) -> Result<(), Error> {
+    tx.execute("UPDATE channels SET wrapped = ?2 WHERE name = ?1", params![name, wrapped])?;
+    Ok(())
+}
+
+/// Connects an agent to a channel, in the place of the agent that was.
+pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hears) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
+         DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
+        params![channel, agent, hears.engage().name(), hears.pattern()],
+    )?;
+    Ok(())
+}
+
+/// Disconnects an agent from a channel, if it is the agent that hears it.
+pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![channel, agent])?;
+    Ok(())
+}
+
+/// A server of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// Where it answers.
+    pub url: String,
+    /// The tools that it declares.
+    pub tools: Vec<McpTool>,
+    /// Headers of each request; values are secrets' names.
+    pub headers: Vec<McpHeader>,
+    /// Milliseconds since the epoch.
+    pub made_at: i64,
+}
+
+/// Tools of a server that an agent has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpGrant {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its name.
+    pub agent_name: String,
+    /// Name of the server.
+    pub server: String,
+    /// Names of the tools, sorted.
+    pub tools: Vec<String>,
+}
+
+fn read_server(row: &Row<'_>) -> rusqlite::Result<McpServer> {
+    Ok(McpServer {
+        name: row.get("name")?,
+        url: row.get("url")?,
+        tools: stored_json(row, "tools")?,
+        headers: stored_json(row, "headers")?,
+        made_at: row.get("made_at")?,
+    })
+}
+
+/// Returns every MCP server, by name.
+pub fn servers(tx: &ReadTx<'_>) -> Result<Vec<McpServer>, Error> {
+    tx.list("SELECT * FROM mcp_servers ORDER BY name", [], read_server)
+}
+
+/// Returns the MCP server of exactly this name.
+pub fn server(tx: &ReadTx<'_>, name: &str) -> Result<Option<McpServer>, Error> {
+    tx.find("SELECT * FROM mcp_servers WHERE name = ?1", [name], read_server)
+}
+
+/// Returns how many MCP servers there are.
+pub fn count_servers(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))
+}
+
+/// Inserts an MCP server, or puts it in the place of the one of its name.
+pub fn put_server(tx: &mut WriteTx<'_>, server: &McpRegister, made_at: i64) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO mcp_servers (name, url, tools, headers, made_at) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (name) \
+         DO UPDATE SET url = excluded.url, tools = excluded.tools, headers = excluded.headers, made_at = excluded.made_at",
+        params![
+            server.name,
+            server.url,
+            canonical::to_string(&server.tools),
+            canonical::to_string(&server.headers),
+            made_at
+        ],
+    )?;
+    Ok(())
+}
+
+const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \
+                      JOIN agents ON agent_id = agents.id";
+
+fn grants(tx: &ReadTx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<McpGrant>, Error> {
+    tx.list(&format!("{GRANTS} {rest}"), [value], |row| {
+        Ok(McpGrant {
+            agent: row.get("agent_id")?,
+            agent_name: row.get("agent_name")?,
+            server: row.get("server")?,
+            tools: stored_json(row, "tools")?,
+        })
+    })
+}
+
+/// Returns what an agent has of MCP servers, by server.
+pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<McpGrant>, Error> {
+    grants(tx, "WHERE agent_id = ?1 ORDER BY server", agent)
+}
+
+/// Returns who has tools of an MCP server, by the agent's name.
+pub fn holders(tx: &ReadTx<'_>, server: &str) -> Result<Vec<McpGrant>, Error> {
+    grants(tx, "WHERE server = ?1 ORDER BY agents.name", server)
+}
+
+/// Inserts which tools of an MCP server an agent has, or replaces them.
+pub fn put_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str, tools: &[String]) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO mcp_grants (agent_id, server, tools) VALUES (?1,?2,?3) \
+         ON CONFLICT (agent_id, server) DO UPDATE SET tools = excluded.tools",
+        params![agent, server, canonical::to_string(&tools)],
+    )?;
+    Ok(())
+}
+
+/// Deletes what an agent has of an MCP server.
+pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server])?;
+    Ok(())
+}

@@ -1,1 +1,361 @@
 //! Deliveries. Tables: `deliveries`.
+
+use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Row, params};
+use std::collections::HashSet;
+
+/// The statements name the state twice: SQLite uses an index of open deliveries only if the condition of that index is named.
+const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                       AND state IN ('intent','sending') AND state = 'sending'";
+const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'intent' \
+                     AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
+                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     AND state IN ('intent','sending') AND state = 'sending') \
+                     GROUP BY session_id ORDER BY place LIMIT ?3";
+const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
+                       AND channel <> 'loopback' AND next_at > ?1";
+const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
+                         AND channel <> 'loopback' ORDER BY created_at, id";
+const OF_DOUBT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
+                        ORDER BY created_at, id";
+
+/// Whose a delivery is: of the person for whom the turn worked; without a turn, of the person who is linked to where it goes.
+const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
+                     (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
+                     AND identities.sender = deliveries.platform_id))";
+
+/// A delivery's row.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its id, and the idempotency key of its channel.
+    pub id: DeliveryId,
+    /// Its session.
+    pub session: SessionId,
+    /// The turn that it answers.
+    pub turn: Option<TurnId>,
+    /// What is delivered.
+    pub item: ItemId,
+    /// The outbound row that asked for it, if one did.
+    pub row_id: Option<MessageId>,
+    /// Where to.
+    pub channel: String,
+    /// Which channel of that name.
+    pub generation: Option<i64>,
+    /// `intent sending received unknown dead dropped`.
+    pub state: String,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// A delivery that is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct NewDelivery<'a> {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Its session.
+    pub session: SessionId,
+    /// The turn that it answers.
+    pub turn: Option<TurnId>,
+    /// What is delivered.
+    pub item: ItemId,
+    /// The outbound row that asked for it, if one did.
+    pub row_id: Option<MessageId>,
+    /// Where to.
+    pub channel: &'a str,
+    /// Whom it is for, on its channel.
+    pub platform_id: &'a str,
+    /// In which thread.
+    pub thread_id: &'a str,
+}
+
+/// An undelivered one, with what a person needs to judge it.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// Whom it was for, on its channel.
+    pub recipient: String,
+    /// In which thread.
+    pub thread: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Why it did not arrive.
+    pub reason: String,
+    /// Milliseconds since the epoch.
+    pub settled_at: i64,
+}
+
+/// The state of a delivery, and since when it is settled.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// As [`Delivery::state`].
+    pub state: String,
+    /// Milliseconds since the epoch; `None` while it is open.
+    pub settled_at: Option<i64>,
+}
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        turn: row.get("turn_id")?,
+        item: row.get("item")?,
+        row_id: row.get("row_id")?,
+        channel: row.get("channel")?,
+        generation: row.get("generation")?,
+        state: row.get("state")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Inserts the intent to deliver, for the channel that has this name now, and returns its row.
+pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
+    let now = tx.now();
+    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, created_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation";
+    let NewDelivery { id, session, turn, item, row_id, channel, platform_id, thread_id } = new;
+    let values = params![id, session, turn, item, row_id, channel, platform_id, thread_id, now];
+    let generation = tx.returning_one(sql, values, |row| row.get(0))?;
+    let (channel, state) = (channel.to_owned(), "intent".to_owned());
+    Ok(Delivery { id, session, turn, item, row_id, channel, generation, state, created_at: now })
+}
+
+/// Returns the delivery of this id.
+pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> {
+    tx.find("SELECT * FROM deliveries WHERE id = ?1", [id], delivery)
+}
+
+/// Returns the delivery that answers a turn.
+pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
+    let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
+    tx.find(sql, [turn], delivery)
+}
+
+/// Returns the deliveries of a session whose receipt is missing, oldest first.
+pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, Error> {
+    let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
+    tx.list(sql, [session], delivery)
+}
+
+/// Returns the sessions that have a delivery on the loopback without a receipt.
+pub fn sessions_with_open(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
+    let sql = "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'";
+    tx.list(sql, [], |row| row.get("session_id"))
+}
+
+/// Returns the items of a session that were delivered.
+pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId>, Error> {
+    let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
+    tx.list(sql, [session], |row| row.get("item"))
+}
+
+/// Returns how far the delivery of this id has come.
+pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Error> {
+    let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
+    tx.find(sql, [id], |row| Ok(Progress { state: row.get(0)?, settled_at: row.get(1)? }))
+}
+
+/// Returns the channels other than the loopback that have an open delivery.
+pub fn channels_with_open(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
+    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback'";
+    tx.list(sql, [], |row| row.get(0))
+}
+
+/// Returns how many deliveries are being sent on a channel.
+pub fn sending_count(tx: &ReadTx<'_>, channel: &str) -> Result<i64, Error> {
+    tx.get(SENDING, [channel], |row| row.get(0))
+}
+
+/// Returns so many deliveries on a channel that may be sent now: of each session the oldest whose wait is over, or is ignored, and
+/// none of a session that is being sent to.
+pub fn ready(
+    tx: &ReadTx<'_>,
+    channel: &str,
+    now: i64,
+    ignore_waits: bool,
+    limit: i64,
+) -> Result<Vec<DeliveryId>, Error> {
+    tx.list(READY, params![channel, now, limit, ignore_waits], |row| row.get("id"))
+}
+
+/// Returns when the next wait is over that is not over now, milliseconds since the epoch.
+pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
+    tx.get(NEXT_AT, [now], |row| row.get(0))
+}
+
+/// Returns what was being sent when the host last ended. Whether it arrived is not known.
+pub fn cut_short(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
+    tx.list(CUT_SHORT, [], delivery)
+}
+
+/// Returns the open deliveries up to the one of this number, oldest first.
+pub fn open_up_to(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
+    tx.list(OF_DOUBT, [last], delivery)
+}
+
+/// Returns what is still to be sent on a channel, and is not being sent.
+pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Error> {
+    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
+               AND state = 'intent' ORDER BY rowid";
+    tx.list(sql, [channel], delivery)
+}
+
+/// Marks an intended delivery as being sent, and returns the number of this attempt; `None` if it is not to be sent any more.
+pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Error> {
+    let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
+    tx.returning(sql, [id], |row| row.get(0))
+}
+
+/// Marks an open delivery as received, and returns whether it was open.
+pub fn mark_received(tx: &mut WriteTx<'_>, id: DeliveryId, settled_at: i64) -> Result<bool, Error> {
+    let sql = "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending')";
+    Ok(tx.execute(sql, params![id, settled_at])? > 0)
+}
+
+/// Marks an open delivery as to be sent again at this time, and returns whether it was open.
+pub fn postpone(tx: &mut WriteTx<'_>, id: DeliveryId, next_at: i64, reason: &str) -> Result<bool, Error> {
+    settle(tx, id, "intent", Some(next_at), reason, None)
+}
+
+/// Marks an open delivery as one of which it is not known whether it arrived, and returns whether it was open.
+pub fn mark_unknown(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
+    settle(tx, id, "unknown", None, reason, Some(settled_at))
+}
+
+/// Marks an open delivery as one that did not arrive and is not tried again, and returns whether it was open.
+pub fn mark_dead(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
+    settle(tx, id, "dead", None, reason, Some(settled_at))
+}
+
+fn settle(
+    tx: &mut WriteTx<'_>,
+    id: DeliveryId,
+    state: &str,
+    next_at: Option<i64>,
+    reason: &str,
+    settled_at: Option<i64>,
+) -> Result<bool, Error> {
+    let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
+    Ok(tx.execute(sql, params![id, state, next_at, reason, settled_at])? > 0)
+}
+
+/// Marks an undelivered one as to be sent again with all its attempts, and returns whether it was undelivered.
+pub fn send_again(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
+    let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
+               WHERE id = ?1 AND state IN ('unknown','dead')";
+    Ok(tx.execute(sql, [id])? > 0)
+}
+
+/// Marks an undelivered one as dropped, and returns whether it was undelivered.
+pub fn mark_dropped(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
+    let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
+    Ok(tx.execute(sql, [id])? > 0)
+}
+
+/// Returns how many are undelivered, of all people.
+pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
+    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Returns so many of the newest undelivered ones, newest first: of one person, or of all.
+pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Lost>, Error> {
+    let sql = format!(
+        "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
+         ORDER BY created_at DESC, rowid DESC LIMIT ?2"
+    );
+    tx.list(&sql, params![of, limit], |row| {
+        Ok(Lost {
+            delivery: delivery(row)?,
+            recipient: row.get("platform_id")?,
+            thread: row.get("thread_id")?,
+            attempts: row.get("attempts")?,
+            reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
+            settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
+        })
+    })
+}
+
+/// Returns whose a delivery is, by the one rule of [`WHOSE`].
+pub fn person_of(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<PersonId>, Error> {
+    let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
+    let found = tx.find(&sql, [id], |row| row.get::<_, Option<String>>("person"))?.flatten();
+    Ok(found.and_then(|person| person.parse().ok()))
+}
+
+/// Returns whether another one of this person on the same channel was lost in the milliseconds after `since`.
+pub fn is_other_lost(
+    tx: &ReadTx<'_>,
+    lost: &Delivery,
+    person: PersonId,
+    since: i64,
+    milliseconds: i64,
+) -> Result<bool, Error> {
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
+         AND settled_at > ?3 AND settled_at <= ?3 + ?5 AND {WHOSE} = ?4)"
+    );
+    tx.get(&sql, params![lost.channel, lost.id, since, person, milliseconds], |row| row.get(0))
+}
+
+/// Returns how many deliveries that have not arrived for certain are in each state.
+pub fn unsettled_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
+    tx.list(
+        "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
+         SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
+        [],
+        |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+    )
+}
+
+/// Returns whether this item was delivered, or is about to be, for this turn.
+pub fn is_of_turn(tx: &ReadTx<'_>, turn: TurnId, item: ItemId) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
+    tx.get(sql, params![turn, item], |row| row.get(0))
+}
+
+/// Returns the rowids of at most `most` settled deliveries whose answer was dropped, as a JSON array; `None` where there are none.
+pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
+               (SELECT d.rowid AS key FROM sessions s JOIN deliveries d ON d.session_id = s.id \
+               WHERE s.pruned_seq > 0 AND d.state IN ('received','dropped') \
+               AND NOT EXISTS (SELECT 1 FROM items WHERE items.id = d.item) LIMIT ?1)";
+    tx.get(sql, [most], |row| row.get(0))
+}
+
+/// Deletes the settled deliveries among these rowids, a JSON array, and tells how many they were.
+pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
+    let sql =
+        "DELETE FROM deliveries WHERE state IN ('received','dropped') AND rowid IN (SELECT value FROM json_each(?1))";
+    tx.execute(sql, [keys])
+}
+
+/// Deletes all deliveries of a session.
+pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("DELETE FROM deliveries WHERE session_id = ?1", [session])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_found_without_reading_what_was_settled() {
+        let db = rusqlite::Connection::open_in_memory().expect("made");
+        for version in ironclaw_state::migrations::VERSIONS {
+            db.execute_batch(version).expect("a version of the schema");
+        }
+        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT, OF_DOUBT] {
+            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
+            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
+            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
+            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
+            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
+            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+        }
+    }
+}

@@ -1,1 +1,93 @@
 //! Single facts about this host. Tables: `meta`.
+
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::ToSql;
+
+/// A fact, which is one row of `meta`. The crate of the state keeps marks of its own there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// The run of the host that has begun and not ended, by its id.
+    Running,
+    /// The stop of everything that lasts, as JSON.
+    Stopped,
+    /// The last time at which it was tried whether the record can be written.
+    Probed,
+    /// The entries of another history that an owner accepted, as JSON. The ledger names them as well, and that is what counts.
+    AcceptedHistory,
+    /// The generation of the record: a record that was put back begins another one.
+    Generation,
+    /// The entries of other histories that the record has seen, as JSON.
+    OtherHistory,
+    /// The name of the model endpoint that is the default.
+    DefaultModel,
+    /// The number of the last delivery that may have been sent before the record was put back.
+    DoubtfulDeliveries,
+}
+
+impl Fact {
+    /// Returns the key of its row.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Probed => "probed",
+            Self::AcceptedHistory => "accepted_history",
+            Self::Generation => "generation",
+            Self::OtherHistory => "other_history",
+            Self::DefaultModel => "default_model",
+            Self::DoubtfulDeliveries => "deliveries_doubtful",
+        }
+    }
+}
+
+/// Returns the value of a fact.
+pub fn get(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<String>, Error> {
+    tx.find("SELECT value FROM meta WHERE key = ?1", [fact.key()], |row| row.get(0))
+}
+
+/// Sets a fact, in the place of its earlier value.
+pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl ToSql) -> Result<(), Error> {
+    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", rusqlite::params![fact.key(), value])?;
+    Ok(())
+}
+
+/// Removes a fact, and returns whether it was set.
+pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM meta WHERE key = ?1", [fact.key()])? > 0)
+}
+
+/// Returns the generation of the record, which is 0 until another one begins.
+pub fn generation(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let found = get(tx, Fact::Generation)?;
+    found.map_or(Ok(0), |text| text.parse().map_err(|_| Error::Stored("meta: generation".to_owned())))
+}
+
+/// Sets the generation of the record.
+pub fn set_generation(tx: &mut WriteTx<'_>, generation: u64) -> Result<(), Error> {
+    set(tx, Fact::Generation, generation.to_string())
+}
+
+/// Returns the heads of other histories that the record has seen.
+pub fn other_history(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
+    get(tx, Fact::OtherHistory)?
+        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| Error::Stored("meta: other_history".to_owned()))
+}
+
+/// Sets the heads of other histories that the record has seen.
+pub fn set_other_history(tx: &mut WriteTx<'_>, heads: &[String]) -> Result<(), Error> {
+    set(tx, Fact::OtherHistory, ironclaw_contract::canonical::to_string(&heads))
+}
+
+/// Notes that the record was put back: what is open now may have been sent in the other history.
+pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
+    tx.execute(sql, [Fact::DoubtfulDeliveries.key()])?;
+    Ok(())
+}
+
+/// Deletes the number up to which open deliveries may have been sent in another history, and returns it.
+pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Error> {
+    let sql = "DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)";
+    tx.returning(sql, [Fact::DoubtfulDeliveries.key()], |row| row.get(0))
+}

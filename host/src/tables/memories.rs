@@ -1,1 +1,255 @@
 //! Notes that agents keep, and their sources. Tables: `memories`, `memories_text`, `memory_sources`.
+//!
+//! Each word in the index begins with the agent whose note it is from: a search costs nothing for the notes of other agents.
+
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{ErrorCode, Row, ToSql, params};
+use unicode_normalization::char::is_combining_mark;
+
+/// A note that is kept.
+#[derive(Debug, Clone)]
+pub struct Note {
+    /// Its id.
+    pub id: MemoryId,
+    /// The conversation in which it was kept, if it was in one.
+    pub session: Option<SessionId>,
+    /// Who wrote it.
+    pub author: Author,
+    /// On whose behalf.
+    pub principal: PersonId,
+    /// The labels of what it was made of.
+    pub labels: Vec<Label>,
+    /// Its words.
+    pub text: String,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// What is stored of a new note.
+#[derive(Debug)]
+pub struct NewNote<'a> {
+    /// Its id.
+    pub id: MemoryId,
+    /// The agent that keeps it.
+    pub agent: AgentId,
+    /// The conversation and the turn in which it is kept, if it is in one.
+    pub source: Option<(SessionId, TurnId)>,
+    /// Who wrote it.
+    pub author: &'a Author,
+    /// On whose behalf.
+    pub principal: PersonId,
+    /// The labels of what it was made of.
+    pub labels: &'a [Label],
+    /// Of its words.
+    pub digest: Digest,
+    /// Its words.
+    pub text: &'a str,
+    /// Whether a person wrote it down: then it goes with no conversation.
+    pub by_person: bool,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// A note by its id and by its number.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered {
+    /// Its number.
+    pub ordinal: i64,
+    /// Its id.
+    pub id: MemoryId,
+}
+
+/// The words of a note, for the index.
+#[derive(Debug)]
+pub struct Words {
+    ordinal: i64,
+    agent: AgentId,
+    text: String,
+}
+
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    Ok(Note {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        author: stored_json(row, "author")?,
+        principal: row.get("principal")?,
+        labels: stored_json(row, "labels")?,
+        text: row.get("text")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+fn words(row: &Row<'_>) -> rusqlite::Result<Words> {
+    Ok(Words { ordinal: row.get(0)?, agent: row.get("agent_id")?, text: row.get(2)? })
+}
+
+/// Returns the note of an agent that has these words.
+pub fn same(tx: &ReadTx<'_>, agent: AgentId, digest: Digest) -> Result<Option<Numbered>, Error> {
+    let sql = "SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2";
+    tx.find(sql, params![agent, digest], |row| Ok(Numbered { ordinal: row.get(0)?, id: row.get("id")? }))
+}
+
+/// Inserts a note, puts its words into the index, and returns its number.
+pub fn insert(tx: &mut WriteTx<'_>, new: &NewNote<'_>) -> Result<i64, Error> {
+    let (session, turn) = new.source.unzip();
+    let ordinal = tx.returning_one(
+        "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at, \
+         indexed) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,1) RETURNING ordinal",
+        params![
+            new.id,
+            new.agent,
+            session,
+            turn,
+            canonical::to_string(new.author),
+            new.principal,
+            canonical::to_string(&new.labels),
+            new.digest,
+            new.text,
+            new.by_person,
+            new.created_at
+        ],
+        |row| row.get(0),
+    )?;
+    insert_words(tx, ordinal, new.agent, new.text)?;
+    Ok(ordinal)
+}
+
+/// Replaces the author of a note by a person who wrote it down: it goes with no conversation any more.
+pub fn set_author(
+    tx: &mut WriteTx<'_>,
+    ordinal: i64,
+    author: &Author,
+    principal: PersonId,
+    labels: &[Label],
+) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE memories SET by_person = 1, author = ?2, principal = ?3, labels = ?4 WHERE ordinal = ?1",
+        params![ordinal, canonical::to_string(author), principal, canonical::to_string(&labels)],
+    )?;
+    Ok(())
+}
+
+/// Inserts a conversation in which a note was kept, unless it is known.
+pub fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Result<(), Error> {
+    tx.execute("INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)", params![session, ordinal])?;
+    Ok(())
+}
+
+/// Returns how many notes an agent has.
+pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, Error> {
+    let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
+    Ok(tx.get(sql, [agent], |row| row.get::<_, i64>(0))? as usize)
+}
+
+/// Returns the note of an agent that has this id.
+pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, Error> {
+    tx.find("SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2", params![agent, id], note)
+}
+
+/// Returns the note of an agent that has this number.
+pub fn numbered(tx: &ReadTx<'_>, agent: AgentId, ordinal: i64) -> Result<Option<Note>, Error> {
+    tx.find("SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2", params![ordinal, agent], note)
+}
+
+/// Returns at most `limit` notes of an agent, the newest first.
+pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, Error> {
+    let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
+    tx.list(sql, params![agent, limit as i64], note)
+}
+
+/// Calls `each` with the numbers of an agent's notes that have this word of [`split`], or one that begins with it; returns whether
+/// it came to the end before the time of the search was over.
+pub fn each_with_word(
+    tx: &ReadTx<'_>,
+    agent: AgentId,
+    word: &str,
+    is_beginning: bool,
+    mut each: impl FnMut(i64),
+) -> Result<bool, Error> {
+    // Letters, digits and their marks alone, in quotes: nothing of the query language is left in it.
+    let star = if is_beginning { "*" } else { "" };
+    let looked = format!("\"{}{word}\"{star}", key(agent));
+    let sql = "SELECT rowid FROM memories_text WHERE memories_text MATCH ?1";
+    let came = tx.each(sql, [looked], |row| {
+        each(row.get(0)?);
+        Ok::<_, Error>(true)
+    });
+    match came {
+        Ok(()) => Ok(true),
+        Err(Error::Sqlite(error)) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns at most `limit` notes that were kept before the index was made and are not in it, in the order of their numbers.
+pub fn unindexed(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Words>, Error> {
+    let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
+    tx.list(sql, [limit as i64], words)
+}
+
+/// Puts the words of a note that is not in the index into it.
+pub fn index(tx: &mut WriteTx<'_>, words: &Words) -> Result<(), Error> {
+    insert_words(tx, words.ordinal, words.agent, &words.text)?;
+    tx.execute("UPDATE memories SET indexed = 1 WHERE ordinal = ?1", [words.ordinal])?;
+    Ok(())
+}
+
+fn insert_words(tx: &mut WriteTx<'_>, ordinal: i64, agent: AgentId, text: &str) -> Result<(), Error> {
+    let sql = "INSERT INTO memories_text (rowid, words) VALUES (?1,?2)";
+    tx.execute(sql, params![ordinal, indexed(agent, text)])?;
+    Ok(())
+}
+
+/// Returns the words of a note as they are in the index.
+fn indexed(agent: AgentId, text: &str) -> String {
+    let key = key(agent);
+    split(text).map(|word| format!("{key}{word} ")).collect()
+}
+
+/// Returns what each word of an agent begins with in the index: letters and digits, as many for each agent.
+fn key(agent: AgentId) -> String {
+    let id = agent.to_string();
+    id.rsplit('_').next().unwrap_or_default().to_owned()
+}
+
+/// Returns the words of a text as the index takes them; it folds case and drops accents by itself.
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric() && !is_combining_mark(character))
+        .filter(|word| !word.is_empty())
+}
+
+/// Deletes a note of an agent; returns how many there were.
+pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId) -> Result<usize, Error> {
+    erase(tx, "id = ?1 AND agent_id = ?2", &[&id, &agent])
+}
+
+/// Deletes what was kept in a conversation, in no other one, and written down by no person; returns how many notes that were. Other
+/// notes forget the conversation.
+pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<usize, Error> {
+    let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
+                AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
+    let erased = erase(tx, only, &[&session])?;
+    tx.execute("DELETE FROM memory_sources WHERE session_id = ?1", [session])?;
+    tx.execute("UPDATE memories SET session_id = NULL, turn_id = NULL WHERE session_id = ?1", [session])?;
+    Ok(erased)
+}
+
+/// Deletes the notes of an agent; returns how many there were.
+pub fn delete_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<usize, Error> {
+    erase(tx, "agent_id = ?1", &[&agent])
+}
+
+fn erase(tx: &mut WriteTx<'_>, which: &str, values: &[&dyn ToSql]) -> Result<usize, Error> {
+    // The index first: it is told the words that it has to drop. They are read at once, and one agent's notes bound them.
+    let look = format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})");
+    let known: Vec<Words> = tx.list(&look, values, words)?;
+    for Words { ordinal, agent, text } in known {
+        let sql = "INSERT INTO memories_text (memories_text, rowid, words) VALUES ('delete', ?1, ?2)";
+        tx.execute(sql, params![ordinal, indexed(agent, &text)])?;
+    }
+    tx.execute(&format!("DELETE FROM memories WHERE {which}"), values)
+}

@@ -1,1 +1,421 @@
 //! Messages. Tables: `messages`.
+
+use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::message::{Kind, Status};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Row, ToSql, params};
+
+/// A message's row.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Its id.
+    pub id: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its number.
+    pub seq: u64,
+    /// `chat task webhook system`.
+    pub kind: Kind,
+    /// How far it has come.
+    pub status: Status,
+    /// Whether it asks for a turn.
+    pub trigger: bool,
+    /// Its sender on the channel.
+    pub sender: String,
+    /// On whose behalf.
+    pub principal: String,
+    /// Its channel.
+    pub channel: String,
+    /// Milliseconds since the epoch.
+    pub received_at: i64,
+    /// The turn that it is or was in.
+    pub turn: Option<TurnId>,
+}
+
+impl Message {
+    /// Returns whether it is on behalf of this person.
+    pub fn is_of(&self, person: PersonId) -> bool {
+        self.principal.parse::<PersonId>().is_ok_and(|principal| principal == person)
+    }
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        seq: row.get::<_, i64>("seq")? as u64,
+        kind: row.get("kind")?,
+        status: row.get("status")?,
+        trigger: row.get("trigger")?,
+        sender: row.get("sender")?,
+        principal: row.get("principal")?,
+        channel: row.get("channel")?,
+        received_at: row.get("received_at")?,
+        turn: row.get("turn_id")?,
+    })
+}
+
+/// A message of a person that is to be inserted; it waits for a turn, and was in none.
+#[derive(Debug, Clone, Copy)]
+pub struct NewMessage<'a> {
+    /// Its id.
+    pub id: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its number.
+    pub seq: u64,
+    /// `chat task webhook system`.
+    pub kind: Kind,
+    /// Whether it asks for a turn.
+    pub trigger: bool,
+    /// Its sender on the channel.
+    pub sender: &'a str,
+    /// On whose behalf.
+    pub principal: PersonId,
+    /// Its channel.
+    pub channel: &'a str,
+    /// The platform's id of the event that it came with.
+    pub event: Option<&'a str>,
+    /// Bytes of its body.
+    pub bytes: usize,
+}
+
+/// A message as turns see it.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// The message.
+    pub id: MessageId,
+    /// Its number.
+    pub seq: u64,
+    /// On whose behalf.
+    pub principal: String,
+    /// Whether it asks for a turn.
+    pub trigger: bool,
+    /// Turns it was in that came to no end.
+    pub attempts: u32,
+}
+
+/// A message and its session.
+#[derive(Debug, Clone, Copy)]
+pub struct InSession {
+    /// The message.
+    pub message: MessageId,
+    /// Its session.
+    pub session: SessionId,
+}
+
+/// Where a message is shown among the items of its conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown {
+    /// The ordinal of the turn that showed it first.
+    pub ordinal: i64,
+    /// The last number of its session when it was asked again.
+    pub moved_seq: Option<u64>,
+}
+
+/// Inserts a message that was received now.
+pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute(
+        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
+         bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
+        params![
+            new.id,
+            new.session,
+            new.seq as i64,
+            new.sender,
+            new.principal,
+            new.channel,
+            new.event,
+            now,
+            new.trigger,
+            new.kind,
+            new.bytes as i64
+        ],
+    )?;
+    Ok(())
+}
+
+/// Inserts a message of the host itself, which only informs.
+pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, seq: u64) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute(
+        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts) \
+         VALUES (?1,?2,?3,'system','queued',0,'host','host','host',?4,0)",
+        params![id, session, seq as i64, now],
+    )?;
+    Ok(())
+}
+
+/// Returns the message of this id.
+pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
+    tx.find("SELECT * FROM messages WHERE id = ?1", [id], message)
+}
+
+/// Returns the newest message on this channel that is on this person's behalf.
+pub fn newest_of(tx: &ReadTx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, Error> {
+    let sql =
+        "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
+    tx.find(sql, params![channel, principal], message)
+}
+
+/// Returns the message that came with this event of this sender.
+pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Result<Option<InSession>, Error> {
+    let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
+    let read = |row: &Row<'_>| Ok(InSession { message: row.get("id")?, session: row.get("session_id")? });
+    tx.find(sql, [channel, sender, event], read)
+}
+
+/// Returns the session in which this sender spoke for another person than `person`.
+pub fn session_of_another(
+    tx: &ReadTx<'_>,
+    channel: &str,
+    sender: &str,
+    person: PersonId,
+) -> Result<Option<SessionId>, Error> {
+    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
+    tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
+}
+
+/// Returns how many messages of the session wait or are being worked on.
+pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
+    let sql =
+        "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
+    Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Returns the sessions in which a turn is open or a message waits.
+pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
+    let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
+               UNION SELECT session_id FROM turns WHERE state = 'open'";
+    tx.list(sql, [], |row| row.get("session_id"))
+}
+
+/// Returns the messages of a session that wait for a turn, ordered by number: the oldest `asking_max` that ask for one, and the newest
+/// `informing_max` that only inform. Each sort has a bound of its own, so that many messages of one sort do not hide the other.
+pub fn waiting(
+    tx: &ReadTx<'_>,
+    session: SessionId,
+    asking_max: usize,
+    informing_max: usize,
+) -> Result<Vec<Waiting>, Error> {
+    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
+    let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
+               ORDER BY seq LIMIT ?2) \
+               UNION ALL SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
+               ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
+    let read = |row: &Row<'_>| {
+        Ok(Waiting {
+            id: row.get("id")?,
+            seq: row.get::<_, i64>("seq")? as u64,
+            principal: row.get("principal")?,
+            trigger: row.get("trigger")?,
+            attempts: row.get("attempts")?,
+        })
+    };
+    tx.list(sql, params![session, asking_max as i64, informing_max as i64], read)
+}
+
+/// Marks the messages of a session that only inform as completed, except for the newest `kept` of those that wait.
+pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: usize) -> Result<(), Error> {
+    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
+    let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
+    let sql = format!(
+        "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
+         (SELECT seq FROM messages WHERE {waiting} ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
+    );
+    tx.execute(&sql, params![session, kept as i64])?;
+    Ok(())
+}
+
+/// Marks those of these messages that only inform as completed: a turn was shown them.
+pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+    for message in messages {
+        tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0", [message])?;
+    }
+    Ok(())
+}
+
+/// Puts a message into a turn, and counts that as an attempt. Its place is at the turn that it was in first.
+pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
+         first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
+        params![id, turn],
+    )?;
+    Ok(())
+}
+
+/// Notes this turn as the first that shows the messages of a session which only inform and have no place yet.
+pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
+         WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
+        params![session, turn],
+    )?;
+    Ok(())
+}
+
+/// Takes the places of the messages that are in this turn away, except for that of its first message.
+pub fn displace_all_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
+               AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
+    tx.execute(sql, [turn])?;
+    Ok(())
+}
+
+/// Gives the messages that are in this turn the status that they have after it.
+pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), Error> {
+    tx.execute("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'", params![turn, status])?;
+    Ok(())
+}
+
+/// Has a message asked again: it moves behind what was said since, and what was done for it before is shown ahead of it.
+pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL, \
+         moved_seq = (SELECT last_seq FROM sessions WHERE id = messages.session_id) WHERE id = ?1",
+        [id],
+    )?;
+    Ok(())
+}
+
+/// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
+pub fn forgive(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+    for message in messages {
+        tx.execute("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1", [message])?;
+    }
+    Ok(())
+}
+
+/// Returns the messages that a turn answers, oldest first.
+pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
+    tx.list("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq", [turn], |row| row.get("id"))
+}
+
+/// Returns the messages that a turn answers and that ask for a turn, oldest first.
+pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
+    let sql = "SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq";
+    tx.list(sql, [turn], |row| row.get(0))
+}
+
+/// Returns in how many turns the messages of this one were, at most.
+pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
+    let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
+    tx.get(sql, [turn], |row| row.get(0))
+}
+
+/// Returns where a message is shown; `None` for one that no turn has shown.
+pub fn shown(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Shown>, Error> {
+    let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
+    let read = |row: &Row<'_>| {
+        let moved: Option<i64> = row.get(1)?;
+        Ok(Shown { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
+    };
+    tx.find(sql, [id], read)
+}
+
+/// How many messages wait for an answer, and how large they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Returns what a person has waiting for an answer.
+pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Error> {
+    // `status IN …` is the condition of the index, without which every row would be read.
+    waiting_of(
+        tx,
+        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE principal = ?1 \
+         AND status IN ('queued','processing') AND trigger = 1",
+        person,
+    )
+}
+
+/// Returns what waits for an answer on a channel.
+pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error> {
+    // `status IN …` is the condition of the index, as above.
+    waiting_of(
+        tx,
+        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE channel = ?1 \
+         AND status IN ('queued','processing') AND trigger = 1",
+        channel,
+    )
+}
+
+fn waiting_of(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<Load, Error> {
+    let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+    tx.get(sql, [whose], |row| Ok(Load { count: number(row, 0)?, bytes: number(row, 1)? }))
+}
+
+/// Returns how many messages of all sessions wait or are worked on.
+pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM messages WHERE status IN ('queued','processing')";
+    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+}
+
+/// Marks the completed messages that a turn answered as delivered.
+pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    tx.execute("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'", [turn])?;
+    Ok(())
+}
+
+/// What the inbound queue of a session is told of a message, beside its item.
+#[derive(Debug)]
+pub struct Projected {
+    /// What sort of message it is.
+    pub kind: Kind,
+    /// Milliseconds since the epoch.
+    pub received_at: i64,
+    /// The channel that it came on.
+    pub channel: String,
+    /// Its sender on that channel.
+    pub sender: String,
+    /// The person or other principal that the sender speaks for.
+    pub principal: String,
+}
+
+/// Returns what the inbound queue is told of a message.
+pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Error> {
+    let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
+    tx.find(sql, [id], |row| {
+        Ok(Projected {
+            kind: row.get("kind")?,
+            received_at: row.get("received_at")?,
+            channel: row.get("channel")?,
+            sender: row.get("sender")?,
+            principal: row.get("principal")?,
+        })
+    })
+}
+
+/// Returns the rowids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array;
+/// `None` where there are none. One with an event id must also have been received before `events_from`. The newest message of
+/// each sender in a session stays, because it names the person that the sender speaks for.
+pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Option<String>, Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
+               (SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
+               WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
+               AND (m.event_id IS NULL OR m.received_at < ?1) \
+               AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.turn_id = m.turn_id) \
+               AND m.rowid NOT IN (SELECT max(rowid) FROM messages GROUP BY session_id, sender, principal) LIMIT ?2)";
+    tx.get(sql, [events_from, most], |row| row.get(0))
+}
+
+/// Deletes the answered messages among these rowids, a JSON array, and tells how many they were.
+pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
+    let sql =
+        "DELETE FROM messages WHERE status IN ('completed','delivered') AND rowid IN (SELECT value FROM json_each(?1))";
+    tx.execute(sql, [keys])
+}
+
+/// Deletes all messages of a session.
+pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("DELETE FROM messages WHERE session_id = ?1", [session])?;
+    Ok(())
+}

@@ -1,1 +1,340 @@
 //! Model endpoints with their fallbacks, secrets, ceilings and usage. Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
+
+use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Params, Row, params};
+
+/// The row of a model endpoint, with the endpoints behind it.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// What it speaks.
+    pub kind: String,
+    /// Where it listens.
+    pub base_url: Option<String>,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Name of the secret that holds its key.
+    pub secret: Option<String>,
+    /// Price of prompts: millionths of a currency for a million tokens.
+    pub input_price: i64,
+    /// Price of outputs, in the same unit.
+    pub output_price: i64,
+    /// Whether it is asked for streams.
+    pub streams: bool,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Names of the endpoints behind it, in the order in which they are asked.
+    pub fallbacks: Vec<String>,
+}
+
+fn model(row: &Row<'_>) -> rusqlite::Result<Model> {
+    Ok(Model {
+        name: row.get("name")?,
+        kind: row.get("kind")?,
+        base_url: row.get("base_url")?,
+        model: row.get("model")?,
+        secret: row.get("secret")?,
+        input_price: row.get("input_price")?,
+        output_price: row.get("output_price")?,
+        streams: row.get("streams")?,
+        created_at: row.get("created_at")?,
+        fallbacks: Vec::new(),
+    })
+}
+
+/// Returns every stored endpoint, by name.
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, Error> {
+    let mut models: Vec<Model> = tx.list("SELECT * FROM models ORDER BY name", [], model)?;
+    for model in &mut models {
+        let sql = "SELECT fallback FROM model_fallbacks WHERE model = ?1 ORDER BY position";
+        model.fallbacks = tx.list(sql, [&model.name], |row| row.get(0))?;
+    }
+    Ok(models)
+}
+
+/// Inserts an endpoint and the names of those behind it.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            new.name,
+            new.kind,
+            new.base_url,
+            new.model,
+            new.secret,
+            new.input_price,
+            new.output_price,
+            new.streams,
+            new.created_at
+        ],
+    )?;
+    for (position, fallback) in new.fallbacks.iter().enumerate() {
+        tx.execute(
+            "INSERT INTO model_fallbacks (model, position, fallback) VALUES (?1, ?2, ?3)",
+            params![new.name, position as i64, fallback],
+        )?;
+    }
+    Ok(())
+}
+
+/// Deletes an endpoint and its list of those behind it.
+pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM models WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+/// Returns the names of the endpoints whose key is in this secret.
+pub fn with_secret(tx: &ReadTx<'_>, secret: &str) -> Result<Vec<String>, Error> {
+    tx.list("SELECT name FROM models WHERE secret = ?1 ORDER BY name", [secret], |row| row.get(0))
+}
+
+/// When a secret was stored, without its value.
+#[derive(Debug, Clone)]
+pub struct SecretTimes {
+    /// Its name.
+    pub name: String,
+    /// When it was stored first, milliseconds since the epoch.
+    pub created_at: i64,
+    /// When it was stored last.
+    pub changed_at: i64,
+}
+
+/// A secret's value under the master key.
+#[derive(Debug, Clone)]
+pub struct WrappedSecret {
+    /// Its name.
+    pub name: String,
+    /// Its value, wrapped.
+    pub wrapped: Vec<u8>,
+}
+
+/// Returns every stored secret without its value, by name.
+pub fn secrets(tx: &ReadTx<'_>) -> Result<Vec<SecretTimes>, Error> {
+    tx.list("SELECT name, created_at, changed_at FROM secrets ORDER BY name", [], |row| {
+        Ok(SecretTimes {
+            name: row.get("name")?,
+            created_at: row.get("created_at")?,
+            changed_at: row.get("changed_at")?,
+        })
+    })
+}
+
+/// Returns how many secrets are stored.
+pub fn count_secrets(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM secrets", [], |row| row.get(0))
+}
+
+/// Returns the wrapped value of a secret.
+pub fn wrapped_secret(tx: &ReadTx<'_>, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    tx.find("SELECT wrapped FROM secrets WHERE name = ?1", [name], |row| row.get(0))
+}
+
+/// Returns the wrapped values of all secrets.
+pub fn wrapped_secrets(tx: &ReadTx<'_>) -> Result<Vec<WrappedSecret>, Error> {
+    tx.list("SELECT name, wrapped FROM secrets", [], |row| {
+        Ok(WrappedSecret { name: row.get("name")?, wrapped: row.get("wrapped")? })
+    })
+}
+
+/// Inserts a secret.
+pub fn insert_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO secrets (name, wrapped, created_at, changed_at) VALUES (?1, ?2, ?3, ?3)",
+        params![name, wrapped, now],
+    )?;
+    Ok(())
+}
+
+/// Gives a secret another value.
+pub fn change_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64) -> Result<(), Error> {
+    tx.execute("UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1", params![name, wrapped, now])?;
+    Ok(())
+}
+
+/// Replaces the wrapped value of a secret by the same value under another key.
+pub fn rewrap_secret(tx: &mut WriteTx<'_>, secret: &WrappedSecret) -> Result<(), Error> {
+    tx.execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![secret.name, secret.wrapped])?;
+    Ok(())
+}
+
+/// Deletes a secret.
+pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM secrets WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+/// What an agent is held to beside the settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnCeilings {
+    /// Tokens a day.
+    pub tokens_per_day: Option<u64>,
+    /// Millionths of a currency a day.
+    pub cost_per_day_micros: Option<u64>,
+}
+
+/// Returns an agent's own ceilings; none are set where there is no row.
+pub fn own_ceilings(tx: &ReadTx<'_>, agent: AgentId) -> Result<OwnCeilings, Error> {
+    let sql = "SELECT tokens_per_day, cost_per_day_micros FROM agent_budgets WHERE agent_id = ?1";
+    let own = tx.find(sql, [agent], |row| {
+        let limit = |at| row.get::<_, Option<i64>>(at).map(|limit| limit.map(|limit| limit as u64));
+        Ok(OwnCeilings { tokens_per_day: limit(0)?, cost_per_day_micros: limit(1)? })
+    })?;
+    Ok(own.unwrap_or_default())
+}
+
+/// Inserts or replaces an agent's own ceilings.
+pub fn put_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId, own: OwnCeilings) -> Result<(), Error> {
+    let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
+    let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(|limit| limit as i64));
+    tx.execute(sql, params![agent, tokens, cost])?;
+    Ok(())
+}
+
+/// Deletes an agent's own ceilings.
+pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent])?;
+    Ok(())
+}
+
+/// Which line of the usage a request is counted in.
+#[derive(Debug, Clone, Copy)]
+pub struct UsageKey<'a> {
+    /// The day in UTC, counted from the epoch.
+    pub day: i64,
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: SessionId,
+    /// The endpoint.
+    pub model: &'a str,
+}
+
+/// What is added to a line of the usage, or taken off it.
+#[derive(Debug, Clone, Copy)]
+pub struct UsageChange {
+    /// Requests.
+    pub requests: i64,
+    /// Tokens of prompts.
+    pub input_tokens: i64,
+    /// Tokens of outputs.
+    pub output_tokens: i64,
+    /// Millionths of a currency.
+    pub cost_micros: i64,
+}
+
+/// What was used of a ceiling, or will be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Of prompts and outputs.
+    pub tokens: u64,
+    /// Millionths of a currency.
+    pub cost_micros: u64,
+}
+
+/// A line of the usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// The day in UTC, counted from the epoch.
+    pub day: i64,
+    /// The agent; it may be gone.
+    pub agent: AgentId,
+    /// Its name, if it is there.
+    pub agent_name: Option<String>,
+    /// The session; it may be gone.
+    pub session: SessionId,
+    /// The endpoint.
+    pub model: String,
+    /// Requests.
+    pub requests: u64,
+    /// Tokens of prompts.
+    pub input_tokens: u64,
+    /// Tokens of outputs.
+    pub output_tokens: u64,
+    /// Millionths of a currency.
+    pub cost_micros: u64,
+}
+
+/// Changes a line of the usage, and makes it where there is none; no count of it goes below 0.
+pub fn change_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>, change: UsageChange) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO usage (day, agent_id, session_id, model, requests, input_tokens, output_tokens, cost_micros) \
+         VALUES (?1,?2,?3,?4,max(?5,0),max(?6,0),max(?7,0),max(?8,0)) ON CONFLICT DO UPDATE SET \
+         requests = max(requests + ?5, 0), input_tokens = max(input_tokens + ?6, 0), \
+         output_tokens = max(output_tokens + ?7, 0), cost_micros = max(cost_micros + ?8, 0)",
+        params![
+            key.day,
+            key.agent,
+            key.session,
+            key.model,
+            change.requests,
+            change.input_tokens,
+            change.output_tokens,
+            change.cost_micros,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Deletes a line of the usage, if all its counts are 0.
+pub fn delete_empty_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM usage WHERE day = ?1 AND agent_id = ?2 AND session_id = ?3 AND model = ?4 AND requests = 0 \
+         AND input_tokens = 0 AND output_tokens = 0 AND cost_micros = 0",
+        params![key.day, key.agent, key.session, key.model],
+    )?;
+    Ok(())
+}
+
+/// Returns what was used on a day.
+pub fn used_on_day(tx: &ReadTx<'_>, day: i64) -> Result<Spent, Error> {
+    used(tx, "day = ?1", params![day])
+}
+
+/// Returns what an agent used on a day.
+pub fn used_on_day_by(tx: &ReadTx<'_>, day: i64, agent: AgentId) -> Result<Spent, Error> {
+    used(tx, "day = ?1 AND agent_id = ?2", params![day, agent])
+}
+
+/// Returns what a session has used.
+pub fn used_in_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Spent, Error> {
+    used(tx, "session_id = ?1", params![session])
+}
+
+fn used(tx: &ReadTx<'_>, which: &str, values: impl Params) -> Result<Spent, Error> {
+    let sql = format!(
+        "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0) FROM usage WHERE {which}"
+    );
+    tx.get(&sql, values, |row| {
+        Ok(Spent { tokens: row.get::<_, i64>(0)? as u64, cost_micros: row.get::<_, i64>(1)? as u64 })
+    })
+}
+
+/// Returns at most `limit` lines of the usage since a day, the newest day first; of one agent or one session only, if named.
+pub fn usage(
+    tx: &ReadTx<'_>,
+    since: i64,
+    agent: Option<AgentId>,
+    session: Option<SessionId>,
+    limit: u32,
+) -> Result<Vec<UsageRow>, Error> {
+    let sql = "SELECT usage.*, agents.name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
+               WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) \
+               ORDER BY day DESC, agents.name, agent_id, session_id, usage.model LIMIT ?4";
+    let count = |row: &Row<'_>, column: &str| row.get::<_, i64>(column).map(|count| count as u64);
+    tx.list(sql, params![since, agent, session, limit], |row| {
+        Ok(UsageRow {
+            day: row.get("day")?,
+            agent: row.get("agent_id")?,
+            agent_name: row.get("name")?,
+            session: row.get("session_id")?,
+            model: row.get("model")?,
+            requests: count(row, "requests")?,
+            input_tokens: count(row, "input_tokens")?,
+            output_tokens: count(row, "output_tokens")?,
+            cost_micros: count(row, "cost_micros")?,
+        })
+    })
+}

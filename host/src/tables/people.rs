@@ -1,1 +1,382 @@
 //! People, their identities on channels, and tokens. Tables: `people`, `identities`, `tokens`.
+//!
+//! Also the form in which a row has who gave something, which `agent_roles` shares. See `registry::people`, `registry::tokens`.
+
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::TokenId;
+use ironclaw_state::{Error, ReadTx, WriteTx, bad};
+use rusqlite::{Row, params};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a person may do on this host, from everything to little. Each may do what the next may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything: people, tokens, and what the others may.
+    Owner,
+    /// Runs agents and sessions.
+    Admin,
+    /// Talks to agents.
+    Member,
+}
+
+impl Role {
+    /// Returns its name, as stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Admin => "admin",
+            Self::Member => "member",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Owner, Self::Admin, Self::Member].into_iter().find(|role| role.name() == text).ok_or_else(|| {
+            let shown: String = text.chars().take(32).collect();
+            format!("unknown role {shown:?}: expected owner, admin or member")
+        })
+    }
+}
+
+ironclaw_contract::stored_as_text!(Role);
+
+/// A person.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// Their id.
+    pub id: PersonId,
+    /// Their name.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// An account on a channel: both parts whole and opaque.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Name of the channel.
+    pub channel: String,
+    /// The sender's id there.
+    pub sender: String,
+}
+
+/// The state of a token. There is no way back to `Live`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenState {
+    /// It opens the API.
+    Live,
+    /// Its time came.
+    Expired,
+    /// Somebody ended it.
+    Revoked,
+}
+
+impl TokenState {
+    /// Returns its name, as stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+impl FromStr for TokenState {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Live, Self::Expired, Self::Revoked].into_iter().find(|state| state.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(TokenState);
+
+/// A token as it is stored.
+#[derive(Debug, Clone)]
+pub struct Token {
+    /// Its id.
+    pub id: TokenId,
+    /// SHA-256 of its text.
+    pub digest: Digest,
+    /// Whose it is, as they are now.
+    pub person: Person,
+    /// What it is for.
+    pub name: String,
+    /// Its state.
+    pub state: TokenState,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// When it ends by itself, milliseconds since the epoch.
+    pub expires_at: Option<i64>,
+    /// When it ended, milliseconds since the epoch.
+    pub ended_at: Option<i64>,
+}
+
+/// A token that is stored as a live one.
+#[derive(Debug, Clone, Copy)]
+pub struct NewToken<'a> {
+    /// Its id.
+    pub id: &'a TokenId,
+    /// SHA-256 of its text.
+    pub digest: Digest,
+    /// Whose it is.
+    pub person: PersonId,
+    /// What it is for.
+    pub name: &'a str,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// When it ends by itself, milliseconds since the epoch.
+    pub expires_at: Option<i64>,
+}
+
+/// A person who gives something, and the token that they came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Giver {
+    /// Who.
+    pub person: PersonId,
+    /// Their token; `None` where it is not known.
+    pub token: Option<TokenId>,
+}
+
+impl From<PersonId> for Giver {
+    fn from(person: PersonId) -> Self {
+        Self { person, token: None }
+    }
+}
+
+/// When a role or a token was given, and by whom. The order goes by numbers of the ledger and never by a clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Number of its entry in the ledger; 0 for what is older than this column.
+    pub seq: u64,
+    /// Everybody who gave it; empty where the host did, or where it is not known.
+    pub by: Vec<Giver>,
+}
+
+/// Writes givers as a row has them: a canonical list of pairs, each of a person and a token or null.
+pub(super) fn as_pairs<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
+    let pairs: Vec<(PersonId, Option<String>)> =
+        by.into_iter().map(|giver| (giver.person, giver.token.as_ref().map(ToString::to_string))).collect();
+    canonical::to_string(&pairs)
+}
+
+/// Reads a number of the ledger and the givers, which are the first two columns of a row.
+pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
+    let seq = row.get::<_, i64>(0)? as u64;
+    let text: Option<String> = row.get(1)?;
+    let pairs: Vec<(PersonId, Option<String>)> = match text {
+        None => Vec::new(),
+        Some(text) => serde_json::from_str(&text).map_err(|_| bad("given by"))?,
+    };
+    let giver = |(person, token): (PersonId, Option<String>)| {
+        let token = token.map(|token| token.parse()).transpose().map_err(|_| bad("given by"))?;
+        Ok(Giver { person, token })
+    };
+    Ok(Given { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
+}
+
+/// Reads a person from the columns of `people`.
+pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
+    Ok(Person {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        role: row.get("role")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+/// Returns every person, oldest first.
+pub fn people(tx: &ReadTx<'_>) -> Result<Vec<Person>, Error> {
+    tx.list("SELECT * FROM people ORDER BY created_at, id", [], person)
+}
+
+/// Returns the person of this name or id.
+pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, Error> {
+    tx.find("SELECT * FROM people WHERE name = ?1 OR id = ?1", [name_or_id], person)
+}
+
+/// Returns the person of this id.
+///
+/// # Errors
+/// Those of the database.
+pub fn person_by_id(tx: &ReadTx<'_>, id: PersonId) -> Result<Option<Person>, Error> {
+    tx.find("SELECT * FROM people WHERE id = ?1", [id], person)
+}
+
+/// Returns the first owner, if the home has one.
+pub fn owner(tx: &ReadTx<'_>) -> Result<Option<PersonId>, Error> {
+    let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
+    Ok(tx.find(sql, [], person)?.map(|person| person.id))
+}
+
+/// Returns how many owners there are.
+pub fn count_owners(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))
+}
+
+/// Returns the person that this full identity is linked to.
+pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, Error> {
+    let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
+    tx.find(sql, [channel, sender], person)
+}
+
+/// Inserts a person.
+pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,?3,?4)",
+        params![person.id, person.name, person.role.name(), person.created_at],
+    )?;
+    Ok(())
+}
+
+/// Sets what a person may do.
+pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<(), Error> {
+    tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()])?;
+    Ok(())
+}
+
+/// Returns who set the role of a person on this host.
+pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Given>, Error> {
+    tx.find("SELECT role_seq, role_by FROM people WHERE id = ?1", [person], given)
+}
+
+/// Notes who set the role of a person on this host.
+pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
+    let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
+    tx.execute(sql, params![person, seq as i64, as_pairs(by)])?;
+    Ok(())
+}
+
+/// Returns every identity with whose it is.
+pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
+    tx.list("SELECT * FROM identities ORDER BY channel, sender", [], |row| {
+        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
+    })
+}
+
+/// Returns how many identities a person has.
+pub fn count_identities(tx: &ReadTx<'_>, person: PersonId) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM identities WHERE person_id = ?1", [person], |row| row.get(0))
+}
+
+/// Inserts an identity of a person.
+pub fn insert_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identity) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
+        params![identity.channel, identity.sender, person],
+    )?;
+    Ok(())
+}
+
+/// Deletes an identity of a person.
+pub fn delete_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identity) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
+        params![identity.channel, identity.sender, person],
+    )?;
+    Ok(())
+}
+
+fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
+    Ok(Token {
+        id: row.get("token_id")?,
+        digest: row.get("digest")?,
+        person: person(row)?,
+        name: row.get("token_name")?,
+        state: row.get("state")?,
+        created_at: row.get("token_created_at")?,
+        expires_at: row.get("expires_at")?,
+        ended_at: row.get("ended_at")?,
+    })
+}
+
+const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, state, \
+                             tokens.created_at AS token_created_at, expires_at, ended_at \
+                             FROM tokens JOIN people ON tokens.person_id = people.id";
+
+/// Returns every token, also those that ended, oldest first.
+pub fn tokens(tx: &ReadTx<'_>) -> Result<Vec<Token>, Error> {
+    tx.list(&format!("{SELECT_TOKENS} ORDER BY tokens.created_at, tokens.id"), [], token)
+}
+
+/// Returns the token of this id.
+pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, Error> {
+    tx.find(&format!("{SELECT_TOKENS} WHERE tokens.id = ?1"), [id], token)
+}
+
+/// Returns the live tokens of a person that have this name.
+pub fn live_tokens_named(tx: &ReadTx<'_>, person: PersonId, name: &str) -> Result<Vec<Token>, Error> {
+    let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
+    tx.list(&sql, params![name, person], token)
+}
+
+/// Returns the live tokens that end by themselves at `until` or before.
+pub fn live_tokens_due(tx: &ReadTx<'_>, until: i64) -> Result<Vec<Token>, Error> {
+    tx.list(&format!("{SELECT_TOKENS} WHERE state = 'live' AND expires_at <= ?1"), [until], token)
+}
+
+/// Returns whether the token of this digest is live.
+pub fn is_live(tx: &ReadTx<'_>, digest: &Digest) -> Result<bool, Error> {
+    let sql = "SELECT count(*) FROM tokens WHERE digest = ?1 AND state = 'live'";
+    Ok(tx.get(sql, [digest], |row| row.get::<_, i64>(0))? > 0)
+}
+
+/// Returns how many tokens are live.
+pub fn count_live_tokens(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM tokens WHERE state = 'live'", [], |row| row.get(0))
+}
+
+/// Returns when the next live token ends by itself, milliseconds since the epoch.
+pub fn next_expiry(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT min(expires_at) FROM tokens WHERE state = 'live'", [], |row| row.get(0))
+}
+
+/// Deletes the tokens that ended, except for the `kept` that ended last.
+pub fn delete_ended_tokens(tx: &mut WriteTx<'_>, kept: i64) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM tokens WHERE state <> 'live' AND id NOT IN \
+         (SELECT id FROM tokens WHERE state <> 'live' ORDER BY ended_at DESC, id LIMIT ?1)",
+        [kept],
+    )?;
+    Ok(())
+}
+
+/// Inserts a live token.
+pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO tokens (id, digest, person_id, name, state, created_at, expires_at) VALUES (?1,?2,?3,?4,'live',?5,?6)",
+        params![new.id, new.digest, new.person, new.name, new.created_at, new.expires_at],
+    )?;
+    Ok(())
+}
+
+/// Marks a live token as ended at `at`; one that ended already stays as it is.
+pub fn end_token(tx: &mut WriteTx<'_>, id: &TokenId, state: TokenState, at: i64) -> Result<(), Error> {
+    let sql = "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'";
+    tx.execute(sql, params![id, state.name(), at])?;
+    Ok(())
+}
+
+/// Returns who gave a token to its person; `None` for a token that is no longer in the record.
+pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Given>, Error> {
+    tx.find("SELECT issued_seq, issued_by FROM tokens WHERE id = ?1", [token], given)
+}
+
+/// Notes who gave a token to its person.
+pub fn note_token_giver(tx: &mut WriteTx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
+    let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
+    tx.execute(sql, params![token, seq as i64, as_pairs(by)])?;
+    Ok(())
+}

@@ -1,1 +1,421 @@
 //! Sessions, the uids that are free again, and the events that channels sent. Tables: `sessions`, `uids_free`, `events`, `outbound_rows`.
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Row, params};
+
+/// Origin of a session's messages, and destination of its replies.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Channel, e.g. `loopback`.
+    pub channel: String,
+    /// Address on it.
+    pub platform_id: String,
+    /// Thread there; empty where there are none.
+    pub thread_id: String,
+}
+
+/// Obstacles to launching a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    Live,
+    /// Too many failures; a person has to look.
+    Parked,
+    /// Its sandbox broke the contract; a person has to release it.
+    Quarantined,
+    /// It is gone; only its number stays.
+    Removed,
+}
+
+impl Standing {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Parked => "parked",
+            Self::Quarantined => "quarantined",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl std::str::FromStr for Standing {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Live, Self::Parked, Self::Quarantined, Self::Removed].into_iter().find(|s| s.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(Standing);
+
+/// A session's row.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its origin.
+    pub origin: Origin,
+    /// Its place in the range of uids.
+    pub uid_offset: u32,
+    /// Whether it may be launched.
+    pub standing: Standing,
+    /// The reason.
+    pub reason: Option<String>,
+    /// Outbound rows up to here were taken.
+    pub cursor: u64,
+    /// Launches that failed in a row.
+    pub failures: u32,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch.
+    pub last_active_at: i64,
+    /// Keys as stored; gone once it is removed.
+    pub wrapped: Option<[Vec<u8>; 2]>,
+}
+
+fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let queue: Option<Vec<u8>> = row.get("queue_key")?;
+    let content: Option<Vec<u8>> = row.get("content_key")?;
+    Ok(Session {
+        id: row.get("id")?,
+        agent: row.get("agent_id")?,
+        origin: Origin {
+            channel: row.get("channel")?,
+            platform_id: row.get("platform_id")?,
+            thread_id: row.get("thread_id")?,
+        },
+        uid_offset: row.get("uid_offset")?,
+        standing: row.get("state")?,
+        reason: row.get("reason")?,
+        cursor: row.get::<_, i64>("cursor")? as u64,
+        failures: row.get("failures")?,
+        created_at: row.get("created_at")?,
+        last_active_at: row.get("last_active_at")?,
+        wrapped: queue.zip(content).map(|(queue, content)| [queue, content]),
+    })
+}
+
+/// A session to insert.
+#[derive(Debug)]
+pub struct NewSession<'a> {
+    /// Its id.
+    pub id: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its origin.
+    pub origin: &'a Origin,
+    /// Its place in the range of uids.
+    pub uid_offset: u32,
+    /// Its keys of the queue and of the content, wrapped.
+    pub wrapped: [Vec<u8>; 2],
+    /// The person whose message made it.
+    pub person: PersonId,
+}
+
+/// How far the items of a session reach, and how much they take.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// The number of the last item.
+    pub last_seq: i64,
+    /// The number up to which items were dropped.
+    pub pruned_seq: i64,
+    /// Bytes of the bodies that are kept.
+    pub item_bytes: i64,
+}
+
+/// Bounds of the items of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Items at most.
+    pub items: i64,
+    /// Bytes of their bodies at most.
+    pub bytes: i64,
+    /// The time of the oldest item that stays, milliseconds since the epoch.
+    pub oldest: i64,
+}
+
+/// An event that a channel sent, and what became of it.
+#[derive(Debug)]
+pub struct Event {
+    /// Its digest; empty once its session is erased.
+    pub digest: String,
+    /// The message that it became.
+    pub message: MessageId,
+    /// The session of that message.
+    pub session: SessionId,
+}
+
+/// Returns every session that is not removed, oldest first.
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, Error> {
+    tx.list("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", [], session)
+}
+
+/// Returns the sessions of an agent that are not removed, oldest first.
+pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> {
+    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
+    tx.list(sql, [agent], session)
+}
+
+/// Returns every session that is removed and whose files were not seen to be gone.
+pub fn removed(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
+    tx.list("SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0", [], |row| row.get("id"))
+}
+
+/// Returns the session of this id, unless it is removed.
+pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
+    tx.find("SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'", [id], session)
+}
+
+/// Returns the session of this agent and origin, unless it is removed.
+pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
+    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
+    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
+}
+
+/// Inserts a session that may be launched and has no item.
+pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
+    let NewSession { origin, wrapped: [queue, content], .. } = new;
+    let now = tx.now();
+    tx.execute(
+        "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
+         queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
+        params![
+            new.id,
+            new.agent,
+            origin.channel,
+            origin.platform_id,
+            origin.thread_id,
+            new.uid_offset,
+            queue,
+            content,
+            now,
+            new.person
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the number after the highest that a session ever had.
+pub fn next_number(tx: &ReadTx<'_>) -> Result<u32, Error> {
+    let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
+               (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
+    tx.get(sql, [], |row| row.get(0))
+}
+
+/// Deletes the lowest number below `numbers` that was given back and is usable, and returns it.
+pub fn take_free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, Error> {
+    let sql = "DELETE FROM uids_free WHERE uid_offset = \
+               (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
+    tx.returning(sql, [numbers], |row| row.get(0))
+}
+
+/// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
+/// left files there under this number: then no other session gets it.
+pub fn give_number_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
+               (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
+               FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
+    tx.execute(sql, [id])?;
+    // The row keeps a number that no session can have.
+    let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
+    tx.execute(sql, [id])?;
+    Ok(())
+}
+
+/// Replaces the wrapped keys of a session.
+pub fn set_keys(tx: &mut WriteTx<'_>, id: SessionId, [queue, content]: &[Vec<u8>; 2]) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET queue_key = ?2, content_key = ?3 WHERE id = ?1";
+    tx.execute(sql, params![id, queue, content])?;
+    Ok(())
+}
+
+/// Deletes the keys of a session.
+pub fn delete_keys(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    tx.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Moves a session to another standing, for this reason; one that is live again has no failures.
+pub fn set_standing(
+    tx: &mut WriteTx<'_>,
+    id: SessionId,
+    standing: Standing,
+    reason: Option<&str>,
+) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1";
+    tx.execute(sql, params![id, standing, reason])?;
+    Ok(())
+}
+
+/// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
+pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, Error> {
+    let sql =
+        "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
+    tx.returning_one(sql, params![id, failed], |row| row.get(0))
+}
+
+/// Notes activity.
+pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    let now = tx.wall();
+    tx.execute("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1", params![id, now])?;
+    Ok(())
+}
+
+/// Takes the number of the session's next item, which has so many bytes. Fails if the session is removed.
+pub fn take_seq(tx: &mut WriteTx<'_>, id: SessionId, bytes: u64) -> Result<u64, Error> {
+    let sql = "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
+               WHERE id = ?1 AND state <> 'removed' RETURNING last_seq";
+    Ok(tx.returning_one(sql, params![id, bytes as i64], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Returns the number up to which the session's items were dropped.
+pub fn dropped_upto(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
+    Ok(tx.get("SELECT pruned_seq FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Returns how far the items of a session reach, and how much they take.
+pub fn extent(tx: &ReadTx<'_>, id: SessionId) -> Result<Extent, Error> {
+    tx.get("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1", [id], |row| {
+        Ok(Extent { last_seq: row.get(0)?, pruned_seq: row.get(1)?, item_bytes: row.get(2)? })
+    })
+}
+
+/// Notes that the items of a session up to this number were dropped, and how many bytes they had.
+pub fn note_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1";
+    tx.execute(sql, params![id, upto, freed])?;
+    Ok(())
+}
+
+/// Returns the sessions that are over a bound. An item from a time that is still to come is passed over.
+pub fn over(tx: &ReadTx<'_>, Bounds { items, bytes, oldest }: Bounds) -> Result<Vec<SessionId>, Error> {
+    let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND ((last_seq - pruned_seq) / 2 > ?1 OR item_bytes > ?2 \
+               OR (SELECT issued_at FROM items WHERE session_id = sessions.id AND issued_at <= ?4 ORDER BY seq LIMIT 1) < ?3)";
+    tx.list(sql, params![items, bytes, oldest, tx.wall()], |row| row.get("id"))
+}
+
+/// Moves the mark of a session up to its first item that a sandbox still has to be told of.
+pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    // Nothing below this mark has to be looked at again, so that the next wake does not read the whole conversation.
+    let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
+               AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
+    tx.execute(sql, [id])?;
+    Ok(())
+}
+
+/// Returns the number up to which the outbound rows of a session were taken.
+pub fn cursor(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
+    Ok(tx.get("SELECT cursor FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
+}
+
+/// Moves the cursor of a session to an outbound row that was taken at this time.
+pub fn move_cursor(tx: &mut WriteTx<'_>, id: SessionId, seq: u64, at: i64) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1";
+    tx.execute(sql, params![id, seq as i64, at])?;
+    Ok(())
+}
+
+/// Inserts the digest of an outbound row that was taken at this time.
+pub fn insert_outbound_row(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    seq: u64,
+    digest: Digest,
+    at: i64,
+) -> Result<(), Error> {
+    let sql = "INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)";
+    tx.execute(sql, params![session, seq as i64, digest, at])?;
+    Ok(())
+}
+
+/// Returns the digest of an outbound row that was taken.
+pub fn outbound_digest(tx: &ReadTx<'_>, session: SessionId, seq: u64) -> Result<Option<String>, Error> {
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    let sql = "SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2";
+    tx.find(sql, params![session, seq], |row| row.get(0))
+}
+
+/// Deletes the digests of the session's outbound rows that are numbered below `seq`.
+pub fn delete_outbound_rows_below(tx: &mut WriteTx<'_>, session: SessionId, seq: i64) -> Result<(), Error> {
+    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2", params![session, seq])?;
+    Ok(())
+}
+
+/// Deletes the digests of all outbound rows of a session.
+pub fn delete_outbound_rows_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1", [session])?;
+    Ok(())
+}
+
+/// Returns the event that came on this channel under this id.
+pub fn find_event(tx: &ReadTx<'_>, channel: &str, id: &str) -> Result<Option<Event>, Error> {
+    let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
+    tx.find(sql, [channel, id], |row| {
+        Ok(Event { message: row.get("message_id")?, session: row.get("session_id")?, digest: row.get("digest")? })
+    })
+}
+
+/// Inserts an event that came on this channel under this id.
+pub fn insert_event(
+    tx: &mut WriteTx<'_>,
+    channel: &str,
+    id: &str,
+    event: &Event,
+    received_at: i64,
+) -> Result<(), Error> {
+    let Event { digest, message, session } = event;
+    let sql = "INSERT INTO events (channel, event_id, digest, message_id, session_id, received_at) VALUES (?1,?2,?3,?4,?5,?6)";
+    tx.execute(sql, params![channel, id, digest, message, session, received_at])?;
+    Ok(())
+}
+
+/// Deletes the events that were received before this time.
+pub fn delete_events_before(tx: &mut WriteTx<'_>, received_at: i64) -> Result<(), Error> {
+    tx.execute("DELETE FROM events WHERE received_at < ?1", [received_at])?;
+    Ok(())
+}
+
+/// Deletes the digests of the events that became messages of a session; the events stay.
+pub fn delete_event_digests_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [session])?;
+    Ok(())
+}
+
+/// Returns how many conversations of a person are not removed.
+pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, without which every row would be read.
+    let sql = "SELECT count(*) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns how many conversations on a channel are not removed.
+pub fn count_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, as above.
+    let sql = "SELECT count(*) FROM sessions WHERE channel = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [channel], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns the bytes of all items in the conversations of a person that are not removed.
+pub fn bytes_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    // `state <> …` is the condition of the index, as above.
+    let sql = "SELECT coalesce(sum(item_bytes), 0) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns how many sessions are in each state, without those that were removed.
+pub fn count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
+    let sql = "SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state";
+    tx.list(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
+}
+
+/// Marks the sessions of an agent that can write to a granted directory: files there may belong to their uids.
+/// Reads the grants, so it is called before they go.
+pub fn mark_uids_shared(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
+               AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
+    tx.execute(sql, [agent])?;
+    Ok(())
+}

@@ -1,1 +1,387 @@
 //! Turns and their calls. Tables: `turns`, `calls`.
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Row, params};
+use std::str::FromStr;
+
+/// A turn's row.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// Its place among all turns.
+    pub ordinal: i64,
+    /// Its session.
+    pub session: SessionId,
+    /// On whose behalf.
+    pub principal: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// Requests to the model so far.
+    pub model_calls: u32,
+    /// Tool calls so far.
+    pub tool_calls: u32,
+    /// Bytes of results so far.
+    pub result_bytes: u64,
+}
+
+impl Turn {
+    /// Returns the person on whose behalf it is.
+    ///
+    /// # Errors
+    /// When its row names no person.
+    pub fn person(&self) -> Result<PersonId, Error> {
+        let error = |_| Error::Stored(format!("{}: its person", self.id));
+        self.principal.parse().map_err(error)
+    }
+}
+
+fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
+    Ok(Turn {
+        id: row.get("id")?,
+        ordinal: row.get("ordinal")?,
+        session: row.get("session_id")?,
+        principal: row.get("principal")?,
+        open: row.get::<_, String>("state")? == "open",
+        model_calls: row.get("model_calls")?,
+        tool_calls: row.get("tool_calls")?,
+        result_bytes: row.get::<_, i64>("result_bytes")? as u64,
+    })
+}
+
+/// Why a turn has no output of a model.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// One word.
+    pub code: String,
+    /// A sentence of the host for the person.
+    pub words: String,
+}
+
+/// Inserts a turn that is opened now, on behalf of `principal`.
+pub fn insert(
+    tx: &mut WriteTx<'_>,
+    id: TurnId,
+    session: SessionId,
+    principal: &str,
+    deadline: i64,
+) -> Result<(), Error> {
+    let opened_at = tx.wall();
+    tx.execute(
+        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
+         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
+        params![id, session, principal, opened_at, deadline],
+    )?;
+    Ok(())
+}
+
+/// Marks an open turn as closed, and returns whether it was open.
+pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'";
+    Ok(tx.execute(sql, params![id, now, outcome])? != 0)
+}
+
+/// Returns the session's open turn.
+pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
+    tx.find("SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'", [session], turn)
+}
+
+/// Returns every turn that is open.
+pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
+    tx.list("SELECT * FROM turns WHERE state = 'open'", [], turn)
+}
+
+/// Returns the turn of this id.
+pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
+    tx.find("SELECT * FROM turns WHERE id = ?1", [id], turn)
+}
+
+/// Returns the place of a turn among all turns.
+pub fn ordinal(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<i64>, Error> {
+    tx.find("SELECT ordinal FROM turns WHERE id = ?1", [id], |row| row.get(0))
+}
+
+/// Returns when the turn of this ordinal was opened.
+pub fn opened_at(tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, Error> {
+    tx.find("SELECT opened_at FROM turns WHERE ordinal = ?1", [ordinal], |row| row.get(0))
+}
+
+/// Counts a request to the model, before it is made: one that fails may have cost just as much.
+pub fn count_model_call(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    tx.execute("UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1", [turn])?;
+    Ok(())
+}
+
+/// Counts the calls of an output.
+pub fn count_tool_calls(tx: &mut WriteTx<'_>, turn: TurnId, calls: usize) -> Result<(), Error> {
+    tx.execute("UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1", params![turn, calls as i64])?;
+    Ok(())
+}
+
+/// Counts the bytes of a result.
+pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<(), Error> {
+    tx.execute("UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1", params![turn, bytes as i64])?;
+    Ok(())
+}
+
+/// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
+pub fn note_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), Error> {
+    let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
+    tx.execute(sql, params![turn, code, words])?;
+    Ok(())
+}
+
+/// Deletes that note: a further request had an output.
+pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
+    tx.execute(sql, [turn])?;
+    Ok(())
+}
+
+/// Returns why the last request of a turn to a model had no output, in the host's words; `None` where it had one.
+pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
+    Ok(tx.find("SELECT failure_words FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
+}
+
+/// Returns that failure's word and its sentence.
+pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Failure>, Error> {
+    let sql =
+        "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
+    tx.find(sql, [turn], |row| Ok(Failure { code: row.get(0)?, words: row.get(1)? }))
+}
+
+/// Returns whether a turn got no output of a model.
+pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
+    let failed = tx.find("SELECT failure IS NOT NULL FROM turns WHERE id = ?1", [turn], |row| row.get(0))?;
+    Ok(failed.unwrap_or(false))
+}
+
+/// How far a recorded call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallState {
+    /// It may have its one result.
+    Permitted,
+    /// It was refused.
+    Refused,
+    /// It has its result.
+    Done,
+    /// It had left the sandbox when its turn ended.
+    Unknown,
+    /// Its turn ended before it was used.
+    Void,
+}
+
+impl CallState {
+    /// As stored.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permitted => "permitted",
+            Self::Refused => "refused",
+            Self::Done => "done",
+            Self::Unknown => "unknown",
+            Self::Void => "void",
+        }
+    }
+}
+
+impl FromStr for CallState {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Permitted, Self::Refused, Self::Done, Self::Unknown, Self::Void]
+            .into_iter()
+            .find(|state| state.name() == text)
+            .ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(CallState);
+
+/// Where a permitted call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// In the sandbox, which reports the result.
+    Local,
+    /// In the host, once the sandbox has written the call as a row.
+    Row,
+    /// In the host, in the transaction that records the call: it concerns the host's own record alone.
+    Host,
+}
+
+impl Runs {
+    /// As stored.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Row => "row",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// A recorded call's row.
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    /// Its id.
+    pub id: CallId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The output that names it.
+    pub output: ItemId,
+    /// The tool.
+    pub tool: String,
+    /// Where it runs; refused calls nowhere.
+    pub runs: Option<Runs>,
+    /// Of its arguments.
+    pub digest: Digest,
+    /// How far it has come.
+    pub state: CallState,
+    /// Its result, once there is one.
+    pub result: Option<ItemId>,
+}
+
+fn call(row: &Row<'_>) -> rusqlite::Result<CallRow> {
+    Ok(CallRow {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        turn: row.get("turn_id")?,
+        output: row.get("output_item")?,
+        tool: row.get("tool")?,
+        runs: [Runs::Local, Runs::Row, Runs::Host]
+            .into_iter()
+            .find(|runs| row.get_ref("runs").is_ok_and(|text| text.as_str() == Ok(runs.name()))),
+        digest: row.get("digest")?,
+        state: row.get("state")?,
+        result: row.get("result_item")?,
+    })
+}
+
+/// A judged call that is to be inserted.
+#[derive(Debug, Clone, Copy)]
+pub struct NewCall<'a> {
+    /// Its id.
+    pub id: CallId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The output that names it.
+    pub output: ItemId,
+    /// Its place among the calls of that output.
+    pub position: usize,
+    /// The tool.
+    pub tool: &'a str,
+    /// The name of its class; empty for a refused call.
+    pub class: &'static str,
+    /// Where it runs; refused calls nowhere.
+    pub runs: Option<Runs>,
+    /// Of its arguments.
+    pub digest: Digest,
+    /// Whether it is permitted or refused.
+    pub state: CallState,
+}
+
+/// Inserts a judged call.
+pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO calls (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+        params![
+            new.id,
+            new.session,
+            new.turn,
+            new.output,
+            new.position as i64,
+            new.tool,
+            new.class,
+            new.runs.map_or("", Runs::name),
+            new.digest,
+            new.state
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the call of this id.
+pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> {
+    tx.find("SELECT * FROM calls WHERE id = ?1", [id], call)
+}
+
+/// Gives a permitted call its one result.
+///
+/// Returns false when the call has one already or is no longer good for one: then nothing changed.
+pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<bool, Error> {
+    let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
+    Ok(tx.execute(sql, params![id, result])? == 1)
+}
+
+/// Notes the sealed refusal of a refused call.
+pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
+    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'", params![id, result])?;
+    Ok(())
+}
+
+/// Gives the permitted calls of a turn that ends their last state: `local` to those of its sandbox, `row` to all others.
+pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
+        params![turn, local, row],
+    )?;
+    Ok(())
+}
+
+/// Returns the id of the turn of a session that is open.
+pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Error> {
+    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
+    tx.find(sql, [session], |row| row.get(0))
+}
+
+/// Returns how many turns are open.
+pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM turns WHERE state = 'open'";
+    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+}
+
+/// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array; `None` where there are none. The
+/// newest turn stays, because the next one is numbered after it.
+pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
+               (SELECT t.ordinal AS key FROM sessions s JOIN turns t ON t.session_id = s.id \
+               WHERE s.pruned_seq > 0 AND t.state = 'closed' AND t.ordinal < (SELECT max(ordinal) FROM turns) \
+               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM items WHERE items.turn_id = t.id) LIMIT ?1)";
+    tx.get(sql, [most], |row| row.get(0))
+}
+
+/// Deletes the turns of no message among these ordinals, a JSON array, and tells how many they were.
+pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
+    let sql = "DELETE FROM turns WHERE ordinal IN (SELECT value FROM json_each(?1)) \
+               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)";
+    tx.execute(sql, [keys])
+}
+
+/// Deletes all turns of a session.
+pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("DELETE FROM turns WHERE session_id = ?1", [session])?;
+    Ok(())
+}
+
+/// Deletes the session's calls that are part of an output numbered up to `upto`.
+pub fn delete_calls_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64) -> Result<(), Error> {
+    let sql = "DELETE FROM calls WHERE session_id = ?1 AND output_item IN (SELECT id FROM items WHERE session_id = ?1 AND seq <= ?2)";
+    tx.execute(sql, params![session, upto])?;
+    Ok(())
+}
+
+/// Deletes all calls of a session.
+pub fn delete_calls_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    tx.execute("DELETE FROM calls WHERE session_id = ?1", [session])?;
+    Ok(())
+}

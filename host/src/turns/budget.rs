@@ -15,6 +15,7 @@ use ironclaw_model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
 
+pub use crate::tables::models::{OwnCeilings as Own, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
@@ -34,15 +35,6 @@ pub struct Config {
     pub cost_per_agent_day_micros: u64,
     /// Tokens of one session in its whole life.
     pub tokens_per_session: u64,
-}
-
-/// What an agent is held to beside the settings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Own {
-    /// Tokens a day.
-    pub tokens_per_day: Option<u64>,
-    /// Millionths of a currency a day.
-    pub cost_per_day_micros: Option<u64>,
 }
 
 /// What is limited.
@@ -111,15 +103,6 @@ pub fn limits(config: &Config, own: Own) -> Vec<Limit> {
     .filter(|(_, limit)| *limit > 0)
     .map(|(ceiling, limit)| Limit { ceiling, limit })
     .collect()
-}
-
-/// What was used of a ceiling, or will be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Of prompts and outputs.
-    pub tokens: u64,
-    /// Millionths of a currency.
-    pub cost_micros: u64,
 }
 
 impl Spent {

@@ -3,19 +3,22 @@
 //! Never crosses from one agent to another, and never forgets who wrote a note and what it was made of. Next: `turns::calls::run`.
 
 use crate::refusal::{Denied, Refusal};
+use crate::tables::memories::{self as table, NewNote, Numbered};
 use crate::tools::REMEMBERED_BYTES_MAX;
-use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_ledger::Entry;
-use ironclaw_state::{ReadTx, WriteTx, stored_json};
-use rusqlite::{OptionalExtension, Row, params};
+use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
-use unicode_normalization::char::is_combining_mark;
+
+pub use crate::tables::memories::{
+    Note, count, delete_of_agent as erase_of_agent, delete_of_session as erase_of_session, find, list,
+};
 
 /// Notes of one agent; at 4 KiB each that is 16 MiB.
 pub const NOTES_MAX: usize = 4096;
@@ -47,37 +50,6 @@ pub struct Draft {
     pub text: String,
 }
 
-/// A note that is kept.
-#[derive(Debug, Clone)]
-pub struct Note {
-    /// Its id.
-    pub id: MemoryId,
-    /// The conversation in which it was kept, if it was in one.
-    pub session: Option<SessionId>,
-    /// Who wrote it.
-    pub author: Author,
-    /// On whose behalf.
-    pub principal: PersonId,
-    /// The labels of what it was made of.
-    pub labels: Vec<Label>,
-    /// Its words.
-    pub text: String,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
-
-fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
-    Ok(Note {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        author: stored_json(row, "author")?,
-        principal: row.get("principal")?,
-        labels: stored_json(row, "labels")?,
-        text: row.get("text")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
 /// What came of keeping a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
@@ -98,46 +70,31 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
     }
     let digest = Digest::of(draft.text.as_bytes());
     let by_person = matches!(draft.author, Author::Person { .. });
-    let db = tx.db();
-    let known: Option<(i64, MemoryId)> = db
-        .prepare_cached("SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2")?
-        .query_row(params![agent, digest], |row| Ok((row.get(0)?, row.get("id")?)))
-        .optional()?;
-    if let Some((ordinal, known)) = known {
+    if let Some(Numbered { ordinal, id }) = table::same(tx, agent, digest)? {
         again(tx, ordinal, &draft)?;
-        return Ok(Kept::Known(known));
+        return Ok(Kept::Known(id));
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
         return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory forget` makes room").into());
     }
-    let id = MemoryId::new();
-    let (session, turn) = draft.source.unzip();
-    let now = tx.now();
-    let ordinal: i64 = db
-        .prepare_cached(
-            "INSERT INTO memories (id, agent_id, session_id, turn_id, author, principal, labels, digest, text, by_person, created_at, \
-             indexed) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,1) RETURNING ordinal",
-        )?
-        .query_row(
-            params![
-                id,
-                agent,
-                session,
-                turn,
-                canonical::to_string(&draft.author),
-                draft.principal,
-                canonical::to_string(&draft.labels),
-                digest,
-                draft.text,
-                by_person,
-                now
-            ],
-            |row| row.get(0),
-        )?;
-    db.prepare_cached(INDEX)?.execute(params![ordinal, indexed(agent, &draft.text)])?;
-    if let Some(session) = session {
-        add_source(tx, ordinal, session)?;
+    let (id, created_at) = (MemoryId::new(), tx.now());
+    let Draft { author, principal, source, labels, text } = &draft;
+    let new = NewNote {
+        id,
+        agent,
+        source: *source,
+        author,
+        principal: *principal,
+        labels,
+        digest,
+        text,
+        by_person,
+        created_at,
+    };
+    let ordinal = table::insert(tx, &new)?;
+    if let Some((session, _)) = draft.source {
+        table::add_source(tx, ordinal, session)?;
     }
     let entry = match draft.author {
         Author::Person { .. } => Entry::new(LedgerEvent::MemoryKept),
@@ -154,24 +111,9 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
 /// The same words once more: another conversation holds them too, or a person has made them their own.
 fn again(tx: &mut WriteTx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_state::Error> {
     if let Some((session, _)) = draft.source {
-        return add_source(tx, ordinal, session);
+        return table::add_source(tx, ordinal, session);
     }
-    let sql = "UPDATE memories SET by_person = 1, author = ?2, principal = ?3, labels = ?4 WHERE ordinal = ?1";
-    let (author, labels) = (canonical::to_string(&draft.author), canonical::to_string(&draft.labels));
-    tx.db().prepare_cached(sql)?.execute(params![ordinal, author, draft.principal, labels])?;
-    Ok(())
-}
-
-fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Result<(), ironclaw_state::Error> {
-    let sql = "INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)";
-    tx.db().prepare_cached(sql)?.execute(params![session, ordinal])?;
-    Ok(())
-}
-
-/// How many notes an agent has.
-pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
-    let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([agent], |row| row.get::<_, i64>(0))? as usize)
+    table::set_author(tx, ordinal, &draft.author, draft.principal, &draft.labels)
 }
 
 /// What a search came to.
@@ -195,7 +137,9 @@ pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Res
     }
     let mut hits: HashMap<i64, usize> = HashMap::new();
     for word in words(query) {
-        if tx.is_out_of_time() || !hits_of(tx, agent, &word, &mut hits)? {
+        let is_beginning = word.chars().count() >= PREFIX_CHARACTERS_MIN;
+        let mut hit = |ordinal| *hits.entry(ordinal).or_default() += 1;
+        if tx.is_out_of_time() || !table::each_with_word(tx, agent, &word, is_beginning, &mut hit)? {
             found.is_whole = false;
             break;
         }
@@ -206,89 +150,23 @@ pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Res
     Ok(found)
 }
 
-/// Counts the notes in which a word stands; whether it came to the end before the time was over.
-fn hits_of(
-    tx: &ReadTx<'_>,
-    agent: AgentId,
-    word: &str,
-    hits: &mut HashMap<i64, usize>,
-) -> Result<bool, ironclaw_state::Error> {
-    let mut look = tx.db().prepare_cached("SELECT rowid FROM memories_text WHERE memories_text MATCH ?1")?;
-    // Letters, digits and their marks alone, in quotes: nothing of the query language is left in it.
-    let star = if word.chars().count() >= PREFIX_CHARACTERS_MIN { "*" } else { "" };
-    let mut rows = look.query([format!("\"{}{word}\"{star}", key(agent))])?;
-    loop {
-        match rows.next() {
-            Ok(Some(row)) => *hits.entry(row.get(0)?).or_default() += 1,
-            Ok(None) => return Ok(true),
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// The notes that a search found, without those that were forgotten since.
 pub fn notes(tx: &ReadTx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2";
-    let mut find = tx.db().prepare_cached(sql)?;
-    let notes = found.ordinals.iter().map(|ordinal| find.query_row(params![ordinal, agent], note).optional());
-    Ok(notes.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?)
+    let notes = found.ordinals.iter().map(|ordinal| table::numbered(tx, agent, *ordinal));
+    notes.filter_map(Result::transpose).collect()
 }
 
 /// Puts notes into the index that were kept before it was made; whether more are left.
 pub fn index_some(tx: &mut WriteTx<'_>) -> Result<bool, ironclaw_state::Error> {
-    let db = tx.db();
-    let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
-    let mut look = db.prepare_cached(sql)?;
-    let read =
-        |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, AgentId>("agent_id")?, row.get::<_, String>(2)?));
-    let missing: Vec<(i64, AgentId, String)> =
-        look.query_map([INDEXED_AT_ONCE_MAX as i64], read)?.collect::<rusqlite::Result<_>>()?;
-    for (ordinal, agent, text) in &missing {
-        db.prepare_cached(INDEX)?.execute(params![ordinal, indexed(*agent, text)])?;
-        db.prepare_cached("UPDATE memories SET indexed = 1 WHERE ordinal = ?1")?.execute([ordinal])?;
+    let missing = table::unindexed(tx, INDEXED_AT_ONCE_MAX)?;
+    for words in &missing {
+        table::index(tx, words)?;
     }
     Ok(missing.len() == INDEXED_AT_ONCE_MAX)
 }
 
-const INDEX: &str = "INSERT INTO memories_text (rowid, words) VALUES (?1,?2)";
-
-/// The words of a note as they stand in the index.
-fn indexed(agent: AgentId, text: &str) -> String {
-    let key = key(agent);
-    split(text).map(|word| format!("{key}{word} ")).collect()
-}
-
-/// What each word of an agent begins with in the index: letters and digits, as many for each agent.
-fn key(agent: AgentId) -> String {
-    let id = agent.to_string();
-    id.rsplit('_').next().unwrap_or_default().to_owned()
-}
-
-/// Words as the index takes them: it folds case and drops accents.
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character: char| !character.is_alphanumeric() && !is_combining_mark(character))
-        .filter(|word| !word.is_empty())
-}
-
 fn words(query: &str) -> BTreeSet<String> {
-    split(query).take(WORDS_MAX).map(str::to_lowercase).collect()
-}
-
-/// The note of an agent.
-pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2";
-    Ok(tx.db().prepare_cached(sql)?.query_row(params![agent, id], note).optional()?)
-}
-
-/// The notes of an agent, newest first, at most `limit`.
-pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let notes = statement.query_map(params![agent, limit as i64], note)?.collect::<rusqlite::Result<_>>()?;
-    Ok(notes)
+    table::split(query).take(WORDS_MAX).map(str::to_lowercase).collect()
 }
 
 /// Erases one note of an agent.
@@ -296,41 +174,11 @@ pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, 
 /// # Errors
 /// Refuses if the agent has no such note.
 pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId, by: PersonId) -> Result<(), Denied> {
-    let erased = erase(tx, "id = ?1 AND agent_id = ?2", &[&id, &agent])?;
-    if erased == 0 {
+    if table::delete(tx, agent, id)? == 0 {
         return Err(Refusal::new(DenialCode::NoteUnknown, format!("the agent has no note {id}")).into());
     }
     Entry::new(LedgerEvent::MemoryForgotten).with("agent", agent).with("note", id).with("by", by).append(tx)?;
     Ok(())
-}
-
-/// Erases what was kept in a conversation, and in no other, and that nobody has written down by themselves.
-pub fn erase_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<usize, ironclaw_state::Error> {
-    let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
-                AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
-    let erased = erase(tx, only, &[&session])?;
-    tx.db().execute("DELETE FROM memory_sources WHERE session_id = ?1", [session])?;
-    tx.db().execute("UPDATE memories SET session_id = NULL, turn_id = NULL WHERE session_id = ?1", [session])?;
-    Ok(erased)
-}
-
-/// Erases the memory of an agent.
-pub fn erase_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<usize, ironclaw_state::Error> {
-    erase(tx, "agent_id = ?1", &[&agent])
-}
-
-fn erase(tx: &mut WriteTx<'_>, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, ironclaw_state::Error> {
-    let db = tx.db();
-    // The index first: it is told the words that it has to drop.
-    let mut look =
-        db.prepare(&format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})"))?;
-    let mut rows = look.query(values)?;
-    while let Some(row) = rows.next()? {
-        let words = indexed(row.get("agent_id")?, &row.get::<_, String>(2)?);
-        db.prepare_cached("INSERT INTO memories_text (memories_text, rowid, words) VALUES ('delete', ?1, ?2)")?
-            .execute(params![row.get::<_, i64>(0)?, words])?;
-    }
-    Ok(db.execute(&format!("DELETE FROM memories WHERE {which}"), values)?)
 }
 
 #[cfg(test)]

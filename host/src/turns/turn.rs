@@ -2,13 +2,22 @@
 //!
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
 
-use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
+pub use crate::tables::messages::of_turn as messages_of;
+pub use crate::tables::messages::{Waiting, attempts, forgive, informed, sessions_with_work};
+pub use crate::tables::turns::{
+    Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
+    note_failure, open_of,
+};
+
+use crate::tables::messages;
+use crate::tables::turns::{self, CallState};
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
+use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
-use rusqlite::{OptionalExtension, Row, params};
 use serde::Deserialize;
 
 /// Messages that one turn answers at most; the rest waits for the next.
@@ -16,10 +25,6 @@ const TURN_MESSAGES_MAX: usize = 16;
 
 /// Messages that only inform and are shown to a turn; older ones are not.
 pub const CONTEXT_MESSAGES_MAX: usize = 32;
-
-/// Has a message asked again: it moves behind what was said since, and what was done for it before stands in front of it.
-pub const ASK_AGAIN: &str = "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL, \
-    moved_seq = (SELECT last_seq FROM sessions WHERE id = messages.session_id) WHERE id = ?1";
 
 /// A message is given up after it was in so many turns that came to no end.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
@@ -75,121 +80,14 @@ impl Config {
     }
 }
 
-/// A turn's row.
-#[derive(Debug, Clone)]
-pub struct Turn {
-    /// Its id.
-    pub id: TurnId,
-    /// Its place among all turns.
-    pub ordinal: i64,
-    /// Its session.
-    pub session: SessionId,
-    /// On whose behalf.
-    pub principal: String,
-    /// Whether it is open.
-    pub open: bool,
-    /// Requests to the model so far.
-    pub model_calls: u32,
-    /// Tool calls so far.
-    pub tool_calls: u32,
-    /// Bytes of results so far.
-    pub result_bytes: u64,
-}
-
-impl Turn {
-    /// Returns the person on whose behalf it is.
-    ///
-    /// # Errors
-    /// When its row names no person.
-    pub fn person(&self) -> Result<PersonId, ironclaw_state::Error> {
-        let error = |_| ironclaw_state::Error::Stored(format!("{}: its person", self.id));
-        self.principal.parse().map_err(error)
-    }
-}
-
-fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
-    Ok(Turn {
-        id: row.get("id")?,
-        ordinal: row.get("ordinal")?,
-        session: row.get("session_id")?,
-        principal: row.get("principal")?,
-        open: row.get::<_, String>("state")? == "open",
-        model_calls: row.get("model_calls")?,
-        tool_calls: row.get("tool_calls")?,
-        result_bytes: row.get::<_, i64>("result_bytes")? as u64,
-    })
-}
-
-/// The session's open turn.
-pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, ironclaw_state::Error> {
-    let sql = "SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'";
-    Ok(tx.db().prepare_cached(sql)?.query_row([session], turn).optional()?)
-}
-
-/// Every turn that is open.
-pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT * FROM turns WHERE state = 'open'")?;
-    let open = statement.query_map([], turn)?.collect::<rusqlite::Result<_>>()?;
-    Ok(open)
-}
-
-/// The turn of this id.
-pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, ironclaw_state::Error> {
-    Ok(tx.db().prepare_cached("SELECT * FROM turns WHERE id = ?1")?.query_row([id], turn).optional()?)
-}
-
-/// Sessions in which a turn is open or a message waits.
-pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, ironclaw_state::Error> {
-    let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
-               UNION SELECT session_id FROM turns WHERE state = 'open'";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let sessions = statement.query_map([], |row| row.get("session_id"))?.collect::<rusqlite::Result<_>>()?;
-    Ok(sessions)
-}
-
-/// A message as turns see it.
-#[derive(Debug, Clone)]
-pub struct Waiting {
-    /// The message.
-    pub id: MessageId,
-    /// Its number.
-    pub seq: u64,
-    /// On whose behalf.
-    pub principal: String,
-    /// Whether it asks for a turn.
-    pub trigger: bool,
-    /// Turns it was in that came to no end.
-    pub attempts: u32,
-}
-
-/// Messages that wait for a turn, oldest first, and the newest of those that only inform. Each has a bound of its own,
-/// so that no number of the one keeps the other from being seen.
+/// Returns the messages that wait for a turn, oldest first, and the newest of those that only inform. Each sort has a bound of its own,
+/// so that many messages of one sort do not hide the other.
 pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, ironclaw_state::Error> {
-    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
-    let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
-               ORDER BY seq LIMIT ?2) \
-               UNION ALL SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
-               ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
-    let mut statement = tx.db().prepare_cached(sql)?;
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            id: row.get("id")?,
-            seq: row.get::<_, i64>("seq")? as u64,
-            principal: row.get("principal")?,
-            trigger: row.get("trigger")?,
-            attempts: row.get("attempts")?,
-        })
-    };
-    let waiting = statement
-        .query_map(params![session, 2 * TURN_MESSAGES_MAX as i64, CONTEXT_MESSAGES_MAX as i64], read)?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(waiting)
+    messages::waiting(tx, session, 2 * TURN_MESSAGES_MAX, CONTEXT_MESSAGES_MAX)
 }
 
-/// Which of the waiting messages the next turn answers: the oldest that asks, and those behind it of the same principal
-/// with nobody else's between. One that was in a turn without an end stands alone: it may be what ended it.
+/// Returns which of the waiting messages the next turn answers: the oldest that asks, and those behind it up to the first of
+/// another principal. One that was in a turn without an end is answered alone: it may be what ended it.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
@@ -209,7 +107,7 @@ pub struct Opened {
     pub deadline: i64,
     /// What it answers.
     pub messages: Vec<MessageId>,
-    /// What stands beside it as context.
+    /// What is shown beside it as context.
     pub context: Vec<MessageId>,
 }
 
@@ -228,25 +126,12 @@ pub fn open_next(
     let id = TurnId::new();
     // For the sandbox, and for people who look at the record; the host itself ends a turn by `turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
-    let db = tx.db();
-    db.prepare_cached(
-        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
-         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
-    )?
-    .execute(params![id, session, first.principal, tx.wall(), deadline])?;
-    let mut take = db.prepare_cached(
-        "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
-         first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
-    )?;
+    turns::insert(tx, id, session, &first.principal, deadline)?;
     for message in &chosen {
-        take.execute(params![message.id, id])?;
+        messages::take(tx, message.id, id)?;
     }
     // What has come in until now is shown from this turn on, and keeps this place.
-    db.prepare_cached(
-        "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
-         WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
-    )?
-    .execute(params![session, id])?;
+    messages::place_context(tx, session, id)?;
     for message in &chosen {
         Entry::new(LedgerEvent::TurnOpened)
             .session(session)
@@ -278,42 +163,28 @@ pub fn close(
     how: Close,
     outcome: &'static str,
 ) -> Result<Vec<MessageId>, ironclaw_state::Error> {
-    let now = tx.now();
-    let db = tx.db();
     let id = turn.id;
-    let closed = db
-        .prepare_cached(
-            "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'",
-        )?
-        .execute(params![id, now, outcome])?;
-    if closed == 0 {
+    if !turns::close(tx, id, outcome)? {
         return Ok(Vec::new());
     }
     let (local, row) = match how {
-        Close::Answered => ("void", "void"),
-        Close::Requeued => ("unknown", "unknown"),
+        Close::Answered => (CallState::Void, CallState::Void),
+        Close::Requeued => (CallState::Unknown, CallState::Unknown),
         // A call that goes out as a row begins when its row is taken, and that can be no more.
-        Close::Cancelled => ("unknown", "void"),
+        Close::Cancelled => (CallState::Unknown, CallState::Void),
     };
-    db.prepare_cached(
-        "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
-    )?
-    .execute(params![id, local, row])?;
-    let messages = messages_of(tx, turn.id)?;
+    turns::end_calls(tx, id, local, row)?;
+    let messages = messages_of(tx, id)?;
     let status = match how {
-        Close::Answered | Close::Cancelled => "completed",
-        Close::Requeued => "queued",
+        Close::Answered | Close::Cancelled => Status::Completed,
+        Close::Requeued => Status::Queued,
     };
     if how == Close::Requeued {
-        // What the attempt came to stands behind its first message, which is tried first and alone; the others are yet to be
+        // What came of the attempt is shown behind its first message, which is tried first and alone; the others are yet to be
         // answered, and belong behind that answer.
-        let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
-                   AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
-        tx.db().prepare_cached(sql)?.execute([id])?;
+        messages::displace_all_but_first(tx, id)?;
     }
-    tx.db()
-        .prepare_cached("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'")?
-        .execute(params![id, status])?;
+    messages::leave(tx, id, status)?;
     let entry = match how {
         Close::Answered => Entry::new(LedgerEvent::TurnClosed),
         Close::Requeued | Close::Cancelled => Entry::of_kind(LedgerEvent::TurnClosed, Kind::Retract),
@@ -322,98 +193,13 @@ pub fn close(
     Ok(messages)
 }
 
-/// The messages that a turn answers, oldest first.
-pub fn messages_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, ironclaw_state::Error> {
-    let mut statement = tx.db().prepare_cached("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq")?;
-    let messages = statement.query_map([turn], |row| row.get("id"))?.collect::<rusqlite::Result<_>>()?;
-    Ok(messages)
-}
-
-/// The newest message that a turn answers.
+/// Returns the newest message that a turn answers.
 ///
 /// # Errors
-/// A turn without a message is none of ours.
+/// When the turn answers no message.
 pub fn newest_message(tx: &ReadTx<'_>, turn: TurnId) -> Result<MessageId, ironclaw_state::Error> {
     let newest = messages_of(tx, turn)?.pop();
     newest.ok_or_else(|| ironclaw_state::Error::Stored(format!("{turn} answers no message")))
-}
-
-/// In how many turns the messages of this one were, at most.
-pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
-    let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0))?)
-}
-
-/// Notes that messages which only inform were shown to a turn.
-pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
-    let mut note = tx.db().prepare_cached("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0")?;
-    for message in messages {
-        note.execute([message])?;
-    }
-    Ok(())
-}
-
-/// Counts a request to the model, before it is made: one that fails may have cost just as much.
-pub fn count_model_call(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
-    let sql = "UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute([turn])?;
-    Ok(())
-}
-
-/// Counts the calls of an output.
-pub fn count_tool_calls(tx: &mut WriteTx<'_>, turn: TurnId, calls: usize) -> Result<(), ironclaw_state::Error> {
-    let sql = "UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn, calls as i64])?;
-    Ok(())
-}
-
-/// Counts the bytes of a result.
-pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<(), ironclaw_state::Error> {
-    let sql = "UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn, bytes as i64])?;
-    Ok(())
-}
-
-/// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
-pub fn note_failure(
-    tx: &mut WriteTx<'_>,
-    turn: TurnId,
-    code: &'static str,
-    words: &str,
-) -> Result<(), ironclaw_state::Error> {
-    let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
-    tx.db().prepare_cached(sql)?.execute(params![turn, code, words])?;
-    Ok(())
-}
-
-/// Forgets that: a further request had an output.
-pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), ironclaw_state::Error> {
-    let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
-    tx.db().prepare_cached(sql)?.execute([turn])?;
-    Ok(())
-}
-
-/// Why the last request of a turn to a model came to nothing, in the host's words; `None` where it did not.
-pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, ironclaw_state::Error> {
-    let sql = "SELECT failure_words FROM turns WHERE id = ?1";
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?.flatten())
-}
-
-/// The word of that failure with its sentence.
-pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(String, String)>, ironclaw_state::Error> {
-    let sql =
-        "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    Ok(tx.db().prepare_cached(sql)?.query_row([turn], read).optional()?)
-}
-
-/// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
-pub fn forgive(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), ironclaw_state::Error> {
-    let mut give = tx.db().prepare_cached("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1")?;
-    for message in messages {
-        give.execute([message])?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -19,13 +19,14 @@ mod opening;
 pub mod rekey;
 pub mod seal;
 pub mod snapshot;
+mod sql;
 mod stored;
 mod threads;
 mod tx;
 
 pub use clock::wall_clock;
 pub use events::EventsOf;
-pub use opening::{look, open_to_look};
+pub use opening::{View, look, open_to_look};
 pub use stored::{bad, stored_json};
 pub use tx::{Committed, ReadTx, WriteTx};
 
@@ -34,7 +35,7 @@ use clock::Clock;
 use events::Events;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt::SessionKey;
-use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log, unlock};
+use opening::{connect, connect_for_searches, connect_to_read, create, keep_log, look_through, remove_log};
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -238,8 +239,7 @@ impl State {
         }
         // Every connection before the first thread: a start that fails drops them all, and the log stays.
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
-        let last: Option<i64> = db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))?;
-        let (clock, events) = (Clock::new(last), Events::default());
+        let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
         let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
         let read = |name: &str, db: Connection, group_max: usize| {

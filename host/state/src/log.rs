@@ -3,8 +3,9 @@
 //! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes
 //! to the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. See `daemon` of the host.
 
-use super::{Error, remove_log};
-use rusqlite::{Connection, OptionalExtension};
+use super::sql::{self, Mark};
+use super::{Error, WriteTx, remove_log};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -18,14 +19,10 @@ const PAGE_BYTES: usize = 4096;
 const MAGIC: u32 = 0x377f_0682;
 const READ_BYTES: usize = 256 * 1024;
 
-/// Set in the record's own file while a host or a command has it open, so that a log has to be beside it.
-const OPEN: &str = "log";
-/// Its value where the log has to hold a frame.
+/// The value of [`Mark::Open`] where the log has to hold a frame.
 const FILLED: &str = "open";
-/// Its value from an erasure on, which empties the log.
+/// The value of [`Mark::Open`] from an erasure on, which empties the log.
 const EMPTIED: &str = "emptied";
-/// Changes that were found to be lost, until the ledger names them.
-const LOST: &str = "changes_lost";
 
 /// State of the log before SQLite opens the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,8 +172,7 @@ pub(super) fn opened(db: &Connection, path: &Path, log: &Log) -> Result<(), Erro
 }
 
 fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let was_open: Option<String> = db.query_row(sql, [OPEN], |row| row.get(0)).optional()?;
+    let was_open = sql::mark(db, Mark::Open)?;
     let lost = match (log, was_open.as_deref()) {
         (Log::Missing, Some(_)) | (Log::Empty, Some(FILLED)) => Some(Lost::Missing),
         (Log::Damaged(commits), _) => Some(Lost::Damaged { commits: *commits }),
@@ -187,47 +183,41 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
             let mut all = read_lost(db)?;
             all.push(lost);
             let text = serde_json::to_string(&all).expect("plain fields");
-            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [LOST, &text])?;
+            sql::set_mark(db, Mark::ChangesLost, &text)?;
         }
-        set(db, FILLED)?;
+        sql::set_mark(db, Mark::Open, FILLED)?;
         Ok(())
     };
-    db.execute_batch("BEGIN IMMEDIATE")?;
+    sql::begin_to_write(db)?;
     let changed = change();
-    db.execute_batch(if changed.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    if changed.is_ok() { sql::commit(db) } else { sql::roll_back(db) }?;
     changed?;
     // If the log goes missing later, the note must not go with it, so it is written into the file now. Another reader may delay
     // that until the next checkpoint.
-    db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
-    Ok(())
+    Ok(sql::checkpoint(db)?)
 }
 
 /// Notes that the log is about to be emptied, so that an empty one is no loss until [`filled`].
 pub(super) fn emptied(db: &Connection) -> rusqlite::Result<()> {
-    set(db, EMPTIED)
+    sql::set_mark(db, Mark::Open, EMPTIED)
 }
 
 /// Notes that the log holds changes again, in the record's own file as far as readers let that be.
 pub(super) fn filled(db: &Connection) -> rusqlite::Result<()> {
-    set(db, FILLED)?;
-    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-}
-
-fn set(db: &Connection, value: &str) -> rusqlite::Result<()> {
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [OPEN, value]).map(drop)
+    sql::set_mark(db, Mark::Open, FILLED)?;
+    sql::checkpoint_passively(db)
 }
 
 /// Notes that the record is about to be closed in order, so that it needs no log beside it. Closing this connection last may then
 /// remove the log.
 pub(super) fn closed(db: &Connection) -> rusqlite::Result<()> {
-    db.execute("DELETE FROM meta WHERE key = ?1", [OPEN])?;
+    sql::remove_mark(db, Mark::Open)?;
     remove_log(db);
     Ok(())
 }
 
 fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
-    let sql = "SELECT value FROM meta WHERE key = ?1";
-    let text: Option<String> = db.query_row(sql, [LOST], |row| row.get(0)).optional()?;
+    let text = sql::mark(db, Mark::ChangesLost)?;
     text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
         .map_err(|_| Error::Stored("meta: changes_lost".to_owned()))
 }
@@ -236,9 +226,13 @@ fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
 ///
 /// # Errors
 /// What SQLite reports.
-pub fn take_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
+pub fn take_lost(tx: &mut WriteTx<'_>) -> Result<Vec<Lost>, Error> {
+    take_lost_from(tx.db)
+}
+
+fn take_lost_from(db: &Connection) -> Result<Vec<Lost>, Error> {
     let lost = read_lost(db)?;
-    db.execute("DELETE FROM meta WHERE key = ?1", [LOST])?;
+    sql::remove_mark(db, Mark::ChangesLost)?;
     Ok(lost)
 }
 
@@ -272,7 +266,7 @@ mod tests {
         let log = look(path).expect("read");
         let db = connect(path, &key()).expect("opened");
         opened(&db, path, &log).expect("noted");
-        let lost = take_lost(&db).expect("read");
+        let lost = take_lost_from(&db).expect("read");
         closed(&db).expect("noted");
         lost
     }
@@ -344,7 +338,7 @@ mod tests {
         let path = killed(directory.path(), 8);
         let db = connect(&path, &key()).expect("opened");
         emptied(&db).expect("noted");
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("emptied");
+        sql::empty_log(&db).expect("emptied");
         drop(db);
         std::fs::write(path_of(&path), "").expect("as an erasure leaves it");
         assert_eq!(lost(&path), [], "an erasure empties it");
@@ -416,8 +410,7 @@ mod tests {
         assert!(path_of(&path).exists(), "it belongs to another process");
         let db = connect(&path, &key()).expect("opened");
         assert_eq!(read_lost(&db).expect("read"), [], "it was not judged");
-        let mark: String =
-            db.query_row("SELECT value FROM meta WHERE key = ?1", [OPEN], |row| row.get(0)).expect("read");
-        assert_eq!(mark, FILLED, "the record still says that it is open");
+        let mark = sql::mark(&db, Mark::Open).expect("read");
+        assert_eq!(mark.as_deref(), Some(FILLED), "the record still says that it is open");
     }
 }

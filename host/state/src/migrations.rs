@@ -3,7 +3,8 @@
 //! Never changes a version that was released, and never a file before there is a snapshot of it beside it; a newer file than this
 //! program knows is refused. See [`crate::snapshot`].
 
-use super::{Error, snapshot};
+use super::sql::{self, Mark};
+use super::{Error, WriteTx, snapshot};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -26,9 +27,6 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v13.sql"),
     include_str!("v14.sql"),
 ];
-
-/// Key under which the record keeps that its schema was changed, until the ledger has it.
-const KEY: &str = "migrated";
 
 /// A change of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,20 +64,20 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
         }
     };
     let change = || -> rusqlite::Result<()> {
-        db.execute_batch("BEGIN IMMEDIATE")?;
+        sql::begin_to_write(db)?;
         for script in &versions[found as usize..] {
             db.execute_batch(script)?;
         }
         if let Some(note) = &note {
             let text = serde_json::to_string(note).expect("three plain fields");
-            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [KEY, &text])?;
+            sql::set_mark(db, Mark::Migrated, &text)?;
         }
         db.execute_batch(&format!("PRAGMA user_version = {to}; COMMIT;"))
     };
     change().map_err(|source| {
         if !db.is_autocommit() {
             // An error means that it is undone already.
-            let _ = db.execute_batch("ROLLBACK");
+            let _ = sql::roll_back(db);
         }
         let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
         Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
@@ -90,10 +88,12 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
 ///
 /// # Errors
 /// What SQLite reports.
-pub fn take_note(db: &Connection) -> Result<Option<Migrated>, Error> {
-    let mut delete = db.prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING value")?;
-    let mut rows = delete.query([KEY])?;
-    let text: Option<String> = rows.next()?.map(|row| row.get(0)).transpose()?;
+pub fn take_note(tx: &mut WriteTx<'_>) -> Result<Option<Migrated>, Error> {
+    take_note_from(tx.db)
+}
+
+fn take_note_from(db: &Connection) -> Result<Option<Migrated>, Error> {
+    let text = sql::take_mark(db, Mark::Migrated)?;
     text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
 }
 
@@ -225,13 +225,13 @@ mod tests {
         assert!(said.contains("from schema 5 to 7") && said.contains("state.db.before-v6"), "{said}");
         assert_eq!(schema(&db), before);
         assert_eq!(check(&db, &path, &key).expect("known"), 5);
-        assert_eq!(take_note(&db).expect("read"), None);
+        assert_eq!(take_note_from(&db).expect("read"), None);
         let copy = open_to_look(&snapshot::all(&path)[0].path, &key).expect("it opens");
         assert_eq!(schema(&copy), before);
         run(&db, &path, &key).expect("the next start has it right");
         let to = VERSIONS.len() as i64;
         let note = Migrated { from: 5, to, snapshot: "state.db.before-v6".to_owned() };
-        assert_eq!(take_note(&db).expect("read"), Some(note));
-        assert_eq!(take_note(&db).expect("read"), None, "once");
+        assert_eq!(take_note_from(&db).expect("read"), Some(note));
+        assert_eq!(take_note_from(&db).expect("read"), None, "once");
     }
 }

@@ -2,13 +2,12 @@
 //!
 //! Never makes a file in passing, and never removes the log of a record that says that it is open. See [`crate::log`].
 
-use super::{Error, ReadTx, SEARCH_LOOKS, SEARCH_UNTIL, is_damage, log, migrations, wall_clock};
+use super::{Error, ReadTx, SEARCH_LOOKS, SEARCH_UNTIL, is_damage, log, migrations, sql, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use zeroize::Zeroizing;
 
 /// A file that is longer is not looked through at the start: that would take longer than an operator waits.
 const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -32,17 +31,13 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
 pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    unlock(&db, key)?;
+    sql::unlock(&db, key)?;
     keep_log(&db);
     db.busy_timeout(Duration::from_secs(5))?;
     // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
-    let opened = db.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
-         PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
-    );
-    match opened {
+    match sql::configure(&db) {
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             Err(Error::WrongKey(path.display().to_string()))
         }
@@ -56,23 +51,13 @@ pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error
     }
 }
 
-/// Gives the cipher its key and parameters; nothing is read yet.
-pub(super) fn unlock(db: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
-    // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
-    let open = Zeroizing::new(format!(
-        "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
-        key.to_hex().as_str()
-    ));
-    db.execute_batch(&open)
-}
-
 /// Reads every page once, so that damage is found at the start and not in the middle of a change.
 pub(super) fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
     if std::fs::metadata(path).is_ok_and(|found| found.len() > LOOKED_THROUGH_BYTES_MAX) {
         return Ok(());
     }
     let damaged = |why: String| Error::Damaged { path: path.display().to_string(), why };
-    match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
+    match sql::quick_check(db) {
         Ok(found) if found == "ok" => Ok(()),
         Ok(wrong) => Err(damaged(wrong.lines().last().unwrap_or_default().to_owned())),
         Err(error) if is_damage(&error) => Err(damaged(error.to_string())),
@@ -108,11 +93,34 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
     let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
     let db = connect(path, key)?;
     migrations::check(&db, path, key)?;
-    db.execute_batch("PRAGMA query_only = ON;")?;
+    sql::forbid_writes(&db)?;
     if !has_log {
         remove_log(&db);
     }
     Ok(db)
+}
+
+/// The state as it was at one moment, beside a running host or without one.
+pub struct View {
+    db: Connection,
+    now: i64,
+}
+
+impl View {
+    /// Opens the state to look at one snapshot of it, which begins with the first statement.
+    ///
+    /// # Errors
+    /// As [`open_to_look`].
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        let db = open_to_look(path, key)?;
+        sql::begin(&db)?;
+        Ok(Self { db, now: wall_clock() })
+    }
+
+    /// Returns the transaction that reads the snapshot.
+    pub const fn tx(&self) -> ReadTx<'_> {
+        ReadTx { db: &self.db, now: self.now, wall: self.now, prune: self.now }
+    }
 }
 
 /// Looks at the state by the functions that a transaction is handed to, beside a running host or without one.
@@ -120,16 +128,13 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
 /// # Errors
 /// As [`open_to_look`], and those of `look`.
 pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&ReadTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    let db = open_to_look(path, key)?;
-    db.execute_batch("BEGIN")?;
-    let now = wall_clock();
-    look(&ReadTx { db: &db, now, wall: now, prune: now })
+    look(&View::open(path, key)?.tx())
 }
 
 /// Opens a connection that cannot write.
 pub(super) fn connect_to_read(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let db = connect(path, key)?;
-    db.execute_batch("PRAGMA query_only = ON;")?;
+    sql::forbid_writes(&db)?;
     Ok(db)
 }
 

@@ -4,13 +4,12 @@
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
 //! one's. See `rotation` of the host.
 
-use super::{Error, ReadTx, WriteTx, connect, create, log, migrations, wall_clock};
+use super::{Error, ReadTx, WriteTx, connect, create, log, migrations, sql, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use zeroize::Zeroizing;
 
 /// Pages that are copied between two checks for another writer.
 const PAGES_AT_ONCE: i32 = 1024;
@@ -37,11 +36,7 @@ impl Copy {
         log::opened(&original, path, &left)?;
         log::closed(&original)?;
         // Out of the write-ahead log, which a renamed file would leave behind, and alone.
-        let alone = || -> rusqlite::Result<String> {
-            original.execute_batch("PRAGMA locking_mode = EXCLUSIVE;")?;
-            original.query_row("PRAGMA journal_mode = MEMORY", [], |row| row.get(0))
-        };
-        match alone() {
+        match sql::take_alone(&original) {
             Ok(mode) if mode == "memory" => {}
             Ok(_) => return Err(Error::InUse(path.display().to_string())),
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
@@ -51,7 +46,7 @@ impl Copy {
         }
         create(to)?;
         let mut copy = connect(to, key)?;
-        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        sql::leave_log(&copy)?;
         Backup::new(&original, &mut copy)?.run_to_completion(PAGES_AT_ONCE, Duration::ZERO, None)?;
         Ok(Self { original, copy, from: path.to_owned(), to: to.to_owned() })
     }
@@ -61,15 +56,13 @@ impl Copy {
     /// # Errors
     /// What `change` says, and then nothing is changed.
     pub fn change<T, E: From<Error>>(&mut self, change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, E>) -> Result<T, E> {
-        let run = |sql: &str| self.copy.execute_batch(sql).map_err(Error::from);
-        let last: Option<i64> =
-            self.copy.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0)).map_err(Error::from)?;
+        let last = sql::newest_entry_at(&self.copy).map_err(Error::from)?;
         let wall = wall_clock();
-        run("BEGIN IMMEDIATE")?;
+        sql::begin_to_write(&self.copy).map_err(Error::from)?;
         let now = wall.max(last.unwrap_or(0));
         let mut tx = WriteTx::new(ReadTx { db: &self.copy, now, wall, prune: wall });
         let changed = change(&mut tx)?;
-        run("COMMIT")?;
+        sql::commit(&self.copy).map_err(Error::from)?;
         Ok(changed)
     }
 
@@ -79,13 +72,12 @@ impl Copy {
     /// When it does not; the original is as it was.
     pub fn rekey(self, key: &SessionKey) -> Result<Ready, Error> {
         let Self { original, copy, from, to } = self;
-        let rekey = Zeroizing::new(format!("PRAGMA rekey = \"x'{}'\";", key.to_hex().as_str()));
-        copy.execute_batch(&rekey)?;
+        sql::rekey(&copy, key)?;
         drop(copy);
         let proof = connect(&to, key)?;
         prove(&proof, "the copy under the new key")?;
         // No log beside it: only the file itself is renamed.
-        proof.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        sql::leave_log(&proof)?;
         drop(proof);
         Ok(Ready { original, from, to })
     }
@@ -96,14 +88,10 @@ impl Copy {
 /// # Errors
 /// With the first thing that is.
 pub(super) fn prove(db: &Connection, what: &str) -> Result<(), Error> {
-    for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
-        let mut statement = db.prepare(check)?;
-        let found = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-        if let Some(wrong) = found.into_iter().find(|line| line != "ok") {
-            return Err(Error::Stored(format!("{what} is not whole: {wrong}")));
-        }
+    match sql::first_fault(db)? {
+        Some(wrong) => Err(Error::Stored(format!("{what} is not whole: {wrong}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// A copy that was proven.

@@ -3,7 +3,7 @@
 //! Never leaves half a copy under a name that counts, and never outlives an erasure, because it would still hold what a person
 //! had erased. See [`crate::migrations`].
 
-use super::{Error, connect, log, rekey, unlock};
+use super::{Error, connect, log, rekey, sql};
 use ironclaw_contract::seam::crypt::SessionKey;
 use nix::sys::statvfs::statvfs;
 use rusqlite::backup::Backup;
@@ -50,7 +50,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     drop(made.map_err(|error| fault("cannot be made", &error))?);
     let copied = || -> Result<(), Error> {
         let mut copy = connect(&unfinished, key)?;
-        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        sql::leave_log(&copy)?;
         // In one step, so that no other process can write in the middle of it.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
         log::closed(&copy)?;
@@ -157,8 +157,8 @@ fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     let look = || -> rusqlite::Result<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let db = Connection::open_with_flags(address, flags)?;
-        unlock(&db, key)?;
-        db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+        sql::unlock(&db, key)?;
+        sql::read_schema(&db)
     };
     look().is_ok()
 }

@@ -5,7 +5,7 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{Committed, DAMAGE, ReadTx, WriteTx, is_damage, keep_log, log};
+use super::{Committed, DAMAGE, ReadTx, WriteTx, is_damage, keep_log, log, sql};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,7 @@ pub(super) fn write_loop(
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
             if !db.is_autocommit() {
-                let _ = db.execute_batch("ROLLBACK");
+                let _ = sql::roll_back(db);
             }
         } else {
             group.settle_log(db, &mut is_emptied);
@@ -131,7 +131,7 @@ impl Group {
     ) -> rusqlite::Result<()> {
         let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
         let alone = first.alone;
-        db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        sql::begin_to_write(db)?;
         let mut next = Some(first);
         while let Some(job) = next.take() {
             let mut tx = WriteTx::new(ReadTx { db, now, wall, prune });
@@ -149,14 +149,13 @@ impl Group {
             }
         }
         self.committing = Some(Instant::now());
-        db.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
+        sql::commit(db)
     }
 
     /// Does one job, and takes back what it changed if it says so.
     fn perform(&mut self, job: Job, tx: &mut WriteTx<'_>) -> rusqlite::Result<()> {
         let db = tx.db;
-        db.prepare_cached("SAVEPOINT job")?.execute([])?;
+        sql::begin_job(db)?;
         let before = db.total_changes();
         let (keep, finish) = (job.work)(tx);
         self.empty_log |= tx.empty_log;
@@ -164,9 +163,9 @@ impl Group {
             self.wrote |= db.total_changes() > before;
             self.told.append(&mut tx.entries);
         } else {
-            db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            sql::roll_back_job(db)?;
         }
-        db.prepare_cached("RELEASE job")?.execute([])?;
+        sql::end_job(db)?;
         self.finishes.push(finish);
         Ok(())
     }
@@ -176,7 +175,7 @@ impl Group {
         if self.empty_log {
             let _ = log::emptied(db);
             // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
-            let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = sql::empty_log(db);
             *is_emptied = true;
         } else if self.wrote && *is_emptied {
             *is_emptied = log::filled(db).is_err();
@@ -190,7 +189,7 @@ pub(super) fn close(db: Connection, owner: log::Owner, watched: &Watched) {
     if owner == log::Owner::Another || watched.look() || log::closed(&db).is_err() {
         return;
     }
-    if let Err(error) = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+    if let Err(error) = sql::empty_log(&db) {
         DAMAGE.set(DAMAGE.get() || is_damage(&error));
     }
     if watched.look() {
@@ -220,14 +219,14 @@ pub(super) fn read_loop(
         // file again. A later caller gets a later one, or they might miss what they were told is on disk.
         let group: Vec<Job> =
             std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(group_max).collect();
-        let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
+        let begun = sql::begin(&db);
         for job in group {
             let now = clock.now();
             let mut tx = WriteTx::new(ReadTx { db: &db, now, wall: wall_clock(), prune: clock.prune_time() });
             let (_, finish) = (job.work)(&mut tx);
-            finish(begun.as_ref().map(|_| ()));
+            finish(begun.as_ref().copied());
         }
-        let _ = db.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        let _ = sql::commit(&db);
         watched.look();
         // Earlier jobs are in the queue before the job that woke us, and are done by now or in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {

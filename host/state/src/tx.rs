@@ -1,11 +1,11 @@
 //! Transactions on the state: one that reads, and one that also writes.
 //!
-//! A function that takes a [`ReadTx`] cannot change a row. Only the threads of the state make transactions.
+//! A function that takes a [`ReadTx`] cannot change a row. Only this crate makes transactions.
 
 use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use std::ops::Deref;
 use std::time::Instant;
 
@@ -42,9 +42,13 @@ pub struct Committed {
 }
 
 impl<'a> ReadTx<'a> {
-    /// Returns the database, for the SQL of the module that owns the table.
-    pub const fn db(&self) -> &'a Connection {
-        self.db
+    /// Prepares a statement that reads, and refuses one that writes.
+    fn reading(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
+        let statement = self.db.prepare_cached(sql)?;
+        if !statement.readonly() {
+            return Err(Error::Stored(format!("a reading transaction may not run: {sql}")));
+        }
+        Ok(statement)
     }
 
     /// Returns what `read` makes of the first row that `sql` finds; `None` if it finds none.
@@ -57,7 +61,7 @@ impl<'a> ReadTx<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Error> {
-        Ok(self.db.prepare_cached(sql)?.query_row(params, read).optional()?)
+        Ok(self.reading(sql)?.query_row(params, read).optional()?)
     }
 
     /// Returns what `read` makes of the first row that `sql` finds.
@@ -70,7 +74,7 @@ impl<'a> ReadTx<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        Ok(self.db.prepare_cached(sql)?.query_row(params, read)?)
+        Ok(self.reading(sql)?.query_row(params, read)?)
     }
 
     /// Returns what `read` makes of each row that `sql` finds, in their order.
@@ -83,7 +87,7 @@ impl<'a> ReadTx<'a> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<C, Error> {
-        Ok(self.db.prepare_cached(sql)?.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
+        Ok(self.reading(sql)?.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls `each` with the rows that `sql` finds, one after the other, until it returns `false`.
@@ -97,7 +101,7 @@ impl<'a> ReadTx<'a> {
         mut each: impl FnMut(&Row<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let failed = |error| E::from(Error::from(error));
-        let mut statement = self.db.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self.reading(sql).map_err(E::from)?;
         let mut rows = statement.query(params).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             if !each(row)? {
@@ -112,7 +116,7 @@ impl<'a> ReadTx<'a> {
     /// # Errors
     /// Those of SQLite.
     pub fn exists(&self, sql: &str, params: impl Params) -> Result<bool, Error> {
-        Ok(self.db.prepare_cached(sql)?.exists(params)?)
+        Ok(self.reading(sql)?.exists(params)?)
     }
 
     /// Returns the time as the record counts it, milliseconds since the epoch. It is never less than any time before, so it stays
@@ -166,8 +170,77 @@ impl<'a> WriteTx<'a> {
         Ok(self.read.db.prepare_cached(sql)?.execute(params)?)
     }
 
+    /// Runs a statement that changes at most one row, and returns what `read` makes of what it returns; `None` if it changed none.
+    ///
+    /// # Errors
+    /// Those of SQLite, and those of `read`.
+    pub fn returning<T>(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        Ok(self.read.db.prepare_cached(sql)?.query_row(params, read).optional()?)
+    }
+
+    /// Runs a statement that changes one row, and returns what `read` makes of what it returns.
+    ///
+    /// # Errors
+    /// Those of SQLite, such as that it changed no row, and those of `read`.
+    pub fn returning_one<T>(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        Ok(self.read.db.prepare_cached(sql)?.query_row(params, read)?)
+    }
+
     /// Adds a ledger entry for the subscribers, who get it once it is committed.
     pub fn entry(&mut self, entry: Committed) {
         self.entries.push(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_table(test: impl FnOnce(&mut WriteTx<'_>)) {
+        let db = Connection::open_in_memory().expect("opens");
+        db.execute_batch("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1), (2)").expect("made");
+        test(&mut WriteTx::new(ReadTx { db: &db, now: 0, wall: 0, prune: 0 }));
+    }
+
+    fn number(row: &Row<'_>) -> rusqlite::Result<i64> {
+        row.get(0)
+    }
+
+    #[test]
+    fn reading_refuses_a_statement_that_writes() {
+        on_table(|tx| {
+            for sql in ["DELETE FROM t RETURNING x", "INSERT INTO t VALUES (3) RETURNING x"] {
+                let refused = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Stored(_))), "{sql}");
+                refused(tx.find(sql, [], number).map(drop));
+                refused(tx.get(sql, [], number).map(drop));
+                refused(tx.list::<_, Vec<i64>>(sql, [], number).map(drop));
+                refused(tx.each(sql, [], |_| Ok::<_, Error>(true)));
+                refused(tx.exists(sql, []).map(drop));
+            }
+            assert_eq!(tx.list::<_, Vec<i64>>("SELECT x FROM t", [], number).expect("read"), [1, 2]);
+        });
+    }
+
+    #[test]
+    fn statement_that_writes_returns_what_it_changed() {
+        on_table(|tx| {
+            assert_eq!(tx.execute("UPDATE t SET x = x + 1", []).expect("changed"), 2);
+            let sql = "DELETE FROM t WHERE x = ?1 RETURNING x";
+            assert_eq!(tx.returning(sql, [3], number).expect("changed"), Some(3));
+            assert_eq!(tx.returning(sql, [3], number).expect("changed nothing"), None);
+            assert!(tx.returning_one(sql, [3], number).is_err());
+            assert_eq!(tx.returning_one(sql, [2], number).expect("changed"), 2);
+            assert!(!tx.exists("SELECT 1 FROM t", []).expect("read"));
+        });
     }
 }

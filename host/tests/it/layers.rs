@@ -16,7 +16,7 @@ const ROOMS: &[&str] = &["inbound", "outbound", "turns"];
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["refusal", "settings", "observe", "tables"],
+    &["refusal", "settings", "observe", "tables", "shutdown"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "quota"],
@@ -24,7 +24,7 @@ const LAYERS: &[&[&str]] = &[
     &["turns::context", "turns::budget", "inbound::channel"],
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
     &["gateway"],
-    &["error"],
+    &["error", "worker"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],
     &["runtime"],
@@ -40,6 +40,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("inbound::routing", "inbound::identity", "only what is authenticated is routed"),
     ("inbound::inbox", "inbound::identity", "only what is authenticated is recorded"),
     ("inbound::inbox", "inbound::routing", "only what is routed is recorded"),
+    ("worker", "error", "a closed record ends a worker, and every other failure of the host has it wait"),
     ("audit", "config", "the offline verifier finds the state by the same settings as the daemon"),
     ("daemon", "config", "the daemon is started with the settings that were read"),
     ("command", "audit", "the command line picks what runs"),

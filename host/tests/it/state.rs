@@ -8,7 +8,7 @@ use crate::world::{Build, PATIENCE, World};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, chain};
-use ironclaw_state::{Error, ReadTx, State, WriteTx};
+use ironclaw_state::{Error, ReadTx, State, View, WriteTx};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
@@ -32,7 +32,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
-    tx.db().execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
+    tx.execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
     Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
 }
 
@@ -49,7 +49,7 @@ fn searches_that_wait_share_no_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     run(async {
         let state = begun(&directory.path().join("state.db")).await;
-        let count = |tx: &ReadTx<'_>| Ok::<_, Error>(tx.db().query_row(NOTES, [], |row| row.get::<_, i64>(0))?);
+        let count = |tx: &ReadTx<'_>| tx.get(NOTES, [], |row| row.get::<_, i64>(0));
         let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
             let state = state.clone();
             tokio::spawn(async move {
@@ -125,7 +125,8 @@ fn failed_write_is_undone_alone_within_its_group() {
         assert_eq!(record::count(&db, NOTES), 7);
         assert_eq!(record::count(&db, "SELECT count(*) FROM meta WHERE key IN ('3','6','9')"), 0);
         assert_eq!(record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"), 1, "one group, one time");
-        assert_eq!(chain::check(&db, None, &BTreeSet::new()).expect("the chain is whole").last, 7);
+        let view = View::open(&path, &SessionKey::new(KEY)).expect("it opens");
+        assert_eq!(chain::check(&view.tx(), None, &BTreeSet::new()).expect("the chain is whole").last, 7);
         let mut seqs = Vec::new();
         while let Ok(entry) = told.try_recv() {
             seqs.push(entry.seq);
@@ -280,7 +281,7 @@ fn time_never_goes_back_even_after_a_restart() {
     run(async {
         let state = begun(&path).await;
         let set = move |tx: &mut WriteTx<'_>| {
-            tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
+            tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
             Ok::<_, Error>(())
         };
         state.write(set).await.expect("written");
@@ -314,7 +315,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
             let state = State::open(&world.home.join("state.db"), &key).expect("it opens");
             let ahead = now + 86_400_000;
             let set = move |tx: &mut WriteTx<'_>| {
-                tx.db().execute("UPDATE ledger SET at = ?1", [ahead])?;
+                tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
                 Ok::<_, Error>(())
             };
             state.write(set).await.expect("written");
@@ -342,7 +343,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
         let key = record::master(&world.home).state_key();
         run(async {
             let state = State::open(&path, &key).expect("it opens");
-            let newer = |tx: &mut WriteTx<'_>| Ok::<_, Error>(tx.db().execute_batch("PRAGMA user_version = 99")?);
+            let newer = |tx: &mut WriteTx<'_>| tx.execute("PRAGMA user_version = 99", []);
             state.write(newer).await.expect("written");
             state.close().await;
         });

@@ -38,7 +38,7 @@ pub async fn why(
 async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
     let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
     let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
-    Ok(found.map(|(code, message)| ModelFailure { code, message }))
+    Ok(found.map(|failure| ModelFailure { code: failure.code, message: failure.words }))
 }
 
 /// What the sandbox says of this message and its turn, as it says it.

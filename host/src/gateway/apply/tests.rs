@@ -20,9 +20,9 @@ fn done(tx: &mut WriteTx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, p
 }
 
 fn noted(tx: &ReadTx<'_>, what: &str) -> Vec<Value> {
-    let mut found = tx.db().prepare("SELECT data FROM ledger ORDER BY seq").expect("a statement");
-    let lines = found.query_map([], |row| row.get::<_, String>(0)).expect("read");
-    let lines = lines.map(|line| serde_json::from_str::<Value>(&line.expect("text")).expect("JSON"));
+    let sql = "SELECT data FROM ledger ORDER BY seq";
+    let lines: Vec<String> = tx.list(sql, [], |row| row.get(0)).expect("read");
+    let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     lines.filter(|line| line["what"] == what).collect()
 }
 

@@ -65,7 +65,7 @@ fn take_back(
     code: DenialCode,
     words: &str,
 ) -> Result<(), ironclaw_state::Error> {
-    store::void_one(tx, given.id)?;
+    store::void_approval(tx, given.id)?;
     Entry::new(LedgerEvent::ApprovalRefused)
         .with("change", row.id)
         .with("approval", given.id)

@@ -4,7 +4,7 @@
 //! Only `gateway::decide` makes one: fields and constructors are private to it. Everything that changes what an agent is or may do
 //! takes one by reference. Next: `gateway::decide`, `gateway::kinds`.
 
-use crate::registry::given::Giver;
+use crate::registry::Giver;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::seam::change::Change;
 use serde_json::Value;

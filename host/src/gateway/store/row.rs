@@ -1,140 +1,14 @@
-//! A change as its row has it, and where it stands.
+//! What the rules of the gateway say about a change by its row.
 //!
-//! Never writes one. Next: `gateway::store`.
+//! Never writes one. Next: `gateway::store`, `tables::changes`.
 
+use super::super::Proposed;
 use super::super::kinds::{self, concerns_agent};
 use super::super::policy::{Policy, Rule};
-use super::super::{Origin, Proposed, Requester};
-use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
-use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
-use ironclaw_contract::seam::seal::Label;
-use ironclaw_state::stored_json;
-use rusqlite::Row as SqlRow;
-use serde_json::Value;
-
-/// Where a change stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It waits for people.
-    Pending,
-    /// Enough people approved; it is about to be applied.
-    Approved,
-    /// It is done.
-    Applied,
-    /// A person said no.
-    Rejected,
-    /// Nobody decided in time.
-    Expired,
-    /// It cannot be decided any more: what it would alter is not as it was, or whoever asked is gone.
-    Withdrawn,
-    /// It was approved and could not be done; nothing was changed, unless the outcome says that conversations are erased.
-    Failed,
-    /// It was open in a record that was put back: a person has to look.
-    Unknown,
-}
-
-impl Status {
-    /// Every one of them.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Applied,
-        Self::Rejected,
-        Self::Expired,
-        Self::Withdrawn,
-        Self::Failed,
-        Self::Unknown,
-    ];
-
-    /// As stored and shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Whether a person can still say something about it.
-    pub const fn is_open(self) -> bool {
-        match self {
-            Self::Pending | Self::Unknown => true,
-            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
-        }
-    }
-}
-
-impl std::str::FromStr for Status {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|status| status.name() == text).ok_or_else(|| {
-            let shown: String = text.chars().take(32).collect();
-            let known: Vec<&str> = Self::ALL.iter().map(|status| status.name()).collect();
-            format!("unknown status {shown:?}: expected one of {}", known.join(", "))
-        })
-    }
-}
-
-ironclaw_state::stored_by_name!(Status);
-
-/// A change's row.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its id.
-    pub id: ChangeId,
-    /// What would change.
-    pub kind: ChangeKind,
-    /// Whom it concerns.
-    pub agent: Option<AgentId>,
-    /// Who asked.
-    pub requester: Requester,
-    /// To what.
-    pub change: Change,
-    /// The same setting as it stood then.
-    pub before: Value,
-    /// What the names in it meant then.
-    pub facts: Value,
-    /// Why, in the words of whoever asked.
-    pub reason: String,
-    /// Of the output that asked.
-    pub labels: Vec<Label>,
-    /// The generation of the record that it belongs to.
-    pub generation: u64,
-    /// Number of the entry of the ledger with which it was asked for.
-    pub asked_seq: u64,
-    /// Where it stands.
-    pub status: Status,
-    /// Digest of what whoever decided it was shown.
-    pub shown: Option<Digest>,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-    /// The last who decided.
-    pub decided_by: Option<PersonId>,
-    /// Milliseconds since the epoch.
-    pub decided_at: Option<i64>,
-    /// Milliseconds since the epoch.
-    pub applied_at: Option<i64>,
-    /// What came of it.
-    pub outcome: Option<String>,
-}
+use crate::tables::changes::Row;
+use ironclaw_contract::ids::AgentId;
 
 impl Row {
-    /// On whose behalf it was asked for.
-    pub const fn principal(&self) -> PersonId {
-        match &self.requester {
-            Requester::Agent { principal, .. } => *principal,
-            Requester::Person(person) => *person,
-        }
-    }
-
     /// Whom it concerns, if it is an agent.
     pub fn concerned(&self) -> Option<AgentId> {
         self.agent.filter(|_| concerns_agent(self.kind))
@@ -143,14 +17,6 @@ impl Row {
     /// Returns who has to approve it.
     pub fn rule(&self, policy: &Policy) -> Rule {
         kinds::rule(policy, &self.change, &self.before, &self.facts)
-    }
-
-    /// The conversation in which it was asked for.
-    pub const fn session(&self) -> Option<SessionId> {
-        match &self.requester {
-            Requester::Agent { origin, .. } => Some(origin.session),
-            Requester::Person(_) => None,
-        }
     }
 
     /// What was asked for, as it was when it was asked.
@@ -163,45 +29,4 @@ impl Row {
             labels: self.labels.clone(),
         }
     }
-}
-
-/// Reads a row of the table.
-pub(super) fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let kind: ChangeKind = row.get("kind")?;
-    let payload: Payload = stored_json(row, "payload")?;
-    let principal: PersonId = row.get("principal")?;
-    let session: Option<SessionId> = row.get("session_id")?;
-    let requester = match session {
-        None => Requester::Person(principal),
-        Some(session) => {
-            let origin = Origin {
-                session,
-                turn: row.get("turn_id")?,
-                message: row.get("message_id")?,
-                call: row.get("call_id")?,
-            };
-            Requester::Agent { principal, origin }
-        }
-    };
-    Ok(Row {
-        id: row.get("id")?,
-        kind,
-        agent: row.get("agent_id")?,
-        requester,
-        change: Change::parse(kind, &payload).map_err(|_| ironclaw_state::bad("payload"))?,
-        before: stored_json(row, "before")?,
-        facts: stored_json(row, "facts")?,
-        reason: row.get("reason")?,
-        labels: stored_json(row, "labels")?,
-        generation: row.get::<_, i64>("generation")? as u64,
-        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
-        status: row.get("status")?,
-        shown: row.get("shown")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-        decided_by: row.get("decided_by")?,
-        decided_at: row.get("decided_at")?,
-        applied_at: row.get("applied_at")?,
-        outcome: row.get("outcome")?,
-    })
 }

@@ -184,7 +184,7 @@ impl Desk {
     }
 
     pub(super) fn sql(&self, sql: &'static str, id: ChangeId) {
-        let changed = self.write(move |tx| Ok(tx.db().execute(sql, params![id])?));
+        let changed = self.write(move |tx| Ok(tx.execute(sql, params![id])?));
         assert_eq!(changed, 1, "{sql}");
     }
 
@@ -201,9 +201,7 @@ impl Desk {
         self.write(|tx| {
             let sql =
                 "SELECT data ->> 'code' AS code FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
-            let mut statement = tx.db().prepare(sql)?;
-            let found = statement.query_map([], |row| row.get("code"))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
+            Ok(tx.list(sql, [], |row| row.get("code"))?)
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Which events of a channel became which messages, so that the same one again is the same message.
 //!
-//! Never takes another event under an id that was used: whoever repeats an id with other words is refused. Next: `inbox`.
+//! Never takes another event under an id that was used: an id that comes again with other words is refused. Next: `inbox`.
 
 use super::Recorded;
 use crate::inbound::channel::Received;
 use crate::refusal::{Denied, Refusal};
+use crate::tables::sessions;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::ReadTx;
-use rusqlite::{OptionalExtension, Row, params};
+use ironclaw_state::{ReadTx, WriteTx};
 
 /// So long an event is remembered. A replay is refused by its age long before; this is for senders that try again for days.
 const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -38,37 +38,21 @@ impl Event {
     /// # Errors
     /// Refuses another event under this id.
     pub fn seen(&self, tx: &ReadTx<'_>) -> Result<Option<Recorded>, Denied> {
-        let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
-        let read = |row: &Row<'_>| {
-            let recorded = Recorded { message: row.get("message_id")?, session: row.get("session_id")?, again: true };
-            Ok((row.get::<_, String>("digest")?, recorded))
-        };
-        let found = tx.db().prepare_cached(sql)?.query_row([&self.channel, &self.id], read).optional()?;
-        let Some((digest, recorded)) = found else { return Ok(None) };
+        let Some(found) = sessions::find_event(tx, &self.channel, &self.id)? else { return Ok(None) };
         // Of a session that was erased, nothing is left to compare with.
-        if digest.is_empty() || digest == self.digest.to_string() {
-            return Ok(Some(recorded));
+        if found.digest.is_empty() || found.digest == self.digest.to_string() {
+            return Ok(Some(Recorded { message: found.message, session: found.session, again: true }));
         }
         let refusal = Refusal::new(DenialCode::EventReused, "another event came under this id before");
         Err(refusal.hint("give each event an id of its own; send the same event again with the same bytes").into())
     }
 
     /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.
-    pub fn note(self, tx: &ReadTx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
+    pub fn note(self, tx: &mut WriteTx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
         let (now, kept_from) = (tx.wall(), tx.prune_time() - KEPT_MS);
-        tx.db()
-            .prepare_cached(
-                "INSERT INTO events (channel, event_id, digest, message_id, session_id, received_at) VALUES (?1,?2,?3,?4,?5,?6)",
-            )?
-            .execute(params![
-                self.channel,
-                self.id,
-                self.digest,
-                recorded.message,
-                recorded.session,
-                now
-            ])?;
-        tx.db().prepare_cached("DELETE FROM events WHERE received_at < ?1")?.execute([kept_from])?;
-        Ok(())
+        let Recorded { message, session, .. } = *recorded;
+        let event = sessions::Event { digest: self.digest.to_string(), message, session };
+        sessions::insert_event(tx, &self.channel, &self.id, &event, now)?;
+        sessions::delete_events_before(tx, kept_from)
     }
 }

@@ -3,13 +3,13 @@
 //! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
 //! checked against the record as ever. Next: `context`.
 
+use crate::tables::{deliveries, messages, turns};
 use crate::turns::items::{self, BodyError, Recorded};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
-use rusqlite::OptionalExtension;
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -39,7 +39,7 @@ struct Known {
     place: Option<Place>,
 }
 
-/// Where an item stands among the others of its conversation.
+/// Where an item is among the others of its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
@@ -67,7 +67,7 @@ impl Memory {
         recorded
     }
 
-    /// Forgets where messages stand: one that is tried again has moved.
+    /// Forgets where messages are: one that is tried again has moved.
     pub fn forget_places(&mut self, messages: &[ItemId]) {
         for message in messages {
             if let Some(known) = self.items.get_mut(message) {
@@ -92,39 +92,30 @@ impl Memory {
         Ok(body)
     }
 
-    /// Whether an answer of a turn that is over was taken as that turn's answer.
+    /// Returns whether an answer of a turn that is over was taken as that turn's answer.
     pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
         let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
         if let Some(known) = self.answers.get(&id) {
             return Ok(*known);
         }
-        let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
-        let answered = tx.db().prepare_cached(sql)?.query_row(rusqlite::params![turn, id], |row| row.get(0))?;
+        let answered = deliveries::is_of_turn(tx, turn, id)?;
         self.answers.insert(id, answered);
         Ok(answered)
     }
 
-    /// Whether a turn that is over got no output of a model, so that its notice says why.
-    pub(super) fn failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, ironclaw_state::Error> {
-        let sql = "SELECT failure IS NOT NULL FROM turns WHERE id = ?1";
-        let failed = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
-        Ok(failed.unwrap_or(false))
-    }
-
-    /// When the turn of this ordinal was opened.
+    /// Returns when the turn of this ordinal was opened.
     pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
         if let Some(at) = self.opened.get(&ordinal) {
             return Ok(Some(*at));
         }
-        let sql = "SELECT opened_at FROM turns WHERE ordinal = ?1";
-        let at = tx.db().prepare_cached(sql)?.query_row([ordinal], |row| row.get(0)).optional()?;
+        let at = turns::opened_at(tx, ordinal)?;
         if let Some(at) = at {
             self.opened.insert(ordinal, at);
         }
         Ok(at)
     }
 
-    /// Where an item stands; `None` for a message that no turn has shown, and for what belongs to no turn.
+    /// Returns where an item is; `None` for a message that no turn has shown, and for what belongs to no turn.
     pub(super) fn place(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
         let seq = item.tuple.seq;
         if let Some(turn) = item.tuple.turn
@@ -133,8 +124,7 @@ impl Memory {
             if let Some(ordinal) = self.turns.get(&turn) {
                 return Ok(Some(Place { ordinal: *ordinal, seq }));
             }
-            let sql = "SELECT ordinal FROM turns WHERE id = ?1";
-            let ordinal = tx.db().prepare_cached(sql)?.query_row([turn], |row| row.get(0)).optional()?;
+            let ordinal = turns::ordinal(tx, turn)?;
             if let Some(ordinal) = ordinal {
                 self.turns.insert(turn, ordinal);
             }
@@ -145,15 +135,10 @@ impl Memory {
             return Ok(Some(place));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item)?.map(|ordinal| Place { ordinal, seq })
+            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Place { ordinal, seq })
         } else {
-            let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
-            let message = item.tuple.item.message();
-            let read = |row: &rusqlite::Row<'_>| {
-                let moved: Option<i64> = row.get(1)?;
-                Ok(Place { ordinal: row.get(0)?, seq: moved.map_or(seq, |moved| moved as u64) })
-            };
-            tx.db().prepare_cached(sql)?.query_row([message], read).optional()?
+            let shown = messages::shown(tx, item.tuple.item.message())?;
+            shown.map(|shown| Place { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
         };
         // Once a message was in a turn, its place stays until it is tried again.
         if let (Some(known), Some(place)) = (known, found) {

@@ -4,6 +4,7 @@
 
 use super::memory::Memory;
 use super::{Checked, OutputBody, Reader, order, own_json, system};
+use crate::tables::turns;
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::{BodyError, Recorded};
 use ironclaw_contract::ids::{CallId, PersonId};
@@ -115,7 +116,7 @@ impl Composer<'_, '_> {
     /// That a model failed once is nothing that the next one has to explain.
     fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
         let failed = match item.tuple.turn {
-            Some(turn) => Memory::failed(self.tx, turn)?,
+            Some(turn) => turns::has_failed(self.tx, turn)?,
             None => false,
         };
         self.parts.push(match failed {

@@ -8,7 +8,7 @@ use ironclaw_model::Prompt;
 use std::collections::HashMap;
 use std::path::Path;
 
-const FILE: &str = "src/context/tests/prompt.txt";
+const FILE: &str = "src/turns/context/tests/prompt.txt";
 
 /// A conversation of two days, in which everything happens that a model can be shown.
 fn conversation(stage: &mut Stage<'_, '_>) {

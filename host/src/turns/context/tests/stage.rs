@@ -167,7 +167,7 @@ impl Stage<'_, '_> {
     pub(super) fn opened_on(&mut self, day: i64) {
         let at = DAY_MS + day * 24 * 3600 * 1000;
         let turn = self.turn().id.to_string();
-        self.tx.db().execute("UPDATE turns SET opened_at = ?2 WHERE id = ?1", (turn, at)).expect("set");
+        self.tx.execute("UPDATE turns SET opened_at = ?2 WHERE id = ?1", (turn, at)).expect("set");
     }
 
     /// An output of the open turn, with calls and what came of them.
@@ -230,8 +230,7 @@ impl Stage<'_, '_> {
 
     /// What `ironctl message retry` does to a message.
     pub(super) fn retry(&mut self, message: MessageId) {
-        let sql = crate::turns::turn::ASK_AGAIN;
-        self.tx.db().execute(sql, [message.to_string()]).expect("queued");
+        crate::tables::messages::ask_again(self.tx, message).expect("queued");
     }
 
     /// A summary of all that stands before the open turn.

@@ -1,0 +1,249 @@
+//! The statements of the ledger. Tables: `ledger`, which holds the live chain, `ledger_archived`, which says in which archives a message
+//! or a turn is named, and `ledger_keys`.
+//!
+//! Knows no rule and checks nothing: a damaged chain is read as it is stored. See [`mod@crate::check`].
+
+use super::line::Parts;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{ToSql, params};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// An entry that is inserted.
+pub(super) struct New<'a> {
+    /// Its number.
+    pub(super) seq: u64,
+    /// Its kind.
+    pub(super) kind: Kind,
+    /// The canonical bytes that were hashed.
+    pub(super) data: &'a str,
+    /// Its hash.
+    pub(super) hash: &'a Digest,
+    /// When it was made, milliseconds since the epoch.
+    pub(super) at: i64,
+    /// The session that it is about.
+    pub(super) session: Option<SessionId>,
+    /// The message that it is about.
+    pub(super) message: Option<MessageId>,
+    /// The turn that it is about.
+    pub(super) turn: Option<TurnId>,
+}
+
+/// An end of the live chain.
+pub(super) struct End {
+    /// Number of the entry.
+    pub(super) seq: u64,
+    /// Hash of the entry.
+    pub(super) hash: String,
+}
+
+/// An entry that a message or a turn is found by.
+pub(super) struct Named {
+    /// Its number.
+    pub(super) seq: u64,
+    /// Its kind.
+    pub(super) kind: Kind,
+    /// Its fields.
+    pub(super) data: Map<String, Value>,
+}
+
+/// A key that signs heads.
+pub(super) struct Key {
+    /// The public half, 64 hex characters.
+    pub(super) public: String,
+    /// The secret half, under the master key.
+    pub(super) wrapped: Vec<u8>,
+}
+
+/// Inserts an entry.
+pub(super) fn insert(tx: &mut WriteTx<'_>, new: &New<'_>) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+        params![
+            new.seq as i64,
+            new.kind.name(),
+            new.data,
+            new.hash,
+            new.at,
+            new.session,
+            new.message,
+            new.turn,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the first entry of the live chain, and its data.
+pub(super) fn genesis(tx: &ReadTx<'_>) -> Result<Option<(End, String)>, Error> {
+    tx.find("SELECT seq, hash, data FROM ledger ORDER BY seq LIMIT 1", [], |row| {
+        Ok((End { seq: row.get::<_, i64>(0)? as u64, hash: row.get(1)? }, row.get(2)?))
+    })
+}
+
+/// Returns the data of the first entry of the live chain.
+///
+/// # Errors
+/// When there is no entry.
+pub(super) fn genesis_data(tx: &ReadTx<'_>) -> Result<String, Error> {
+    tx.get("SELECT data FROM ledger ORDER BY seq LIMIT 1", [], |row| row.get(0))
+}
+
+/// Returns the last entry of the live chain.
+pub(super) fn last(tx: &ReadTx<'_>) -> Result<Option<End>, Error> {
+    tx.find("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| {
+        Ok(End { seq: row.get::<_, i64>(0)? as u64, hash: row.get(1)? })
+    })
+}
+
+/// Returns the lowest number of the live chain; `None` when there is no entry.
+pub fn first_seq(tx: &ReadTx<'_>) -> Result<Option<u64>, Error> {
+    let first: Option<i64> = tx.get("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
+    Ok(first.map(|first| first as u64))
+}
+
+/// Returns the highest number as it is stored, which is below 0 only where somebody changed the table.
+pub(super) fn stored_last_seq(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT max(seq) FROM ledger", [], |row| row.get(0))
+}
+
+/// Returns the highest number of the live chain; 0 when there is no entry.
+pub fn last_seq(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    tx.get("SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+}
+
+/// Returns the number that the next entry gets.
+pub fn next_seq(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    tx.get("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| Ok(row.get::<_, i64>(0)? as u64))
+}
+
+/// Returns the hash of an entry of the live chain; `None` when the chain has no such entry.
+pub fn hash_at(tx: &ReadTx<'_>, seq: u64) -> Result<Option<String>, Error> {
+    tx.find("SELECT hash FROM ledger WHERE seq = ?1", [seq as i64], |row| row.get(0))
+}
+
+/// Returns whether the ledger is older than this run of the host: it was rotated, or it names more than one start.
+pub fn is_older_than_this_run(tx: &ReadTx<'_>) -> Result<bool, Error> {
+    tx.get("SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger", [], |row| row.get(0))
+}
+
+/// Calls `each` with the entries from `from_seq` to `to_seq`, in their order.
+pub(super) fn entries<E: From<Error>>(
+    tx: &ReadTx<'_>,
+    from_seq: u64,
+    to_seq: u64,
+    mut each: impl FnMut(Parts<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let sql = "SELECT seq, type, data, hash FROM ledger WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq";
+    tx.each(sql, [from_seq as i64, to_seq as i64], |row| {
+        each(parts(row).map_err(Error::from)?)?;
+        Ok(true)
+    })
+}
+
+fn parts<'a>(row: &'a rusqlite::Row<'_>) -> rusqlite::Result<Parts<'a>> {
+    let text = |column: usize| -> rusqlite::Result<&'a str> { Ok(row.get_ref(column)?.as_str()?) };
+    Ok(Parts { seq: row.get::<_, i64>(0)? as u64, kind: text(1)?, canonical: text(2)?, hash: text(3)? })
+}
+
+/// Returns the entries of the live chain about a message, or about one of these turns, in their order.
+pub(super) fn about(tx: &ReadTx<'_>, message: MessageId, turns: &BTreeSet<String>) -> Result<Vec<Named>, Error> {
+    let sql = "SELECT seq, type, data FROM ledger WHERE message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)) \
+               ORDER BY seq";
+    let turns = serde_json::to_string(turns).expect("text is JSON");
+    tx.list(sql, params![message, turns], |row| {
+        let data = stored_json(row, "data")?;
+        let kind = row.get("type")?;
+        Ok(Named { seq: row.get::<_, i64>(0)? as u64, kind, data })
+    })
+}
+
+/// Returns the fields of the first entry of the live chain about a message and no turn.
+pub(super) fn first_about(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Map<String, Value>>, Error> {
+    let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
+    tx.find(sql, [message], |row| stored_json(row, "data"))
+}
+
+/// Returns the turns that the live chain names with a message.
+pub(super) fn turns_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<String>, Error> {
+    let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
+    tx.list(sql, [message], |row| row.get(0))
+}
+
+/// Deletes the live chain.
+pub(super) fn delete_chain(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    tx.execute("DELETE FROM ledger", [])?;
+    Ok(())
+}
+
+/// Notes that the archive which begins at `first` names the messages and the turns of the live chain.
+pub(super) fn note_archived(tx: &mut WriteTx<'_>, first: u64) -> Result<(), Error> {
+    // A subject without a row is looked for by its time; see `forgotten`.
+    for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
+        let sql = format!(
+            "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
+             SELECT DISTINCT {column}, ?1 FROM ledger WHERE {column} IN (SELECT id FROM {table})"
+        );
+        tx.execute(&sql, [first as i64])?;
+    }
+    Ok(())
+}
+
+/// Returns the numbers at which the archives begin that name a message or a turn.
+pub(super) fn archives_of(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, Error> {
+    let sql = "SELECT first_seq FROM ledger_archived WHERE subject = ?1";
+    tx.list(sql, [subject], |row| Ok(row.get::<_, i64>(0)? as u64))
+}
+
+/// Returns at most `most` messages and turns that archives name and whose rows were removed, as a JSON array of their ids; `None`
+/// where there are none.
+///
+/// # Errors
+/// Those of the database.
+pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
+    let sql = "SELECT nullif(json_group_array(key), '[]') FROM (SELECT DISTINCT subject AS key FROM ledger_archived \
+               WHERE subject NOT IN (SELECT id FROM messages) AND subject NOT IN (SELECT id FROM turns) LIMIT ?1)";
+    tx.get(sql, [most], |row| row.get(0))
+}
+
+/// Deletes which archives name these messages and turns, a JSON array of ids, and tells how many rows those were.
+///
+/// # Errors
+/// Those of the database.
+pub fn forget(tx: &mut WriteTx<'_>, ids: &str) -> Result<usize, Error> {
+    tx.execute("DELETE FROM ledger_archived WHERE subject IN (SELECT value FROM json_each(?1))", [ids])
+}
+
+/// Inserts a key that signs heads, made at `at`.
+pub(super) fn insert_key(tx: &mut WriteTx<'_>, public: &str, wrapped: &[u8], at: i64) -> Result<(), Error> {
+    let sql = "INSERT INTO ledger_keys (public, wrapped, made_at) VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![public, wrapped, at])?;
+    Ok(())
+}
+
+/// Returns every key that signs heads.
+pub(super) fn keys(tx: &ReadTx<'_>) -> Result<Vec<Key>, Error> {
+    tx.list("SELECT public, wrapped FROM ledger_keys", [], key)
+}
+
+/// Returns the newest key that signs heads.
+pub(super) fn newest_key(tx: &ReadTx<'_>) -> Result<Option<Key>, Error> {
+    tx.find("SELECT public, wrapped FROM ledger_keys ORDER BY made_at DESC, rowid DESC LIMIT 1", [], key)
+}
+
+fn key(row: &rusqlite::Row<'_>) -> rusqlite::Result<Key> {
+    Ok(Key { public: row.get(0)?, wrapped: row.get(1)? })
+}
+
+/// Returns the public halves of the keys that signed heads of this ledger.
+pub fn public_keys(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
+    tx.list("SELECT public FROM ledger_keys", [], |row| row.get(0))
+}
+
+/// Sets the secret half of a key, under another master key.
+pub(super) fn set_wrapped(tx: &mut WriteTx<'_>, public: &str, wrapped: &[u8]) -> Result<(), Error> {
+    tx.execute("UPDATE ledger_keys SET wrapped = ?2 WHERE public = ?1", params![public, wrapped])?;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! The pause before a further attempt: at an endpoint, at a launch, at a delivery, at a head of the ledger.
+//!
+//! Pure: the caller counts the attempts, draws the chance and waits. It is in this crate because it is the lowest of the host that
+//! both the models and the daemon use.
+
+use std::time::Duration;
+
+/// Pauses that grow with each failed attempt, up to a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The pause after the first failed attempt.
+    pub first: Duration,
+    /// Each pause is so many times as long as the one before it.
+    pub factor: u32,
+    /// The longest pause; chance may prolong it.
+    pub longest: Duration,
+}
+
+/// The share of a pause that is left to chance, so that many callers do not come back at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Jitter {
+    /// Up to a quarter less or more.
+    Around,
+    /// Up to as much again.
+    Above,
+}
+
+impl Backoff {
+    /// Returns the pause after this many failed attempts; the first pause also after none.
+    pub fn pause(self, attempts: u32) -> Duration {
+        let grown = self.factor.saturating_pow(attempts.saturating_sub(1));
+        self.first.saturating_mul(grown).min(self.longest)
+    }
+
+    /// Returns the pause after this many failed attempts with a share of chance, in whole milliseconds: `chance` 0 gives the shortest
+    /// one, [`u32::MAX`] the longest.
+    pub fn jittered(self, attempts: u32, jitter: Jitter, chance: u32) -> Duration {
+        let pause = self.pause(attempts).as_millis();
+        let (least, spread) = match jitter {
+            Jitter::Around => (pause - pause / 4, pause / 2),
+            Jitter::Above => (pause, pause),
+        };
+        let ms = least + spread * u128::from(chance) / u128::from(u32::MAX);
+        Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn each_pause_is_the_factor_times_the_one_before_up_to_the_bound() {
+        let launches = Backoff { first: ms(200), factor: 2, longest: ms(30_000) };
+        let pauses = [0, 1, 2, 3, 8, 9, 40, u32::MAX].map(|attempts| launches.pause(attempts).as_millis());
+        assert_eq!(pauses, [200, 200, 400, 800, 25_600, 30_000, 30_000, 30_000]);
+        let deliveries = Backoff { first: ms(1000), factor: 4, longest: ms(21_600_000) };
+        let pauses = [1, 2, 3, 8, 9].map(|attempts| deliveries.pause(attempts).as_millis());
+        assert_eq!(pauses, [1000, 4000, 16_000, 16_384_000, 21_600_000]);
+        assert_eq!(Backoff { first: ms(60_000), ..launches }.pause(1), ms(30_000), "the first is bounded as well");
+        assert_eq!(Backoff { first: Duration::ZERO, ..launches }.pause(9), Duration::ZERO);
+    }
+
+    #[test]
+    fn chance_moves_a_pause_within_its_share_alone() {
+        let endpoint = Backoff { first: ms(500), factor: 2, longest: ms(20_000) };
+        let pause = |attempts, jitter, chance| endpoint.jittered(attempts, jitter, chance).as_millis();
+        assert_eq!([0, u32::MAX].map(|chance| pause(1, Jitter::Above, chance)), [500, 1000]);
+        assert_eq!([0, u32::MAX].map(|chance| pause(100, Jitter::Above, chance)), [20_000, 40_000]);
+        assert_eq!([0, u32::MAX].map(|chance| pause(2, Jitter::Around, chance)), [750, 1250]);
+        let endless = Backoff { first: Duration::MAX, factor: u32::MAX, longest: Duration::MAX };
+        assert_eq!(endless.jittered(u32::MAX, Jitter::Above, u32::MAX), ms(u64::MAX));
+    }
+}

@@ -1,0 +1,89 @@
+//! The end of the host, as one value with two phases: first it is stopping, then it is stopped.
+//!
+//! Decides nothing: the daemon and an operator's request move it, and only forward. It is not the emergency stop, which the record
+//! keeps: see [`crate::latch`].
+
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// How near the end is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Running,
+    Stopping,
+    Stopped,
+}
+
+/// The end of this host, shared by all that ends with it.
+#[derive(Debug, Clone)]
+pub struct Shutdown(Arc<watch::Sender<Phase>>);
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Phase::Running)))
+    }
+}
+
+impl Shutdown {
+    /// Begins the first phase: sessions come to their end, requests are still answered, and readiness says `stopping`.
+    pub fn begin(&self) {
+        self.advance(Phase::Stopping);
+    }
+
+    /// Begins the second phase: servers and workers end.
+    pub fn finish(&self) {
+        self.advance(Phase::Stopped);
+    }
+
+    /// Returns whether the host is in one of the two phases.
+    pub fn is_stopping(&self) -> bool {
+        *self.0.borrow() >= Phase::Stopping
+    }
+
+    /// Returns whether the host is in the second phase.
+    pub fn is_stopped(&self) -> bool {
+        *self.0.borrow() >= Phase::Stopped
+    }
+
+    /// Waits for the second phase.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut phase = self.0.subscribe();
+        async move {
+            // Without a sender left no stop can come any more, and the wait ends as well.
+            let _ = phase.wait_for(|phase| *phase >= Phase::Stopped).await;
+        }
+    }
+
+    fn advance(&self, to: Phase) {
+        self.0.send_if_modified(|phase| {
+            let is_forward = to > *phase;
+            if is_forward {
+                *phase = to;
+            }
+            is_forward
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn shutdown_goes_forward_only_and_wakes_for_its_second_phase() {
+        let shutdown = Shutdown::default();
+        let phases = || (shutdown.is_stopping(), shutdown.is_stopped());
+        assert_eq!(phases(), (false, false));
+        let stopped = tokio::spawn(shutdown.stopped());
+        shutdown.begin();
+        assert_eq!(phases(), (true, false));
+        timeout(Duration::from_millis(20), shutdown.stopped()).await.expect_err("it is only stopping");
+        shutdown.finish();
+        shutdown.begin();
+        assert_eq!(phases(), (true, true), "it does not go back");
+        stopped.await.expect("woken");
+        shutdown.stopped().await;
+    }
+}
