@@ -7,6 +7,7 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// A file that is longer is not looked through at the start: that would take longer than an operator waits.
@@ -26,10 +27,19 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Prepares the cipher library. A thread that opens a file while another thread makes the first connection of the process finds the
+/// library unprepared, and its key is refused.
+pub(super) fn prepare_cipher() {
+    static PREPARED: Once = Once::new();
+    // A library that cannot be prepared fails again, with its error, for the file that is to be opened.
+    PREPARED.call_once(|| drop(Connection::open_in_memory()));
+}
+
 /// Opens a file that is there: one that is missing is never made in passing. Its log stays when the connection is closed, unless
 /// [`remove_log`] is called.
 pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    prepare_cipher();
     let db = Connection::open_with_flags(path, flags)?;
     sql::unlock(&db, key)?;
     keep_log(&db);

@@ -3,6 +3,7 @@
 //! Never leaves half a copy under a name that counts, and never outlives an erasure, because it would still hold what a person
 //! had erased. See [`crate::migrations`].
 
+use super::opening::prepare_cipher;
 use super::{Error, connect, log, rekey, sql};
 use ironclaw_contract::seam::crypt::SessionKey;
 use nix::sys::statvfs::statvfs;
@@ -156,6 +157,7 @@ fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     address.push_str("?immutable=1");
     let look = || -> rusqlite::Result<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        prepare_cipher();
         let db = Connection::open_with_flags(address, flags)?;
         sql::unlock(&db, key)?;
         sql::read_schema(&db)

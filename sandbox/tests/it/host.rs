@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -50,6 +50,16 @@ pub struct Host {
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
 }
 
+/// Opens a first queue of the process alone: the cipher library refuses the keys of other threads until it is prepared.
+fn prepare_cipher() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().canonicalize().expect("exists").join("first.db");
+        drop(InboundWriter::open(&path, &SessionKey::new(KEY)).expect("made"));
+    });
+}
+
 impl Host {
     /// Queues, socket and workspace, and nobody who uses them yet.
     pub fn prepare() -> Self {
@@ -58,6 +68,7 @@ impl Host {
         for place in [&places.inbound, &places.outbound, &places.workspace, &places.run] {
             std::fs::create_dir(place).expect("made");
         }
+        prepare_cipher();
         let inbound = InboundWriter::open(&places.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
         let (asked, answers) = serve_model(&places.model_socket(), Arc::clone(&items));
