@@ -7,7 +7,7 @@ use crate::ids::{
     AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId,
 };
 use crate::ledger_entry;
-use crate::operator::{DenialCode, LedgerEvent, TokenId};
+use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
 use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
@@ -75,6 +75,7 @@ values!(
     Access,
     AgentRole,
     ChangeKind,
+    ChannelKind,
     Engage,
 );
 

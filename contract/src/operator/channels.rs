@@ -4,13 +4,55 @@
 
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a channel speaks. The loopback is not listed, because it is no row of the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ChannelKind {
+    /// Signed HTTP in both directions, after the Standard Webhooks specification.
+    Webhook,
+}
+
+impl ChannelKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[Self::Webhook];
+
+    /// Returns its name in rows, in JSON and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+impl fmt::Display for ChannelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no kind of channel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no kind of channel has this name")]
+pub struct UnknownChannelKind;
+
+impl FromStr for ChannelKind {
+    type Err = UnknownChannelKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownChannelKind> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or(UnknownChannelKind)
+    }
+}
 
 /// `POST /v1/channels`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewChannel {
-    /// `webhook`.
+    /// What it speaks: a name of [`ChannelKind`]. Another text is refused with `channel_kind`.
     pub kind: String,
     /// 1 to 32 characters of a-z, 0-9, - and _; the first part of every identity on it.
     pub name: String,
@@ -33,8 +75,8 @@ pub struct NewChannel {
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// `webhook`.
-    pub kind: String,
+    /// What it speaks.
+    pub kind: ChannelKind,
     /// Where replies go.
     pub url: String,
     /// Whether the other side shows a delivery once that is sent to it twice.

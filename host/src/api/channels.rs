@@ -3,16 +3,17 @@
 //! Never gives a secret but in the answer to making it. Next: `registry::channels`, `inbound::channel::webhook`.
 
 use super::{Answer, Api, Body, Reply, agents};
+use crate::inbound::channel::Destination;
 use crate::inbound::channel::webhook::check_url;
 use crate::inbound::channel::webhook::outgoing::Outcome;
 use crate::inbound::channel::webhook::signature::Secret;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::channels::{self, Channel, Draft, Error, WEBHOOK};
+use crate::registry::channels::{self, Channel, Draft, Error};
 use crate::registry::{self, Person};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{self, ChannelTest, NewChannel, NewChannelMade, NewWiring};
+
+use ironclaw_contract::operator::{self, ChannelKind, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring};
 use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::SecretText;
@@ -39,11 +40,14 @@ pub async fn add(
         }
         None => None,
     };
-    if new.kind != WEBHOOK {
+    let kind: ChannelKind = new.kind.parse().map_err(|_| {
+        let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
         let refusal =
             Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(&new.kind)));
-        return Err(refusal.hint("there is one: webhook").into());
-    }
+        refusal.hint(format!("the kinds are: {}", kinds.join(", ")))
+    })?;
+    // Its secret and its address are those of a webhook.
+    let ChannelKind::Webhook = kind;
     let url = check_url(&new.url).map_err(|why| {
         let refusal =
             Refusal::new(DenialCode::ChannelUrl, format!("{:?} is no address for replies: {why}", short(&new.url)));
@@ -63,7 +67,7 @@ pub async fn add(
         }
     };
     Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
-    let draft = Draft { name: new.name, url: url.into(), idempotent: new.idempotent, secret };
+    let draft = Draft { name: new.name, kind, url: url.into(), idempotent: new.idempotent, secret };
     let (record, hooks) = (Arc::clone(&api.record), api.about.hooks);
     let made = api
         .record
@@ -112,7 +116,7 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
         return Err(refusal.hint("`ironctl resume` lets everything go on").into());
     }
-    let outcome = api.dispatch.test(&url, &secret, ironclaw_state::wall_clock()).await;
+    let outcome = api.dispatch.test(&Destination::Webhook { url, secret }, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
@@ -181,7 +185,7 @@ fn view(
     let agent = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
     Ok(operator::Channel {
         name: channel.name.clone(),
-        kind: WEBHOOK.to_owned(),
+        kind: channel.kind,
         url: channel.url.clone(),
         idempotent: channel.idempotent,
         agent: agent.map(|agent| agent.name),

@@ -29,7 +29,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
-use ironclaw_contract::seam::message::Status;
+use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{Committed, ReadTx};
@@ -66,6 +66,7 @@ pub async fn send(
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
         channel: loopback::NAME.to_owned(),
+        kind: Kind::Chat,
         platform_id: sender.clone(),
         thread_id: thread(new.thread)?,
         sender,

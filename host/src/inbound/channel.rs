@@ -5,14 +5,22 @@
 pub mod loopback;
 pub mod webhook;
 
+use crate::registry::channels::Channel;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::ChannelKind;
+use ironclaw_contract::seam::message::Kind;
+use ironclaw_state::keys::WrappingKey;
+use webhook::outgoing::{Body, Outcome};
+use webhook::signature::Secret;
 
 /// One message as a channel received it. Its claims about itself prove nothing.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// Name of the channel: the loopback's, or one that an operator gave.
     pub channel: String,
+    /// What sort of row its messages are.
+    pub kind: Kind,
     /// Address on it that replies go to.
     pub platform_id: String,
     /// Thread there; empty where there are none.
@@ -32,4 +40,42 @@ pub struct Received {
     pub text: String,
     /// Files that came with it: name and text.
     pub files: Vec<(String, String)>,
+}
+
+/// The other end of a channel, with all that a send to it needs.
+pub enum Destination {
+    /// An address that takes signed HTTP.
+    Webhook {
+        /// Where replies go.
+        url: url::Url,
+        /// Signs them.
+        secret: Secret,
+    },
+}
+
+impl Destination {
+    /// Returns where replies on this channel go; `None` if its secret does not open or its address is none.
+    pub fn of(channel: &Channel, wrapping: &WrappingKey) -> Option<Self> {
+        match channel.kind {
+            ChannelKind::Webhook => {
+                let secret = Secret::read(&channel.secret(wrapping).ok()?).ok()?;
+                Some(Self::Webhook { url: webhook::check_url(&channel.url).ok()?, secret })
+            }
+        }
+    }
+}
+
+/// The way out, for every kind of channel.
+#[derive(Default)]
+pub struct Sender {
+    webhook: webhook::outgoing::Sender,
+}
+
+impl Sender {
+    /// Sends a body under this id; `now` in milliseconds.
+    pub async fn send(&self, to: &Destination, id: &str, now: i64, body: &Body<'_>) -> Outcome {
+        match to {
+            Destination::Webhook { url, secret } => self.webhook.send(url, secret, id, now, body).await,
+        }
+    }
 }

@@ -10,7 +10,6 @@ use crate::inbound::channel::Received;
 use crate::inbound::identity::Authenticated;
 use crate::inbound::routing::Routed;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::LOOPBACK;
 use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
 use crate::turns::items::{self, Draft};
@@ -19,7 +18,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, WrappingKey};
@@ -109,7 +108,7 @@ pub fn record(
         id,
         session: session.id,
         seq: item.tuple.seq,
-        kind: kind_on(&received.channel),
+        kind: received.kind,
         trigger: routed.asks(),
         sender: &received.sender,
         principal: message.person().id,
@@ -165,11 +164,6 @@ fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str) -> Result<O
         return Err(Refusal::new(DenialCode::EventReused, words).into());
     }
     Ok(Some(Recorded { message: known.message, session: known.session, again: true }))
-}
-
-/// What sort of row a message is that comes on this channel.
-fn kind_on(channel: &str) -> Kind {
-    if channel == LOOPBACK { Kind::Chat } else { Kind::Webhook }
 }
 
 /// A file's name as a model is told it: one line, and nothing that looks like a wrapper.

@@ -5,9 +5,9 @@
 //! [`crate::worker`] for the loop.
 
 use crate::error::Error;
-use crate::inbound::channel::webhook::outgoing::{self, Body, Sender};
-use crate::inbound::channel::webhook::signature::Secret;
-use crate::inbound::channel::webhook::{self, check_url};
+use crate::inbound::channel::webhook;
+use crate::inbound::channel::webhook::outgoing::{self, Body};
+use crate::inbound::channel::{Destination, Sender};
 use crate::latch::Latch;
 use crate::outbound::delivery::journal::{self, Outcome};
 use crate::outbound::delivery::{self, Delivery};
@@ -30,7 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use url::Url;
 
 /// The wait before the next try after an error of the host, such as a full disk.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -62,11 +61,11 @@ impl Dispatch {
     }
 
     /// Sends an event that asks for nothing, so that an operator sees what the channel says. The journal does not hold it.
-    pub async fn test(&self, url: &Url, secret: &Secret, now: i64) -> outgoing::Outcome {
+    pub async fn test(&self, to: &Destination, now: i64) -> outgoing::Outcome {
         let id = DeliveryId::new().to_string();
         let text = "This is a test of the channel.";
         let body = Body { kind: "test", delivery: &id, sender: "", thread: "", message_ids: &[], text };
-        self.sender.send(url, secret, &id, now, &body).await
+        self.sender.send(to, &id, now, &body).await
     }
 }
 
@@ -106,7 +105,7 @@ impl Dispatcher {
             Outcome::Retry("everything was stopped before it was sent".to_owned(), Duration::ZERO)
         } else {
             let now = ironclaw_state::wall_clock();
-            let sent = self.dispatch.sender.send(&outgoing.url, &outgoing.secret, &id, now, &body).await;
+            let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
             failpoint::reach("parcel_sent");
             // Without random bytes all come back at once, which is no reason to lose one.
             let chance = keys::random().map_or(0, u32::from_le_bytes);
@@ -140,8 +139,7 @@ impl Dispatcher {
 struct OutgoingDelivery {
     delivery: Delivery,
     attempt: u32,
-    url: Url,
-    secret: Secret,
+    to: Destination,
     idempotent: bool,
     kind: &'static str,
     recipient: String,
@@ -283,8 +281,7 @@ impl Dispatch {
         let Some(channel) = channel_of(tx, &delivery)? else {
             return failed(tx, GONE);
         };
-        let secret = channel.secret(&self.record.wrapping).ok().and_then(|secret| Secret::read(&secret).ok());
-        let (Some(secret), Ok(url)) = (secret, check_url(&channel.url)) else {
+        let Some(to) = Destination::of(&channel, &self.record.wrapping) else {
             return failed(tx, "the channel's secret does not open, or its address is none");
         };
         let Some(item) = items::find(tx, delivery.item)? else {
@@ -306,8 +303,7 @@ impl Dispatch {
         Ok(Some(OutgoingDelivery {
             delivery,
             attempt,
-            url,
-            secret,
+            to,
             idempotent: channel.idempotent,
             kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
             recipient: session.origin.platform_id,

@@ -8,7 +8,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::tables::channels::{self as table, NewChannel};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Engage, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
@@ -24,9 +24,6 @@ const NAME_CHARACTERS_MAX: usize = 32;
 
 /// Names of the host's own.
 const RESERVED: [&str; 2] = [LOOPBACK, "host"];
-
-/// The one kind that there is beside the loopback.
-pub const WEBHOOK: &str = "webhook";
 
 impl Channel {
     /// Its signing secret.
@@ -62,6 +59,8 @@ fn secret_name(channel: &str) -> String {
 pub struct Draft {
     /// Its name.
     pub name: String,
+    /// What it speaks.
+    pub kind: ChannelKind,
     /// Where replies go; checked by the channel's own module.
     pub url: String,
     /// Whether it shows a delivery once that is sent to it twice.
@@ -125,10 +124,10 @@ pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Per
     }
     let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(Error::from)?;
     let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
-    table::insert(tx, &NewChannel { name, kind: WEBHOOK, url, idempotent, wrapped: &wrapped, created_at })?;
+    table::insert(tx, &NewChannel { name, kind: draft.kind, url, idempotent, wrapped: &wrapped, created_at })?;
     Entry::new(LedgerEvent::ChannelAdded)
         .with("channel", name.clone())
-        .with("kind", WEBHOOK)
+        .with("kind", draft.kind)
         .with("url_digest", Digest::of(draft.url.as_bytes()).to_string())
         .with("idempotent", draft.idempotent)
         .with("by", by.id)

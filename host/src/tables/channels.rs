@@ -2,6 +2,7 @@
 
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{Engage, McpHeader, McpRegister, McpTool};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, ToSql, params};
@@ -40,6 +41,8 @@ pub struct Channel {
     pub name: String,
     /// Which of all channels that ever had its name.
     pub generation: i64,
+    /// What it speaks.
+    pub kind: ChannelKind,
     /// Where replies go.
     pub url: String,
     /// Whether it shows a delivery once that is sent to it twice.
@@ -60,7 +63,7 @@ pub struct NewChannel<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it speaks.
-    pub kind: &'a str,
+    pub kind: ChannelKind,
     /// Where replies go.
     pub url: &'a str,
     /// Whether it shows a delivery once that is sent to it twice.
@@ -77,6 +80,7 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     Ok(Channel {
         name: row.get("name")?,
         generation: row.get("generation")?,
+        kind: row.get("kind")?,
         url: row.get("url")?,
         idempotent: row.get("idempotent")?,
         agent: row.get("agent_id")?,

@@ -7,7 +7,7 @@ use super::At;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::{Subcommand, ValueEnum};
-use ironclaw_contract::operator::{Channel, NewChannel};
+use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel};
 use serde_json::json;
 use std::io::{self, Read};
 
@@ -66,13 +66,21 @@ pub enum Kind {
     Webhook,
 }
 
+impl Kind {
+    const fn known(self) -> ChannelKind {
+        match self {
+            Self::Webhook => ChannelKind::Webhook,
+        }
+    }
+}
+
 /// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::Add { kind: Kind::Webhook, name, url, agent, idempotent, secret_stdin } => {
+        Action::Add { kind, name, url, agent, idempotent, secret_stdin } => {
             let secret = secret_stdin.then(secret_from_stdin).transpose()?;
-            let new = NewChannel { kind: "webhook".to_owned(), name, url, agent, idempotent, secret };
+            let new = NewChannel { kind: kind.known().to_string(), name, url, agent, idempotent, secret };
             let made = client.add_channel(&new).await?;
             at.out.json(&made)?;
             let channel = &made.channel;
@@ -134,7 +142,7 @@ fn table(out: Output, channels: Vec<Channel>) -> Result<(), Error> {
     let rows = channels.into_iter().map(|channel| {
         [
             channel.name,
-            channel.kind,
+            channel.kind.to_string(),
             channel.agent.unwrap_or_else(|| "(nobody)".to_owned()),
             channel.url,
             if channel.idempotent { "yes" } else { "no" }.to_owned(),

@@ -4,7 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
-    Channel, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring, Taken,
+    Channel, ChannelKind, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring, Taken,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -23,7 +23,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let new = NewChannel { agent, idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
     let channel = Channel {
         name: "shop".to_owned(),
-        kind: "webhook".to_owned(),
+        kind: ChannelKind::Webhook,
         url: "https://shop.example/replies".to_owned(),
         idempotent: true,
         agent: Some("assistant".to_owned()),

@@ -8,7 +8,7 @@ use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner, software};
 use crate::secrets;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Packages, Payload, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{MasterKey, SecretText};
@@ -56,7 +56,13 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
-        let draft = Draft { name: name.to_owned(), url: "https://example.org/".to_owned(), idempotent: false, secret };
+        let draft = Draft {
+            name: name.to_owned(),
+            kind: ChannelKind::Webhook,
+            url: "https://example.org/".to_owned(),
+            idempotent: false,
+            secret,
+        };
         channels::add(tx, &draft, &wrapping, &by).expect("a name");
     }
     connect(tx, "shop", &clerk, owner);

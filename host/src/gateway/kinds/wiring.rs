@@ -69,10 +69,10 @@ pub(super) fn facts(tx: &ReadTx<'_>, wirings: &[Wiring]) -> Result<Map<String, V
     for wiring in wirings {
         let channel = match channels::find(tx, &wiring.channel)? {
             None => Value::Null,
-            Some(Channel { generation, agent, .. }) => {
+            Some(Channel { generation, kind, agent, .. }) => {
                 let hearer = agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
                 let hearer = hearer.map(|agent| json!({ "agent": agent.id, "name": agent.name }));
-                json!({ "generation": generation, "kind": channels::WEBHOOK, "heard_by": hearer })
+                json!({ "generation": generation, "kind": kind, "heard_by": hearer })
             }
         };
         found.insert(wiring.channel.clone(), channel);

@@ -6,6 +6,7 @@ use crate::inbound::channel::Received;
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::message::Kind;
 use serde::Deserialize;
 
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character of it.
@@ -88,6 +89,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     }
     Ok(Received {
         channel: channel.to_owned(),
+        kind: Kind::Webhook,
         platform_id: said.sender.clone(),
         thread_id: said.thread,
         sender: said.sender,

@@ -14,9 +14,9 @@ use crate::turns::items::{self, Draft};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::Context;
 use ironclaw_ledger::Entry;
@@ -93,7 +93,7 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 't
     let agent = registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
-    let draft = channels::Draft { name: "desk".to_owned(), url, idempotent: false, secret };
+    let draft = channels::Draft { name: "desk".to_owned(), kind: ChannelKind::Webhook, url, idempotent: false, secret };
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
@@ -132,6 +132,7 @@ impl Stage<'_, '_> {
     pub(super) fn send(&mut self, sender: &str, text: &str, files: Vec<(String, String)>) -> MessageId {
         let received = Received {
             channel: "desk".to_owned(),
+            kind: Kind::Webhook,
             platform_id: "room".to_owned(),
             thread_id: self.thread.clone(),
             sender: sender.to_owned(),
