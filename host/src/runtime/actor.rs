@@ -107,8 +107,20 @@ impl Actor {
             Effect::Obey(command) => self.obey(command, hands.session.clone()).await.map(done)?,
             Effect::LeaveOrWait => self.leave_or_wait().await,
             Effect::LeaveRemoved => self.leave_removed().await,
-            other => {
-                self.perform_at_once(other, hands);
+            // Named one by one, so that the compiler asks where a new effect belongs.
+            at_once @ (Effect::Show(_)
+            | Effect::Log(_)
+            | Effect::Join
+            | Effect::GiveSlotBack
+            | Effect::NoteShortage(_)
+            | Effect::EndDrafts
+            | Effect::DropAwake
+            | Effect::SetBackoff(_)
+            | Effect::Answer(_)
+            | Effect::RefuseProof(_)
+            | Effect::Abandon(_)
+            | Effect::End) => {
+                self.perform_at_once(at_once, hands);
                 return Ok(None);
             }
         };
@@ -141,6 +153,7 @@ impl Actor {
             Effect::RefuseProof(Command::Prove(_, done)) => {
                 tell(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
             }
+            // The requester of a command that is dropped hears that the host stops.
             other => drop(other),
         }
     }

@@ -57,6 +57,7 @@ impl Desk<'_> {
                 self.closing = self.open.take();
                 self.slot.turn_ended();
             }
+            // The requester of a command that is dropped hears that the host stops.
             other => drop(other),
         }
     }
@@ -125,8 +126,14 @@ impl Actor {
             Effect::FindEnd => Event::End(ending(&desk.awake.sandbox).await),
             Effect::Cancel(command) => Event::Cancelled { is_running: self.cancel_by(command).await? },
             Effect::Prove(command) => self.prove_by(command).await.map(done)?,
-            other => {
-                desk.do_at_once(other);
+            // Named one by one, so that the compiler asks where a new effect belongs.
+            at_once @ (Effect::Watch { .. }
+            | Effect::MarkBusy
+            | Effect::MarkIdle
+            | Effect::EndTurn
+            | Effect::Abandon(_)
+            | Effect::Sleep { .. }) => {
+                desk.do_at_once(at_once);
                 return Ok(None);
             }
         };
