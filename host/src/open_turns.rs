@@ -23,7 +23,7 @@ pub struct OpenTurns {
     pub deadlines: Deadlines,
     /// Words of outputs that are being made.
     pub drafts: Drafts,
-    /// OpenTurns that were open at this start: the host ended while they ran.
+    /// Turns that were open at this start: the host ended while they ran.
     pub cut: HashSet<TurnId>,
 }
 

@@ -1,7 +1,7 @@
 //! The words of an answer while it is being made, as whoever follows the message is told them.
 //!
 //! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
-//! Next: `api::chat`, `turns::streaming`.
+//! Next: `api::chat`, `open_turns::streaming`.
 
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;

@@ -77,8 +77,9 @@ impl ChangeWorker {
         Self { changes, sessions, jails, latch, busy: Mutex::default() }
     }
 
-    /// Applies what is approved and ends what is overdue, until the host stops.
-    pub async fn run(self, shutdown: Shutdown) {
+    /// Applies what is approved and ends what is overdue, until the record is closed: an operator's stop ends the servers at once, and
+    /// a change that is approved while the sessions end is applied all the same.
+    pub async fn run(self) {
         // The policy may have changed since the last start; while the host runs it does not.
         let changes = Arc::clone(&self.changes);
         let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.bench())?));
@@ -86,7 +87,7 @@ impl ChangeWorker {
             tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
         }
         let changes = Arc::clone(&self.changes);
-        worker::run(Arc::new(self), &changes.bell, &shutdown).await;
+        worker::run(Arc::new(self), &changes.bell, &Shutdown::default()).await;
     }
 }
 

@@ -35,7 +35,7 @@ impl Workers {
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
-        tokio::spawn(worker.run(shutdown.clone()));
+        tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),

@@ -52,10 +52,10 @@ struct Hands {
     session: Option<Session>,
     /// On whose behalf the next turn is.
     person: String,
+    /// The processes, while there are some. Before the slot, so that they are dropped first.
+    awake: Option<Awake>,
     /// A wish for a slot, then the slot.
     slot: Option<Place>,
-    /// The processes, while there are some.
-    awake: Option<Awake>,
     backoff_until: Instant,
 }
 

@@ -66,9 +66,13 @@ impl Actor {
         }
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
-            let accepted = self.runtime.outbound.outbound(awake.outbound(), row).await?;
-            awake.reader_died = false;
-            match accepted {
+            let before = awake.cursor;
+            let accepted = self.runtime.outbound.outbound(awake.outbound(), row).await;
+            // A reader may die once at each cursor, also where the delivery of the answer fails.
+            if awake.cursor != before {
+                awake.reader_died = false;
+            }
+            match accepted? {
                 Accepted::Closed(_) => taken.closed = true,
                 Accepted::Called => awake.results.send_modify(|count| *count += 1),
                 Accepted::Refused => {

@@ -124,7 +124,7 @@ pub fn open_next(
     let chosen = choose(&waiting);
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
-    // For the sandbox, and for people who look at the record; the host itself ends a turn by `turns::deadlines`.
+    // For the sandbox, and for people who look at the record; the host itself ends a turn by `open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     turns::insert(tx, id, session, &first.principal, deadline)?;
     for message in &chosen {
