@@ -1,4 +1,4 @@
-//! A failure of the host while it does its work: not a refusal, which [`crate::refusal`] has.
+//! The failures of the host in one type. A deliberate no is a [`crate::refusal::Refusal`].
 
 use crate::gateway::decide;
 use crate::inbound::inbox;
@@ -8,13 +8,13 @@ use crate::turns::items::BodyError;
 /// The reason that the host could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Recording.
+    /// A message could not be recorded.
     #[error(transparent)]
     Record(#[from] inbox::Error),
-    /// The state.
+    /// The record could not be read or written.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A body or its key.
+    /// A body could not be read, or its key does not open.
     #[error(transparent)]
     Body(#[from] BodyError),
     /// A model endpoint cannot be opened.
@@ -23,7 +23,7 @@ pub enum Error {
     /// A file of the home.
     #[error(transparent)]
     Home(#[from] ironclaw_state::home::Error),
-    /// The session's actor is gone; the daemon is stopping.
+    /// The actor of the session is gone, because the host is stopping.
     #[error("the host is stopping")]
     Stopping,
 }

@@ -1,4 +1,4 @@
-//! The stop of everything: who stopped it, since when, and that nothing begins while it lasts.
+//! The emergency stop: who began it and when, and the latch that keeps work from beginning.
 //!
 //! Kept in the record, so that a restart changes nothing; a file in the home asks for it when no host answers. Never forgets a
 //! message: what was being worked on waits. Next: `emergency_stop`.
@@ -14,55 +14,55 @@ use std::io;
 use std::path::PathBuf;
 use tokio::sync::{Mutex, watch};
 
-/// Who stopped everything, when it was no person.
+/// The recorded requester of a stop that the file in the home asked for.
 const THE_FILE: &str = "the panic file in the home";
 
-/// That everything is stopped.
+/// An emergency stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
-    /// Since when, milliseconds since the epoch.
+    /// When it began, milliseconds since the epoch.
     pub at: i64,
     /// The name of who said so, as it was then, or of the file in the home.
     pub by: String,
 }
 
 impl Stopped {
-    /// A stop by this person, or by the file in the home.
+    /// Makes a stop by this person, or by the file in the home.
     pub(crate) fn new(at: i64, by: Option<&Person>) -> Self {
         Self { at, by: by.map_or(THE_FILE, |person| person.name.as_str()).to_owned() }
     }
 }
 
-/// How the latch stands.
+/// The position of the latch.
 #[derive(Debug)]
 enum Stands {
     Open,
-    /// By whom and since when, until the record has it.
+    /// Shut, with the stop that the record does not have yet.
     Shut(Option<Stopped>),
 }
 
-/// Whether everything is stopped, for everybody who could begin something.
+/// The latch of the emergency stop: while it is shut, no work begins.
 #[derive(Debug)]
 pub struct Latch {
     stands: watch::Sender<Stands>,
-    /// Whoever writes to the record that it shuts or opens; one at a time, so that the two always say the same in the end.
+    /// Held by the one task that writes a stop or its end to the record, so that latch and record agree in the end.
     pub(crate) writing: Mutex<()>,
 }
 
 impl Default for Latch {
-    /// Shut, until the record says that it need not be.
+    /// Makes a latch that is shut until the record says otherwise.
     fn default() -> Self {
         Self { stands: watch::Sender::new(Stands::Shut(None)), writing: Mutex::default() }
     }
 }
 
 impl Latch {
-    /// Whether it is shut: nothing may begin.
+    /// Returns whether it is shut.
     pub fn is_shut(&self) -> bool {
         matches!(*self.stands.borrow(), Stands::Shut(_))
     }
 
-    /// The stop for which it is shut, while the record does not have it.
+    /// Returns the stop that the record does not have yet, if it is shut for one.
     pub(crate) fn unrecorded(&self) -> Option<Stopped> {
         match &*self.stands.borrow() {
             Stands::Shut(stopped) => stopped.clone(),
@@ -80,14 +80,14 @@ impl Latch {
         self.stands.send_replace(if shut { Stands::Shut(None) } else { Stands::Open });
     }
 
-    /// Returns once it is shut.
+    /// Waits until it is shut.
     pub async fn shut(&self) {
         // Its other end is in `self`.
         let _ = self.stands.subscribe().wait_for(|stands| matches!(stands, Stands::Shut(_))).await;
     }
 }
 
-/// The stop that lasts, if one does.
+/// Returns the stop that lasts, if there is one.
 pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
     let text = facts::get(tx, Fact::Stopped)?;
     let stored = |text: String| {
@@ -112,7 +112,7 @@ pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironc
     Ok(stopped)
 }
 
-/// Ends the stop; false when none lasts, in the record or, as `unrecorded` says, outside of it.
+/// Ends the stop. Returns false if none lasts in the record and `unrecorded` names none outside of it.
 pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
     let ended = facts::remove(tx, Fact::Stopped)? || unrecorded;
     if ended {
@@ -121,7 +121,7 @@ pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, 
     Ok(ended)
 }
 
-/// At a start: a stop that was asked for while no host answered becomes the record's. True when one lasts.
+/// Records, at a start, a stop that was asked for while no host ran. Returns whether a stop lasts.
 pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_state::Error> {
     if asked {
         begin(tx, None)?;
@@ -129,7 +129,7 @@ pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_stat
     Ok(find(tx)?.is_some())
 }
 
-/// Where the file that asks for a stop lies.
+/// Returns the path of the file that asks for a stop.
 pub fn file(home: &Home) -> PathBuf {
     home.path().join(PANIC_FILE)
 }
@@ -143,7 +143,7 @@ pub fn ask(home: &Home) -> Result<(), home::Error> {
     home::write_private(&file(home), b"").or_else(|error| home::replace(&reserve(home), &file(home)).map_err(|_| error))
 }
 
-/// Takes the file away once the record has it; it becomes the reserve where there is none. A directory of that name is removed if
+/// Removes the file once the record has the stop; it becomes the reserve if there is none. A directory of that name is removed if
 /// it is empty.
 pub fn take_back(home: &Home) -> Result<(), home::Error> {
     let path = file(home);

@@ -1,4 +1,4 @@
-//! What every turn of this host works with, whoever works on it: the actor of its session or the server of its model socket.
+//! The deadlines and partial outputs of the turns that are open, for the actors and for the servers of the model sockets.
 //!
 //! Opens and closes no turn. See [`crate::turns::turn`].
 
@@ -13,7 +13,7 @@ use ironclaw_contract::ids::TurnId;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The turns of this host.
+/// The state in memory of the turns that are open.
 pub struct OpenTurns {
     /// The record that they are in.
     pub record: Arc<Record>,
@@ -28,7 +28,7 @@ pub struct OpenTurns {
 }
 
 impl OpenTurns {
-    /// The turns of a host that has just started.
+    /// Makes the state of a host that has just started, from the turns that the record has as open.
     ///
     /// # Errors
     /// Those of the record.

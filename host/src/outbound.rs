@@ -1,6 +1,7 @@
 //! The way out: rows that a sandbox wrote are accepted, and answers are delivered.
 //!
-//! [`crate::pipeline::Outbound::outbound`] drives it. Never delivers what is not recorded first.
+//! [`crate::pipeline::Outbound`] accepts rows and delivers on the loopback; the worker in [`dispatch`] sends by a network. Never
+//! delivers what is not recorded first.
 
 pub mod accept;
 pub mod delivery;

@@ -1,6 +1,6 @@
-//! What happens to a message on its way: this module drives the stages that the modules below decide.
+//! The way of a message through the stages, which the modules below decide.
 //!
-//! [`Inbound::inbound`] and [`Outbound::outbound`] are the two pages to read first. Holds no rule of its own: each stage's type admits
+//! [`Inbound::inbound`] and [`Outbound::outbound`] are the two functions to read first. Holds no rule of its own: each stage's type admits
 //! only what the stage before made. Next: `runtime::actor`.
 
 mod retry;

@@ -1,7 +1,7 @@
 //! What one person and one channel may have on this host: conversations, messages that wait, and bytes; and what a workspace may hold.
 //!
 //! Refuses the sender alone, before anything is made for the message, and never touches another conversation. Next:
-//! `quota::workspace`, `routing`.
+//! `quota::workspace`, `inbound::routing`.
 
 pub mod workspace;
 

@@ -1,7 +1,7 @@
 //! Agents, people, identities and tokens, and the model endpoints of the agents: who and what there is.
 //!
 //! Never says what anybody may do with a message, and changes what an agent may do for an [`Approved`] or [`Authority`] only.
-//! Next: `identity`, `routing`.
+//! Next: `inbound::identity`, `inbound::routing`.
 
 pub mod channels;
 pub mod mcp;

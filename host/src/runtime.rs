@@ -1,4 +1,4 @@
-//! What the actors of sessions work with, made once at the start.
+//! The collaborators of the actors, made once at the start.
 //!
 //! Decides nothing. See `runtime::life` and `runtime::work` for what sessions do, `runtime::actor` for what performs it.
 
@@ -45,7 +45,7 @@ pub struct Runtime {
     pub jails: Arc<Jails>,
     /// Measures the workspaces.
     pub workspaces: Arc<Workspaces>,
-    /// Serve the model sockets.
+    /// Serves the model sockets.
     pub models: Arc<ModelServers>,
     /// Bounds the sessions that are awake at once.
     pub places: Arc<Places>,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// How near the end is.
+/// The phase of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Running,
@@ -30,7 +30,7 @@ impl Shutdown {
         self.advance(Phase::Stopping);
     }
 
-    /// Begins the second phase: servers and workers end.
+    /// Begins the second phase, with or without the first: servers and workers end.
     pub fn finish(&self) {
         self.advance(Phase::Stopped);
     }

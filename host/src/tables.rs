@@ -1,7 +1,8 @@
-//! The SQL of the host. Each table has one owner here, and no other module of the host names it.
+//! The SQL of the host. One file writes each table; other statements here may read it. Only `meta` has two writers: [`facts`], and
+//! the crate of the state for marks of its own.
 //!
 //! A function runs one statement, or a few that belong together, in the transaction that it is given. It knows no rule, and makes no
-//! entry in the ledger: the modules above it do. A row that is read becomes a type of its file.
+//! entry in the ledger: the modules above it do. A row is read into a type of the same file.
 
 pub mod agents;
 pub mod changes;

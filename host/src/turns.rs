@@ -1,6 +1,6 @@
-//! What a turn is made of: its messages, items and context, its calls, its budget, and the notes that an agent keeps.
+//! The parts of a turn: its messages, items and context, its calls, its budget, and the notes that an agent keeps.
 //!
-//! All of it is rows of the record and rules about them. [`crate::runtime`] and [`crate::model_socket`] work on turns.
+//! They are rows of the record, and the rules about these rows. [`crate::runtime`] and [`crate::model_socket`] work on turns.
 
 pub mod budget;
 pub mod calls;

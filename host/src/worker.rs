@@ -1,8 +1,8 @@
 //! The loop of a worker: it does what is due, and then waits for a bell, for a task in flight, or for the next time.
 //!
-//! Knows no rule of what is due, which [`Due::process_due`] has. Never ends because of an error of the host, and never looks again
-//! without a pause. Next: [`crate::shutdown`] for its end; `changes::worker`, `outbound::dispatch` and [`crate::retention_worker`]
-//! for those who use it.
+//! Knows no rule of what is due, which [`Due::process_due`] has. Goes on after an error of the host, and ends with a closed record or
+//! the shutdown. Without a bell or the end of a task it never looks again before a pause. Next: [`crate::shutdown`] for its end;
+//! `changes::worker`, `outbound::dispatch` and [`crate::retention_worker`] for the workers that use it.
 
 use crate::error::Error;
 use crate::shutdown::Shutdown;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// The wait for a time that is past already: what was due then and is not done shall not keep the host busy.
+/// The pause before a due time that has passed: work that is due and cannot be done must not keep the host busy.
 const SOON: Duration = Duration::from_millis(50);
 
 /// Work that is due from time to time.
@@ -30,7 +30,7 @@ pub trait Due: Send {
     /// What the log says when tasks in flight take longer than that.
     const INTERRUPTED: &'static str = "the host stops before a worker has finished";
 
-    /// Does what is due. Returns how long nothing more will be. It is never dropped before its end, so a stop waits for it.
+    /// Does what is due, and returns for how long nothing more is due. The loop never drops it, so a stop waits for its end.
     fn process_due(&mut self) -> impl Future<Output = Result<Wait, Error>> + Send;
 
     /// Finishes one of the tasks in flight. Returns `None` when there is none. Must lose nothing when it is dropped before its end.
@@ -39,7 +39,7 @@ pub trait Due: Send {
     }
 }
 
-/// How long nothing is due.
+/// The time for which nothing is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until the bell rings or a task in flight ends.

@@ -208,7 +208,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     tx.get(sql, [most], |row| row.get(0))
 }
 
-/// Deletes which archives name these messages and turns, a JSON array of ids, and tells how many rows those were.
+/// Deletes the references to archives of these messages and turns, a JSON array of ids; returns how many rows it deleted.
 ///
 /// # Errors
 /// Those of the database.

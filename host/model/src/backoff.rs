@@ -1,7 +1,7 @@
 //! The pause before a further attempt: at an endpoint, at a launch, at a delivery, at a head of the ledger.
 //!
-//! Pure: the caller counts the attempts, draws the chance and waits. It is in this crate because it is the lowest of the host that
-//! both the models and the daemon use.
+//! Pure: the caller counts the attempts, draws the chance and waits. It is in this crate because the models use it, and the
+//! daemon uses this crate.
 
 use std::time::Duration;
 

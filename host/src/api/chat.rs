@@ -1,6 +1,6 @@
 //! The operator's chat over the API: send, wait, follow, look back, and why.
 //!
-//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `inbound::channel::loopback`, `delivery`.
+//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `inbound::channel::loopback`, `outbound::delivery`.
 
 mod history;
 mod why;

@@ -1,7 +1,7 @@
 //! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
 //!
 //! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
-//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `inbound::channel::webhook`, `inbox`.
+//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `inbound::channel::webhook`, `inbound::inbox`.
 
 use super::body::Large;
 use super::door::Admission;

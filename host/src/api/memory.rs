@@ -1,6 +1,6 @@
 //! The memory of an agent over the API: look, search, add, forget.
 //!
-//! A note may be made of anybody's words, so only who runs agents looks at it. Next: `memories`.
+//! A note may be made of anybody's words, so only who runs agents looks at it. Next: `turns::memories`.
 
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::refusal::{Decide, Denied};

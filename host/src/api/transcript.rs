@@ -1,7 +1,7 @@
 //! A conversation as the record has it, for whoever had it and whoever runs agents.
 //!
 //! Never shows an item without its author and labels, and never shows somebody else's conversation without a line in the
-//! ledger. Next: `items`.
+//! ledger. Next: `turns::items`.
 
 use super::{Answer, Api, Reply, sessions};
 use crate::error::Error;

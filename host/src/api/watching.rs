@@ -122,7 +122,7 @@ fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
         sessions: sessions::count_by_state(tx)?,
         messages_waiting: messages::unfinished_count(tx)?,
         turns_open: turns::open_count(tx)?,
-        deliveries_open: deliveries::unsettled_count_by_state(tx)?,
+        deliveries_open: deliveries::open_and_lost_count_by_state(tx)?,
         ledger_seq: chain::last_seq(tx)?,
         ..Now::default()
     })

@@ -19,7 +19,7 @@ use webhook::signature::Secret;
 pub struct Received {
     /// Name of the channel: the loopback's, or one that an operator gave.
     pub channel: String,
-    /// What sort of row its messages are.
+    /// The kind of the message.
     pub kind: Kind,
     /// Address on it that replies go to.
     pub platform_id: String,
@@ -54,7 +54,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Returns where replies on this channel go; `None` if its secret does not open or its address is none.
+    /// Makes the destination of replies on this channel; `None` if its secret does not open or its address is not valid.
     pub fn of(channel: &Channel, wrapping: &WrappingKey) -> Option<Self> {
         match channel.kind {
             ChannelKind::Webhook => {
@@ -65,7 +65,7 @@ impl Destination {
     }
 }
 
-/// The way out, for every kind of channel.
+/// The clients that send, one for each kind of channel.
 #[derive(Default)]
 pub struct Sender {
     webhook: webhook::outgoing::Sender,

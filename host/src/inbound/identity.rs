@@ -1,6 +1,6 @@
 //! Says which person a message is from, by the full identity that an operator linked.
 //!
-//! Never by a prefix, a display name, or anything that the message says. Next: `routing`.
+//! Never by a prefix, a display name, or anything that the message says. Next: `inbound::routing`.
 
 use crate::inbound::channel::Received;
 use crate::refusal::{Denied, Refusal};

@@ -1,6 +1,6 @@
 //! Records messages: number, seal, body and ledger entry in one transaction. Recording never opens a turn.
 //!
-//! Nothing reaches a model as anybody's words that did not pass here. Next: `turn`.
+//! Nothing reaches a model as anybody's words that did not pass here. Next: `turns::turn`.
 
 pub mod events;
 

@@ -1,6 +1,6 @@
 //! Says which agent's which session a message goes to, whether its sender may talk to that agent, and whether it asks for an answer.
 //!
-//! Never touches a queue or a process. Next: `inbox`.
+//! Never touches a queue or a process. Next: `inbound::inbox`.
 
 pub mod engage;
 

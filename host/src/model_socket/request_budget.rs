@@ -1,6 +1,6 @@
 //! What a request to a model may take and took, and why one came to nothing: booked before, put right after, said to the person.
 //!
-//! Never asks a model. What a provider says goes into no sentence of the host. Next: `budget`, `model_socket::requests`.
+//! Never asks a model. What a provider says goes into no sentence of the host. Next: `turns::budget`, `model_socket::requests`.
 
 use crate::error::Error;
 use crate::model_socket::Server;

@@ -1,6 +1,6 @@
 //! The four requests on `model.sock`, each checked against the record.
 //!
-//! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `context`.
+//! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `turns::context`.
 
 mod generate;
 

@@ -1,6 +1,6 @@
 //! Accepts or refuses what a sandbox wrote: each row once, in one transaction with the cursor and its effects.
 //!
-//! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `delivery`, `calls`.
+//! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `outbound::delivery`, `turns::calls`.
 
 use crate::gateway::proposals::Proposals;
 use crate::gateway::store::Submitted;

@@ -1,6 +1,6 @@
 //! Answers of a session whose receipts its sandbox does not have yet.
 //!
-//! Never waits for a receipt, and never delivers. Next: `delivery`, which knows what became of an answer.
+//! Never waits for a receipt, and never delivers. Next: `outbound::delivery`, which knows what became of an answer.
 
 use crate::outbound::delivery::{self, Delivery};
 use crate::session::projection::Receipt;

@@ -1,6 +1,6 @@
 //! People, what each may do, and the accounts by which each is known.
 //!
-//! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `identity`.
+//! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `inbound::identity`.
 
 pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,

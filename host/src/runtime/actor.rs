@@ -46,8 +46,8 @@ pub(crate) struct Actor {
     pub(crate) shown: Arc<Mutex<Shown>>,
 }
 
-/// What an actor has in its hands from one effect to the next.
-struct Hands {
+/// The resources of an actor between two effects.
+struct Resources {
     /// The session's row, as it was found last.
     session: Option<Session>,
     /// On whose behalf the next turn is.
@@ -64,47 +64,51 @@ pub(crate) async fn run(runtime: Arc<Runtime>, actors: Arc<Actors>, id: SessionI
     let Start { mailbox, shown } = start;
     let mut life = Life::new(runtime.config.launch_attempts_max);
     let mut actor = Actor { runtime, actors, id, mailbox, shown };
-    let mut hands =
-        Hands { session: None, person: String::new(), slot: None, awake: None, backoff_until: Instant::now() };
+    let mut resources =
+        Resources { session: None, person: String::new(), slot: None, awake: None, backoff_until: Instant::now() };
     let mut event = Some(Event::Begun);
     while let Some(next) = event.take() {
         for effect in life.step(next) {
             // Only the last one has a result.
-            event = actor.perform(effect, &mut hands).await.unwrap_or_else(|error| Some(Event::Failed(error)));
+            event = actor.perform(effect, &mut resources).await.unwrap_or_else(|error| Some(Event::Failed(error)));
         }
     }
 }
 
 impl Actor {
     /// Performs an effect. Returns what came of it, if that is an event.
-    async fn perform(&mut self, effect: Effect<Command>, hands: &mut Hands) -> Result<Option<Event<Command>>, Error> {
+    async fn perform(
+        &mut self,
+        effect: Effect<Command>,
+        resources: &mut Resources,
+    ) -> Result<Option<Event<Command>>, Error> {
         let home = &self.runtime.jails.home;
         let event = match effect {
             Effect::Deliver => self.deliver().await.map(done)?,
-            Effect::Find => self.find(hands).await?,
-            Effect::FindWork => self.find_work(hands).await?,
+            Effect::Find => self.find(resources).await?,
+            Effect::FindWork => self.find_work(resources).await?,
             Effect::Measure => Event::Measured(self.runtime.workspaces.look(self.id).await),
             Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
-            Effect::AwaitSlot => self.await_slot(hands).await,
+            Effect::AwaitSlot => self.await_slot(resources).await,
             Effect::CheckRoom => Event::Room(shortages::no_room(home)),
-            Effect::Launch => return Ok(self.launch(hands).await),
+            Effect::Launch => return Ok(self.launch(resources).await),
             Effect::Probe(reported) => Event::Probed(shortages::behind(home, reported)),
             Effect::NoteRefusedLaunch(why) => self.note_refused_launch(&why).await.map(done)?,
-            Effect::Work { forgives } => return Ok(self.work_awake(hands, forgives).await),
-            Effect::EndProcesses(ending) => end_processes(hands, ending).await,
-            Effect::Drain => self.last_drain(hands).await,
+            Effect::Work { forgives } => return Ok(self.work_awake(resources, forgives).await),
+            Effect::EndProcesses(ending) => end_processes(resources, ending).await,
+            Effect::Drain => self.last_drain(resources).await,
             Effect::Requeue(why) => self.requeue_open_turn(why).await.map(done)?,
             Effect::Quarantine(why) => self.quarantine(&why).await.map(done)?,
             Effect::Park(failures, why) => self.park(failures, &why).await.map(done)?,
             Effect::CheckLauncher => Event::Launcher { is_dead: self.launcher_died().await },
             Effect::CountFailure => self.count_failure().await?,
-            Effect::AwaitBackoff => self.await_backoff(hands.backoff_until).await,
+            Effect::AwaitBackoff => self.await_backoff(resources.backoff_until).await,
             Effect::Pause => {
                 tokio::time::sleep(RETRY_AFTER).await;
                 Event::TimeOver
             }
             Effect::NoteStop(command) => self.note_stop(command).await?,
-            Effect::Obey(command) => self.obey(command, hands.session.clone()).await.map(done)?,
+            Effect::Obey(command) => self.obey(command, resources.session.clone()).await.map(done)?,
             Effect::LeaveOrWait => self.leave_or_wait().await,
             Effect::LeaveRemoved => self.leave_removed().await,
             // Named one by one, so that the compiler asks where a new effect belongs.
@@ -120,7 +124,7 @@ impl Actor {
             | Effect::RefuseProof(_)
             | Effect::Abandon(_)
             | Effect::End) => {
-                self.perform_at_once(at_once, hands);
+                self.perform_at_once(at_once, resources);
                 return Ok(None);
             }
         };
@@ -128,27 +132,27 @@ impl Actor {
     }
 
     /// Performs an effect that has no result.
-    fn perform_at_once(&self, effect: Effect<Command>, hands: &mut Hands) {
+    fn perform_at_once(&self, effect: Effect<Command>, resources: &mut Resources) {
         match effect {
             Effect::Show(phase) => {
                 let process = |awake: &Awake| (awake.sandbox.process(), awake.reader_process.process());
-                let (sandbox, reader) = hands.awake.as_ref().map(process).unzip();
+                let (sandbox, reader) = resources.awake.as_ref().map(process).unzip();
                 self.show(phase, sandbox, reader);
             }
             Effect::Log(note) => self.log(&note),
             Effect::Join => {
-                let session = hands.session.as_ref();
-                hands.slot = session.map(|found| self.runtime.places.join(found.agent, &hands.person, self.id));
+                let session = resources.session.as_ref();
+                resources.slot = session.map(|found| self.runtime.places.join(found.agent, &resources.person, self.id));
             }
-            Effect::GiveSlotBack => hands.slot = None,
+            Effect::GiveSlotBack => resources.slot = None,
             Effect::NoteShortage(shortage) => self.actors.note_shortage(&self.shown, shortage),
             Effect::EndDrafts => self.runtime.turns.drafts.end(self.id),
             Effect::DropAwake => {
-                hands.awake = None;
+                resources.awake = None;
                 // Not before: a request of a sandbox that is being stopped would be refused as late, and the turn would end as failed.
                 self.runtime.turns.deadlines.end(self.id);
             }
-            Effect::SetBackoff(tries) => hands.backoff_until = Instant::now() + self.backoff(tries),
+            Effect::SetBackoff(tries) => resources.backoff_until = Instant::now() + self.backoff(tries),
             Effect::Answer(Command::Stop(_, done) | Command::Shutdown(done)) => tell(done, ()),
             Effect::RefuseProof(Command::Prove(_, done)) => {
                 tell(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
@@ -177,15 +181,15 @@ impl Actor {
     }
 
     /// Reads the session's row as it is now.
-    async fn find(&self, hands: &mut Hands) -> Result<Event<Command>, Error> {
+    async fn find(&self, resources: &mut Resources) -> Result<Event<Command>, Error> {
         let Some(session) = self.session().await? else { return Ok(Event::Gone) };
         let standing = session.standing;
-        hands.session = Some(session);
+        resources.session = Some(session);
         Ok(Event::Found { standing, is_halted: self.runtime.latch.is_shut() })
     }
 
     /// Reads on whose behalf the turn is that is open, or else the one that is next.
-    async fn find_work(&self, hands: &mut Hands) -> Result<Event<Command>, Error> {
+    async fn find_work(&self, resources: &mut Resources) -> Result<Event<Command>, Error> {
         let id = self.id;
         let person = self.state().read(move |tx| {
             if let Some(open) = turn::open_of(tx, id)? {
@@ -194,14 +198,14 @@ impl Actor {
             Ok(turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.principal.clone()))
         });
         let Some(person) = person.await? else { return Ok(Event::Work(false)) };
-        hands.person = person;
+        resources.person = person;
         Ok(Event::Work(true))
     }
 
-    /// Waits until somebody asks for something, everything is stopped, or the slot is there, in this order.
-    async fn await_slot(&mut self, hands: &mut Hands) -> Event<Command> {
+    /// Waits for a command, the emergency stop or the slot; the first of these that is there wins, in this order.
+    async fn await_slot(&mut self, resources: &mut Resources) -> Event<Command> {
         let slot = async {
-            match &mut hands.slot {
+            match &mut resources.slot {
                 Some(slot) => slot.held().await,
                 None => std::future::pending().await,
             }
@@ -214,7 +218,7 @@ impl Actor {
         }
     }
 
-    /// Waits until somebody asks for something, or the backoff is over.
+    /// Waits for a command or the end of the backoff.
     async fn await_backoff(&mut self, until: Instant) -> Event<Command> {
         let command = tokio::time::timeout_at(until, self.mailbox.recv()).await;
         command.map_or(Event::TimeOver, |command| heard(command, &self.runtime))
@@ -237,9 +241,9 @@ impl Actor {
         Event::Left
     }
 
-    /// Launches; the emergency stop ends what is being launched with the future that waits for it.
-    async fn launch(&self, hands: &mut Hands) -> Option<Event<Command>> {
-        let session = hands.session.as_ref()?;
+    /// Launches the session. The emergency stop ends the launch.
+    async fn launch(&self, resources: &mut Resources) -> Option<Event<Command>> {
+        let session = resources.session.as_ref()?;
         let launched = tokio::select! {
             biased;
             () = self.runtime.latch.shut() => return Some(Event::Halted),
@@ -249,7 +253,7 @@ impl Actor {
             Ok(awake) => {
                 let (sandbox, reader) = (awake.sandbox.process(), awake.reader_process.process());
                 tracing::info!(session = %self.id, sandbox = sandbox.pid, reader = reader.pid, "awake");
-                hands.awake = Some(awake);
+                resources.awake = Some(awake);
                 Event::Launched
             }
             Err(error) => Event::LaunchFailed {
@@ -262,14 +266,14 @@ impl Actor {
     }
 
     /// Works until there is a reason to sleep.
-    async fn work_awake(&mut self, hands: &mut Hands, forgives: bool) -> Option<Event<Command>> {
-        let (awake, slot) = (hands.awake.as_mut()?, hands.slot.as_mut()?);
+    async fn work_awake(&mut self, resources: &mut Resources, forgives: bool) -> Option<Event<Command>> {
+        let (awake, slot) = (resources.awake.as_mut()?, resources.slot.as_mut()?);
         Some(self.work(awake, slot, forgives).await)
     }
 
     /// Takes the rows between the sandbox's end and the reader's.
-    async fn last_drain(&mut self, hands: &mut Hands) -> Event<Command> {
-        let Some(awake) = &mut hands.awake else { return Event::Drained(None) };
+    async fn last_drain(&mut self, resources: &mut Resources) -> Event<Command> {
+        let Some(awake) = &mut resources.awake else { return Event::Drained(None) };
         match self.drain(awake).await {
             Err(SleepReason::Violated(why)) => Event::Drained(Some(why)),
             Err(SleepReason::Broken(error)) => {
@@ -367,8 +371,8 @@ impl Actor {
 }
 
 /// Ends the processes of a session that goes to sleep; the reader stays for the last rows, except in an emergency stop.
-async fn end_processes(hands: &mut Hands, ending: Ending) -> Event<Command> {
-    let Some(awake) = &mut hands.awake else { return Event::Ended { is_reader_gone: true } };
+async fn end_processes(resources: &mut Resources, ending: Ending) -> Event<Command> {
+    let Some(awake) = &mut resources.awake else { return Event::Ended { is_reader_gone: true } };
     awake.hang_up();
     if ending == Ending::KilledWithReader {
         awake.sandbox.kill();

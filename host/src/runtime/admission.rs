@@ -1,7 +1,7 @@
 //! The places among the awake sessions: who waits for one, who holds one, who is asked to give it back.
 //!
 //! Decides nothing: after each change it does what `fair` says until there is nothing more to do. Never blocks on anything but
-//! its own lock. Next: `places::fair`.
+//! its own lock. Next: `runtime::admission::fair`.
 
 mod capacity;
 mod fair;

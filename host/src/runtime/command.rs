@@ -128,7 +128,7 @@ impl Ticket {
         Self(asks[number % asks.len()], number)
     }
 
-    /// Returns whether somebody waits for its answer.
+    /// Returns whether a requester waits for its answer.
     pub(crate) fn is_request(ask: Ask) -> bool {
         !matches!(ask, Ask::Wake | Ask::Respawn)
     }

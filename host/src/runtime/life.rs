@@ -24,7 +24,7 @@ pub(crate) struct Life<C> {
     shutdown: Option<C>,
     /// Put to sleep by an operator: work waits until the next wake.
     is_held: bool,
-    /// A command that comes while the session is in line costs it no place there.
+    /// The slot: none, in line, or held. A command that comes in line does not cost it.
     slot: Slot,
     /// Whether an awake session is to be dropped.
     is_awake: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Life<C> {
     shortages: u32,
     /// Whether the open turn ended for no fault of its session: its messages keep their attempts.
     forgives: bool,
-    /// With so many failures in a row the session is parked.
+    /// The number of failures in a row at which the session is parked.
     failures_max: u32,
 }
 
@@ -74,7 +74,7 @@ enum Stage<C> {
     Over,
 }
 
-/// What follows on an effect.
+/// The step after an effect.
 #[derive(Debug)]
 enum Then<C> {
     Look,
@@ -87,7 +87,7 @@ enum Then<C> {
     Conclude(SleepReason<C>),
 }
 
-/// Why the session does not run again at once.
+/// The reason that the session does not run again at once.
 #[derive(Debug)]
 enum Setback {
     Shortage(Shortage),
@@ -110,7 +110,8 @@ impl<C: Asks> Life<C> {
         }
     }
 
-    /// Takes an event, and returns what is to be done in this order. An event that cannot come now changes nothing.
+    /// Takes an event, and returns what is to be done in this order. An event that cannot come now does not change the stage; a command
+    /// in it is abandoned.
     pub(crate) fn step(&mut self, event: Event<C>) -> Vec<Effect<C>> {
         match (std::mem::replace(&mut self.stage, Stage::Over), event) {
             (stage, Event::Failed(error)) if !matches!(stage, Stage::Over) => self.fail(stage, error),

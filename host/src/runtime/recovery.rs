@@ -32,7 +32,7 @@ async fn finish_removals(record: &Record, home: &Home) -> Result<(), Error> {
                 }
             }
         }
-        record.state.write(move |tx| session::store::give_number_back(tx, id)).await?;
+        record.state.write(move |tx| session::store::give_uid_back(tx, id)).await?;
     }
     Ok(())
 }

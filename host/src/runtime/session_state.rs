@@ -97,7 +97,7 @@ impl Actor {
         let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
         match gone {
             Ok(Ok(())) => {
-                let give = self.state().write(move |tx| store::give_number_back(tx, id));
+                let give = self.state().write(move |tx| store::give_uid_back(tx, id));
                 give.await.map_err(|error| error.to_string())
             }
             Ok(Err(error)) => Err(format!("{id} is erased, but {shown} remains: {error}")),

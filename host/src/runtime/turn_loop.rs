@@ -30,11 +30,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Why a turn came to no answer whose model was still being asked at its end.
+/// The reason of a turn whose model had not answered at its end.
 const LATE_MODEL: &str = "the model did not answer in the time of this turn";
 
-/// What the work is done with.
-struct Desk<'a> {
+/// The resources of an awake session's work.
+struct WorkResources<'a> {
     awake: &'a mut Awake,
     slot: &'a mut Place,
     looking: Looking,
@@ -46,7 +46,7 @@ struct Desk<'a> {
     began: Instant,
 }
 
-impl Desk<'_> {
+impl WorkResources<'_> {
     /// Performs an effect that has no result.
     fn do_at_once(&mut self, effect: Effect<Command>) {
         match effect {
@@ -72,11 +72,11 @@ async fn ending(sandbox: &Jailed) -> &'static str {
 }
 
 impl Actor {
-    /// Works until there is a reason to sleep. Returns it with what the life of the actor has to know, as an event.
+    /// Works until there is a reason to sleep. Returns the event that tells the life of the actor this reason.
     pub(crate) async fn work(&mut self, awake: &mut Awake, slot: &mut Place, forgives: bool) -> life::Event<Command> {
         let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), forgives);
         let looking = Looking::begin(&self.runtime.workspaces, self.id);
-        let mut desk = Desk { awake, slot, looking, open: None, closing: None, began: Instant::now() };
+        let mut desk = WorkResources { awake, slot, looking, open: None, closing: None, began: Instant::now() };
         let mut event = Some(Event::Begun);
         while let Some(next) = event.take() {
             for effect in work.step(desk.began.elapsed(), next) {
@@ -101,7 +101,7 @@ impl Actor {
     async fn do_work(
         &mut self,
         effect: Effect<Command>,
-        desk: &mut Desk<'_>,
+        desk: &mut WorkResources<'_>,
     ) -> Result<Option<Event<Command>>, SleepReason> {
         let event = match effect {
             Effect::Drain => self.drain(desk.awake).await.map(done)?,
@@ -157,7 +157,13 @@ impl Actor {
     }
 
     /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
-    async fn listen(&mut self, desk: &mut Desk<'_>, until: Duration, is_free: bool, has_more: bool) -> Event<Command> {
+    async fn listen(
+        &mut self,
+        desk: &mut WorkResources<'_>,
+        until: Duration,
+        is_free: bool,
+        has_more: bool,
+    ) -> Event<Command> {
         let awake = &mut *desk.awake;
         tokio::select! {
             biased;
@@ -203,7 +209,7 @@ impl Actor {
     }
 
     /// Opens the next turn, projects it and rings. Returns until when it may go on.
-    async fn open_turn(&mut self, desk: &mut Desk<'_>) -> Result<Option<Duration>, SleepReason> {
+    async fn open_turn(&mut self, desk: &mut WorkResources<'_>) -> Result<Option<Duration>, SleepReason> {
         let awake = &mut *desk.awake;
         let (turns, session, key, since) =
             (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);

@@ -181,7 +181,8 @@ impl<C: Asks> Work<C> {
         self.forgives
     }
 
-    /// Takes an event at this time, and returns what is to be done in this order. An event that cannot come now changes nothing.
+    /// Takes an event at this time, and returns what is to be done in this order. An event that cannot come now does not change the stage; a command
+    /// in it is abandoned.
     pub(crate) fn step(&mut self, now: Duration, event: Event<C>) -> Vec<Effect<C>> {
         match (self.stage, event) {
             (Stage::Over, event) => event.into_command().map(Effect::Abandon).into_iter().collect(),

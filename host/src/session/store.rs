@@ -3,7 +3,7 @@
 //! Never starts or stops a process; that is the actor's. Its rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
-    Origin, Session, Standing, all, find, give_number_back, note_failure, of_agent, of_origin, removed, touch,
+    Origin, Session, Standing, all, find, give_uid_back, note_failure, of_agent, of_origin, removed, touch,
 };
 
 use crate::refusal::{Denied, Refusal};
@@ -66,11 +66,11 @@ pub fn of_origin_or_new(
 /// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
 /// that was given back rests for as long as it can.
 fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
-    let next = sessions::next_number(tx)?;
+    let next = sessions::next_uid(tx)?;
     if next < numbers {
         return Ok(Some(next));
     }
-    sessions::take_free_number(tx, numbers)
+    sessions::take_free_uid(tx, numbers)
 }
 
 /// Wraps the keys of every session under another key instead; returns how many sessions there are.
@@ -159,7 +159,7 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_number_back`].
+/// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_uid_back`].
 pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
     sessions::delete_keys(tx, id)?;
@@ -228,8 +228,8 @@ mod tests {
             erase(tx, made[1].id, owner).expect("erased");
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still be about");
             assert_eq!(removed(tx).expect("read"), [made[1].id]);
-            give_number_back(tx, made[1].id).expect("given back");
-            give_number_back(tx, made[1].id).expect("once");
+            give_uid_back(tx, made[1].id).expect("given back");
+            give_uid_back(tx, made[1].id).expect("once");
             assert_eq!(removed(tx).expect("read"), [], "there is nothing left to remove");
             assert_eq!(make(tx, 3).expect("there is a uid again").uid_offset, 1);
             assert!(matches!(make(tx, 4), Err(NewError::Full)));
@@ -261,7 +261,7 @@ mod tests {
                 let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
                 end(tx, &yes, agent);
-                give_number_back(tx, made.id).expect("noted");
+                give_uid_back(tx, made.id).expect("noted");
                 let next = of_origin_or_new(tx, &other, &origin(1), (owner, 1), wrapping);
                 assert!(matches!(next, Err(NewError::Full)), "{next:?}");
             });
@@ -277,7 +277,7 @@ mod tests {
             let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
             mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
             erase(tx, made.id, owner).expect("erased");
-            give_number_back(tx, made.id).expect("noted");
+            give_uid_back(tx, made.id).expect("noted");
             assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);
         });
     }

@@ -99,7 +99,7 @@ ironclaw_contract::stored_as_text!(Mode);
 /// The software of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Software {
-    /// By name, as somebody asked for it.
+    /// The packages by name, as the change named them.
     pub packages: Packages,
     /// Digest of everything in the layer, and the name of its directory.
     pub layer: Digest,
@@ -200,7 +200,7 @@ pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the role of an agent that a person was given.
+/// Returns the role that a person has for an agent.
 pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, Error> {
     let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     tx.find(sql, params![agent, person], |row| row.get("role"))
@@ -212,7 +212,7 @@ pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, E
     tx.list(sql, [person], |row| row.get("agent_id"))
 }
 
-/// Returns everybody with a role of this agent, oldest person first.
+/// Returns each person with a role for this agent, and the role; oldest person first.
 pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
@@ -254,7 +254,7 @@ pub fn note_role_giver(
     Ok(())
 }
 
-/// Returns what an agent has beyond what every jail has.
+/// Returns the software of an agent.
 pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
     tx.find(sql, [agent], |row| {

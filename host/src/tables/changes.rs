@@ -13,7 +13,7 @@ use row::row;
 use rusqlite::{Params, ToSql, params, params_from_iter};
 use serde_json::Value;
 
-/// Which changes are wanted.
+/// A filter for changes.
 #[derive(Debug, Clone)]
 pub struct Filter {
     /// Those with one of these statuses.
@@ -31,7 +31,7 @@ pub struct Filter {
 pub struct NewChange<'a> {
     /// Its id.
     pub id: ChangeId,
-    /// Whom it concerns.
+    /// The agent that it concerns.
     pub agent: Option<AgentId>,
     /// The id of the agent or person who asks.
     pub requester: &'a str,
@@ -39,15 +39,15 @@ pub struct NewChange<'a> {
     pub principal: PersonId,
     /// Where it was asked for, by an agent.
     pub origin: Option<&'a Origin>,
-    /// To what.
+    /// The change itself.
     pub change: &'a Change,
     /// The same setting as it is now.
     pub before: &'a Value,
     /// What the names in it mean now.
     pub facts: &'a Value,
-    /// Of who asks for what: two requests of the same for the same are one.
+    /// Digest of the requester and the request; the same request again has the same one.
     pub digest: Digest,
-    /// Of the output that asks.
+    /// The labels of the output that asked for it.
     pub labels: &'a [Label],
     /// Why, in the words of the requester.
     pub reason: &'a str,
@@ -57,7 +57,7 @@ pub struct NewChange<'a> {
     pub expires_at: i64,
 }
 
-/// How a change ends.
+/// The end of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
     /// Its status then.
@@ -72,7 +72,7 @@ pub struct Ending<'a> {
     pub outcome: &'a str,
 }
 
-/// Whose changes are meant.
+/// The conversation or agent whose changes are meant.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope {
     /// Those that this conversation asked for.
@@ -97,7 +97,7 @@ impl Scope {
     }
 }
 
-/// What a person said about a change.
+/// An approval of a change.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// The approval.
@@ -198,13 +198,14 @@ pub fn approved(tx: &ReadTx<'_>, last: ChangeKind, limit: usize) -> Result<Vec<R
     readable_rows(tx, sql, params![limit as i64, last.name()])
 }
 
-/// Returns so many undecided changes whose time is over at this time, those first whose time was over first.
+/// Returns at most `limit` undecided changes that expired at `at` or before, earliest expiry first.
 pub fn expired(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
     readable_rows(tx, sql, [at, limit as i64])
 }
 
-/// Returns the undecided changes of the same kind that concern the same agent.
+/// Returns the other changes of this kind and agent that wait for a person: first the pending ones, then the unknown ones, each
+/// oldest first.
 pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM changes WHERE agent_id IS ?1 AND status = ?2 AND kind = ?3 AND id <> ?4 ORDER BY ordinal";
     let mut found = Vec::new();
@@ -214,7 +215,7 @@ pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, Error> {
     Ok(found)
 }
 
-/// Returns the undecided changes that somebody approved.
+/// Returns the undecided changes with an approval that is not used.
 pub fn partially_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
     readable_rows(tx, sql, [])
@@ -263,7 +264,7 @@ pub fn set_asked_seq(tx: &mut WriteTx<'_>, id: ChangeId, seq: u64) -> Result<(),
     Ok(())
 }
 
-/// Marks a change as approved by a person who was shown what has this digest.
+/// Marks a change as approved; `by` decided last, and `shown` is the digest of the page that this person was shown.
 pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &Digest) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";

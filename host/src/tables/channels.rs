@@ -7,7 +7,7 @@ use ironclaw_contract::seam::change::{Engage, McpHeader, McpRegister, McpTool};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, ToSql, params};
 
-/// Which messages of a channel open a turn of the agent that hears it.
+/// The messages of a channel that open a turn of the agent that hears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hears {
     /// Each of them.
@@ -17,7 +17,7 @@ pub enum Hears {
 }
 
 impl Hears {
-    /// Returns the word for it.
+    /// Returns its name in the contract.
     pub const fn engage(&self) -> Engage {
         match self {
             Self::All => Engage::All,
@@ -25,7 +25,7 @@ impl Hears {
         }
     }
 
-    /// Returns the pattern, if it goes by one.
+    /// Returns the pattern, if there is one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             Self::All => None,
@@ -39,9 +39,9 @@ impl Hears {
 pub struct Channel {
     /// Its name, the first part of every identity on it.
     pub name: String,
-    /// Which of all channels that ever had its name.
+    /// Tells this channel from earlier ones of the same name.
     pub generation: i64,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: ChannelKind,
     /// Where replies go.
     pub url: String,
@@ -57,12 +57,12 @@ pub struct Channel {
     pub(crate) wrapped: Vec<u8>,
 }
 
-/// What is stored of a new channel.
+/// The columns of a new channel.
 #[derive(Debug)]
 pub struct NewChannel<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: ChannelKind,
     /// Where replies go.
     pub url: &'a str,
@@ -90,7 +90,7 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     })
 }
 
-/// A row that says `pattern` and has none was not written by this program: it is an error, and never means all messages.
+/// Reads which messages are heard. A row that says `pattern` and has none is an error, and never means all messages.
 fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
     let engage: Option<Engage> = row.get("engage")?;
     match engage {
@@ -136,7 +136,7 @@ pub fn set_wrapped(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Connects an agent to a channel, in the place of the agent that was.
+/// Connects an agent to a channel, in place of the agent that heard it.
 pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hears) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
@@ -235,12 +235,12 @@ fn grants(tx: &ReadTx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<McpGrant
     })
 }
 
-/// Returns what an agent has of MCP servers, by server.
+/// Returns the grants of an agent, by server.
 pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<McpGrant>, Error> {
     grants(tx, "WHERE agent_id = ?1 ORDER BY server", agent)
 }
 
-/// Returns who has tools of an MCP server, by the agent's name.
+/// Returns the grants of an MCP server, by the agent's name.
 pub fn holders(tx: &ReadTx<'_>, server: &str) -> Result<Vec<McpGrant>, Error> {
     grants(tx, "WHERE server = ?1 ORDER BY agents.name", server)
 }

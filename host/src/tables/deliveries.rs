@@ -5,7 +5,7 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
 
-/// The statements name the state twice: SQLite uses an index of open deliveries only if the condition of that index is named.
+/// The statements name the state twice, because SQLite uses the index of open deliveries only if its condition is named.
 const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
                        AND state IN ('intent','sending') AND state = 'sending'";
 const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
@@ -70,7 +70,7 @@ pub struct NewDelivery<'a> {
     pub thread_id: &'a str,
 }
 
-/// An undelivered one, with what a person needs to judge it.
+/// A delivery that may not have arrived, with what a person needs to judge it.
 #[derive(Debug, Clone)]
 pub struct Lost {
     /// The delivery.
@@ -185,7 +185,8 @@ pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
     tx.get(NEXT_AT, [now], |row| row.get(0))
 }
 
-/// Returns what was being sent when the host last ended. Whether it arrived is not known.
+/// Returns the deliveries by a network that are being sent, oldest first. At a start these were cut short, and whether they arrived
+/// is unknown.
 pub fn cut_short(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
     tx.list(CUT_SHORT, [], delivery)
 }
@@ -254,7 +255,7 @@ pub fn mark_dropped(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error>
     Ok(tx.execute(sql, [id])? > 0)
 }
 
-/// Returns how many are undelivered, of all people.
+/// Returns how many deliveries of all people are lost.
 pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
     Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
@@ -285,7 +286,7 @@ pub fn person_of(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<PersonId>, Er
     Ok(found.and_then(|person| person.parse().ok()))
 }
 
-/// Returns whether another one of this person on the same channel was lost in the milliseconds after `since`.
+/// Returns whether another delivery for this person on the same channel was lost within `milliseconds` after `since`.
 pub fn is_other_lost(
     tx: &ReadTx<'_>,
     lost: &Delivery,
@@ -300,8 +301,8 @@ pub fn is_other_lost(
     tx.get(&sql, params![lost.channel, lost.id, since, person, milliseconds], |row| row.get(0))
 }
 
-/// Returns how many deliveries that have not arrived for certain are in each state.
-pub fn unsettled_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
+/// Returns how many deliveries are in each state, of those that are open or lost.
+pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
     tx.list(
         "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
          SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
@@ -310,7 +311,7 @@ pub fn unsettled_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTr
     )
 }
 
-/// Returns whether this item was delivered, or is about to be, for this turn.
+/// Returns whether the record has a delivery of this item for this turn, in any state.
 pub fn is_of_turn(tx: &ReadTx<'_>, turn: TurnId, item: ItemId) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
     tx.get(sql, params![turn, item], |row| row.get(0))

@@ -8,15 +8,15 @@ use rusqlite::ToSql;
 pub enum Fact {
     /// The run of the host that has begun and not ended, by its id.
     Running,
-    /// The stop of everything that lasts, as JSON.
+    /// The emergency stop that lasts, as JSON.
     Stopped,
-    /// The last time at which it was tried whether the record can be written.
+    /// The time of the last probe whether the record can be written.
     Probed,
-    /// The entries of another history that an owner accepted, as JSON. The ledger names them as well, and that is what counts.
+    /// The heads of another history that an owner accepted, as JSON. The ledger names them too, and the ledger decides.
     AcceptedHistory,
     /// The generation of the record: a record that was put back begins another one.
     Generation,
-    /// The entries of other histories that the record has seen, as JSON.
+    /// The heads of other histories that the record has seen, as JSON.
     OtherHistory,
     /// The name of the model endpoint that is the default.
     DefaultModel,
@@ -79,7 +79,7 @@ pub fn set_other_history(tx: &mut WriteTx<'_>, heads: &[String]) -> Result<(), E
     set(tx, Fact::OtherHistory, ironclaw_contract::canonical::to_string(&heads))
 }
 
-/// Notes that the record was put back: what is open now may have been sent in the other history.
+/// Notes, for a record that was put back, up to which delivery open ones may have been sent in the other history.
 pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
     tx.execute(sql, [Fact::DoubtfulDeliveries.key()])?;

@@ -57,7 +57,7 @@ pub struct Covered {
     pub from: u64,
     /// The number of the last one.
     pub upto: u64,
-    /// How many they are.
+    /// How many items it replaces.
     pub items: u64,
 }
 
@@ -157,7 +157,7 @@ pub fn each_measure(
     })
 }
 
-/// Returns the first number that something still needs: a waiting message, an open turn's, one that is being delivered.
+/// Returns the lowest number of an item that a waiting message, an open turn or an open delivery needs; `i64::MAX` if none does.
 pub fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
                coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
@@ -220,7 +220,7 @@ pub fn is_covered(tx: &ReadTx<'_>, session: SessionId, item: ItemId) -> Result<b
     tx.exists(sql, params![item, session])
 }
 
-/// Returns the place of a summary among the turns: behind the last item that it replaces.
+/// Returns the ordinal of the last turn that a summary covers.
 pub fn summary_ordinal(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<i64>, Error> {
     tx.find("SELECT ordinal FROM summaries WHERE item = ?1", [summary], |row| row.get(0))
 }

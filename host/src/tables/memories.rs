@@ -19,7 +19,7 @@ pub struct Note {
     pub session: Option<SessionId>,
     /// Who wrote it.
     pub author: Author,
-    /// On whose behalf.
+    /// The person on whose behalf it is kept.
     pub principal: PersonId,
     /// The labels of what it was made of.
     pub labels: Vec<Label>,
@@ -29,7 +29,7 @@ pub struct Note {
     pub created_at: i64,
 }
 
-/// What is stored of a new note.
+/// The columns of a new note.
 #[derive(Debug)]
 pub struct NewNote<'a> {
     /// Its id.
@@ -40,11 +40,11 @@ pub struct NewNote<'a> {
     pub source: Option<(SessionId, TurnId)>,
     /// Who wrote it.
     pub author: &'a Author,
-    /// On whose behalf.
+    /// The person on whose behalf it is kept.
     pub principal: PersonId,
     /// The labels of what it was made of.
     pub labels: &'a [Label],
-    /// Of its words.
+    /// Digest of its words.
     pub digest: Digest,
     /// Its words.
     pub text: &'a str,
@@ -210,7 +210,7 @@ fn indexed(agent: AgentId, text: &str) -> String {
     split(text).map(|word| format!("{key}{word} ")).collect()
 }
 
-/// Returns what each word of an agent begins with in the index: letters and digits, as many for each agent.
+/// Returns the beginning of each word of an agent in the index: letters and digits, of the same length for each agent.
 fn key(agent: AgentId) -> String {
     let id = agent.to_string();
     id.rsplit('_').next().unwrap_or_default().to_owned()

@@ -16,7 +16,7 @@ pub struct Message {
     pub seq: u64,
     /// `chat task webhook system`.
     pub kind: Kind,
-    /// How far it has come.
+    /// Its status.
     pub status: Status,
     /// Whether it asks for a turn.
     pub trigger: bool,
@@ -104,7 +104,7 @@ pub struct InSession {
     pub session: SessionId,
 }
 
-/// Where a message is shown among the items of its conversation.
+/// The place of a message among the items of its conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown {
     /// The ordinal of the turn that showed it first.
@@ -230,7 +230,7 @@ pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: us
     Ok(())
 }
 
-/// Marks those of these messages that only inform as completed: a turn was shown them.
+/// Marks the messages among these that only inform as completed, because a turn was shown them.
 pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
         tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0", [message])?;
@@ -248,7 +248,7 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
     Ok(())
 }
 
-/// Notes this turn as the first that shows the messages of a session which only inform and have no place yet.
+/// Gives the messages of a session that only inform and have no place yet the place of this turn.
 pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
     tx.execute(
         "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
@@ -266,7 +266,7 @@ pub fn displace_all_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), 
     Ok(())
 }
 
-/// Gives the messages that are in this turn the status that they have after it.
+/// Sets the status of the messages that are in this turn, at its end.
 pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), Error> {
     tx.execute("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'", params![turn, status])?;
     Ok(())
@@ -301,7 +301,7 @@ pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, E
     tx.list(sql, [turn], |row| row.get(0))
 }
 
-/// Returns in how many turns the messages of this one were, at most.
+/// Returns the highest number of attempts of the messages of a turn.
 pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
     tx.get(sql, [turn], |row| row.get(0))
@@ -317,7 +317,7 @@ pub fn shown(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Shown>, Error> {
     tx.find(sql, [id], read)
 }
 
-/// How many messages wait for an answer, and how large they are.
+/// The number and the bytes of messages that wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// How many.
@@ -365,10 +365,10 @@ pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the inbound queue of a session is told of a message, beside its item.
+/// The fields of a message in the inbound queue, beside those of its item.
 #[derive(Debug)]
 pub struct Projected {
-    /// What sort of message it is.
+    /// The kind of the message.
     pub kind: Kind,
     /// Milliseconds since the epoch.
     pub received_at: i64,

@@ -91,7 +91,7 @@ pub fn with_secret(tx: &ReadTx<'_>, secret: &str) -> Result<Vec<String>, Error> 
     tx.list("SELECT name FROM models WHERE secret = ?1 ORDER BY name", [secret], |row| row.get(0))
 }
 
-/// When a secret was stored, without its value.
+/// The times at which a secret was stored.
 #[derive(Debug, Clone)]
 pub struct SecretTimes {
     /// Its name.
@@ -166,7 +166,7 @@ pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an agent is held to beside the settings.
+/// The ceilings of one agent, in place of those of the settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnCeilings {
     /// Tokens a day.
@@ -199,7 +199,7 @@ pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), E
     Ok(())
 }
 
-/// Which line of the usage a request is counted in.
+/// The key of a line of the usage.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageKey<'a> {
     /// The day in UTC, counted from the epoch.
@@ -212,7 +212,7 @@ pub struct UsageKey<'a> {
     pub model: &'a str,
 }
 
-/// What is added to a line of the usage, or taken off it.
+/// A change of a line of the usage, up or down.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageChange {
     /// Requests.
@@ -225,7 +225,7 @@ pub struct UsageChange {
     pub cost_micros: i64,
 }
 
-/// What was used of a ceiling, or will be.
+/// The use that counts against a ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Of prompts and outputs.

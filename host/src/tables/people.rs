@@ -10,7 +10,7 @@ use rusqlite::{Row, params};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a person may do on this host, from everything to little. Each may do what the next may.
+/// The role of a person on this host, most rights first. Each role includes the rights of those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Everything: people, tokens, and what the others may.
@@ -77,9 +77,9 @@ pub struct Identity {
 pub enum TokenState {
     /// It opens the API.
     Live,
-    /// Its time came.
+    /// It has expired, and the record says so.
     Expired,
-    /// Somebody ended it.
+    /// A person revoked it.
     Revoked,
 }
 
@@ -156,12 +156,12 @@ impl From<PersonId> for Giver {
     }
 }
 
-/// When a role or a token was given, and by whom. The order goes by numbers of the ledger and never by a clock.
+/// The givers of a role or a token, and its number in the ledger, by which grants are ordered; never by a clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     /// Number of its entry in the ledger; 0 for what is older than this column.
     pub seq: u64,
-    /// Everybody who gave it; empty where the host did, or where it is not known.
+    /// The people who gave it; empty if the host did, or if they are not known.
     pub by: Vec<Giver>,
 }
 
@@ -259,7 +259,7 @@ pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Opt
     Ok(())
 }
 
-/// Returns every identity with whose it is.
+/// Returns every identity with its person.
 pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
     tx.list("SELECT * FROM identities ORDER BY channel, sender", [], |row| {
         Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))

@@ -58,7 +58,7 @@ pub struct Session {
     pub agent: AgentId,
     /// Its origin.
     pub origin: Origin,
-    /// Its place in the range of uids.
+    /// Its uid, counted from the first of the range.
     pub uid_offset: u32,
     /// Whether it may be launched.
     pub standing: Standing,
@@ -107,7 +107,7 @@ pub struct NewSession<'a> {
     pub agent: AgentId,
     /// Its origin.
     pub origin: &'a Origin,
-    /// Its place in the range of uids.
+    /// Its uid, counted from the first of the range.
     pub uid_offset: u32,
     /// Its keys of the queue and of the content, wrapped.
     pub wrapped: [Vec<u8>; 2],
@@ -115,7 +115,7 @@ pub struct NewSession<'a> {
     pub person: PersonId,
 }
 
-/// How far the items of a session reach, and how much they take.
+/// The numbers and the bytes of a session's items.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
     /// The number of the last item.
@@ -198,15 +198,15 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the number after the highest that a session ever had.
-pub fn next_number(tx: &ReadTx<'_>) -> Result<u32, Error> {
+/// Returns the uid after the highest that a session ever had.
+pub fn next_uid(tx: &ReadTx<'_>) -> Result<u32, Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
     tx.get(sql, [], |row| row.get(0))
 }
 
-/// Deletes the lowest number below `numbers` that was given back and is usable, and returns it.
-pub fn take_free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, Error> {
+/// Takes the lowest uid below `numbers` that was given back and is usable.
+pub fn take_free_uid(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, Error> {
     let sql = "DELETE FROM uids_free WHERE uid_offset = \
                (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
     tx.returning(sql, [numbers], |row| row.get(0))
@@ -214,7 +214,7 @@ pub fn take_free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32
 
 /// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
 /// left files there under this number: then no other session gets it.
-pub fn give_number_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+pub fn give_uid_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
@@ -250,21 +250,21 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Notes that a launch failed (`true`) or that a turn ended; returns the failures in a row.
+/// Counts a failed launch (`true`), or sets the count to 0 after a turn (`false`); returns the failures in a row.
 pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
     tx.returning_one(sql, params![id, failed], |row| row.get(0))
 }
 
-/// Notes activity.
+/// Sets the time of the last activity to now, by the machine's clock.
 pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     let now = tx.wall();
     tx.execute("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1", params![id, now])?;
     Ok(())
 }
 
-/// Takes the number of the session's next item, which has so many bytes. Fails if the session is removed.
+/// Takes the number of the session's next item, and adds its bytes. Fails if the session is removed.
 pub fn take_seq(tx: &mut WriteTx<'_>, id: SessionId, bytes: u64) -> Result<u64, Error> {
     let sql = "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
                WHERE id = ?1 AND state <> 'removed' RETURNING last_seq";
@@ -290,14 +290,14 @@ pub fn note_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) 
     Ok(())
 }
 
-/// Returns the sessions that are over a bound. An item from a time that is still to come is passed over.
+/// Returns the sessions that are over a bound. Items dated in the future are skipped.
 pub fn over(tx: &ReadTx<'_>, Bounds { items, bytes, oldest }: Bounds) -> Result<Vec<SessionId>, Error> {
     let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND ((last_seq - pruned_seq) / 2 > ?1 OR item_bytes > ?2 \
                OR (SELECT issued_at FROM items WHERE session_id = sessions.id AND issued_at <= ?4 ORDER BY seq LIMIT 1) < ?3)";
     tx.list(sql, params![items, bytes, oldest, tx.wall()], |row| row.get("id"))
 }
 
-/// Moves the mark of a session up to its first item that a sandbox still has to be told of.
+/// Raises the mark up to which no item has to be told to a sandbox any more.
 pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     // Nothing below this mark has to be looked at again, so that the next wake does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
@@ -378,7 +378,7 @@ pub fn delete_events_before(tx: &mut WriteTx<'_>, received_at: i64) -> Result<()
     Ok(())
 }
 
-/// Deletes the digests of the events that became messages of a session; the events stay.
+/// Empties the digests of the events that became messages of a session; the events stay.
 pub fn delete_event_digests_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [session])?;
     Ok(())

@@ -51,10 +51,10 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
     })
 }
 
-/// Why a turn has no output of a model.
+/// The reason that a turn has no output of a model.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// One word.
+    /// Its code, one word.
     pub code: String,
     /// A sentence of the host for the person.
     pub words: String,
@@ -134,7 +134,7 @@ pub fn note_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, word
     Ok(())
 }
 
-/// Deletes that note: a further request had an output.
+/// Deletes the noted failure of a turn, because a further request had an output.
 pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
     tx.execute(sql, [turn])?;
@@ -146,7 +146,7 @@ pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
     Ok(tx.find("SELECT failure_words FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
 }
 
-/// Returns that failure's word and its sentence.
+/// Returns the code and the sentence of the noted failure of a turn.
 pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Failure>, Error> {
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
@@ -159,7 +159,7 @@ pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     Ok(failed.unwrap_or(false))
 }
 
-/// How far a recorded call has come.
+/// The state of a recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallState {
     /// It may have its one result.
@@ -175,7 +175,7 @@ pub enum CallState {
 }
 
 impl CallState {
-    /// As stored.
+    /// Returns its name, as stored.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permitted => "permitted",
@@ -200,7 +200,7 @@ impl FromStr for CallState {
 
 ironclaw_state::stored_by_name!(CallState);
 
-/// Where a permitted call runs.
+/// The place where a permitted call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// In the sandbox, which reports the result.
@@ -212,7 +212,7 @@ pub enum Runs {
 }
 
 impl Runs {
-    /// As stored.
+    /// Returns its name, as stored.
     const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -237,7 +237,7 @@ pub struct CallRow {
     pub tool: String,
     /// Where it runs; refused calls nowhere.
     pub runs: Option<Runs>,
-    /// Of its arguments.
+    /// Digest of its arguments.
     pub digest: Digest,
     /// How far it has come.
     pub state: CallState,
@@ -280,7 +280,7 @@ pub struct NewCall<'a> {
     pub class: &'static str,
     /// Where it runs; refused calls nowhere.
     pub runs: Option<Runs>,
-    /// Of its arguments.
+    /// Digest of its arguments.
     pub digest: Digest,
     /// Whether it is permitted or refused.
     pub state: CallState,
@@ -326,7 +326,7 @@ pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Res
     Ok(())
 }
 
-/// Gives the permitted calls of a turn that ends their last state: `local` to those of its sandbox, `row` to all others.
+/// Ends the permitted calls of a turn: calls that run in the sandbox get the state `local`, all others `row`.
 pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
     tx.execute(
         "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
@@ -360,7 +360,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     tx.get(sql, [most], |row| row.get(0))
 }
 
-/// Deletes the turns of no message among these ordinals, a JSON array, and tells how many they were.
+/// Deletes the turns among these ordinals, a JSON array, that no message refers to; returns how many it deleted.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql = "DELETE FROM turns WHERE ordinal IN (SELECT value FROM json_each(?1)) \
                AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)";

@@ -1,6 +1,6 @@
 //! Turns belong to the host: which messages one answers, when it is over, and how it ends.
 //!
-//! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `context`, `session::actor`.
+//! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `turns::context`, `runtime::actor`.
 
 pub use crate::tables::messages::of_turn as messages_of;
 pub use crate::tables::messages::{Waiting, attempts, forgive, informed, sessions_with_work};

@@ -158,6 +158,9 @@ pub enum Error {
     /// A stored value that no version of ours wrote.
     #[error("state database: {0}")]
     Stored(String),
+    /// A statement that changes rows or ends the transaction, in a transaction that reads: a defect of the host.
+    #[error("state database: a reading transaction may not run: {0}")]
+    NotReading(String),
     /// Another process has the file open.
     #[error("{0} is in use by another process: let it end, and try again")]
     InUse(String),

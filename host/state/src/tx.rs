@@ -42,11 +42,12 @@ pub struct Committed {
 }
 
 impl<'a> ReadTx<'a> {
-    /// Prepares a statement that reads, and refuses one that writes.
+    /// Prepares a statement that reads, and refuses one that changes rows or ends the transaction.
     fn reading(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
         let statement = self.db.prepare_cached(sql)?;
-        if !statement.readonly() {
-            return Err(Error::Stored(format!("a reading transaction may not run: {sql}")));
+        // A statement without columns, such as ROLLBACK, is read-only for SQLite, and would end the transaction.
+        if !statement.readonly() || statement.column_count() == 0 {
+            return Err(Error::NotReading(sql.to_owned()));
         }
         Ok(statement)
     }
@@ -143,7 +144,7 @@ impl<'a> ReadTx<'a> {
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Returns the work of all searches so far, in units of some steps of SQLite.
+    /// Returns how often searches of this thread looked at their time limit, which is a measure of their work.
     pub fn work(&self) -> u64 {
         SEARCH_LOOKS.get()
     }
@@ -196,7 +197,7 @@ impl<'a> WriteTx<'a> {
         Ok(self.read.db.prepare_cached(sql)?.query_row(params, read)?)
     }
 
-    /// Adds a ledger entry for the subscribers, who get it once it is committed.
+    /// Queues a ledger entry for the subscribers, who get it after the commit.
     pub fn entry(&mut self, entry: Committed) {
         self.entries.push(entry);
     }
@@ -219,8 +220,14 @@ mod tests {
     #[test]
     fn reading_refuses_a_statement_that_writes() {
         on_table(|tx| {
-            for sql in ["DELETE FROM t RETURNING x", "INSERT INTO t VALUES (3) RETURNING x"] {
-                let refused = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Stored(_))), "{sql}");
+            for sql in [
+                "DELETE FROM t RETURNING x",
+                "INSERT INTO t VALUES (3) RETURNING x",
+                "ROLLBACK",
+                "COMMIT",
+                "SAVEPOINT s",
+            ] {
+                let refused = |result: Result<(), Error>| assert!(matches!(result, Err(Error::NotReading(_))), "{sql}");
                 refused(tx.find(sql, [], number).map(drop));
                 refused(tx.get(sql, [], number).map(drop));
                 refused(tx.list::<_, Vec<i64>>(sql, [], number).map(drop));

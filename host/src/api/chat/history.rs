@@ -1,6 +1,6 @@
 //! The caller's conversation with an agent, line by line.
 //!
-//! Never shows results of tools, summaries, or output that was not delivered. Next: `delivery`.
+//! Never shows results of tools, summaries, or output that was not delivered. Next: `outbound::delivery`.
 
 use super::{speaker, thread};
 use crate::api::{Api, Reply, agents};

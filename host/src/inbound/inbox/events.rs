@@ -1,6 +1,6 @@
 //! Which events of a channel became which messages, so that the same one again is the same message.
 //!
-//! Never takes another event under an id that was used: an id that comes again with other words is refused. Next: `inbox`.
+//! Never takes another event under an id that was used: an id that comes again with other words is refused. Next: `inbound::inbox`.
 
 use super::Recorded;
 use crate::inbound::channel::Received;

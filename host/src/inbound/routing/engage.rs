@@ -1,6 +1,6 @@
 //! Which messages of a channel open a turn of the agent that hears it.
 //!
-//! Never lets more through than the pattern that a person confirmed: one that cannot be compiled fits nothing. Next: `inbox`.
+//! Never lets more through than the pattern that a person confirmed: one that cannot be compiled fits nothing. Next: `inbound::inbox`.
 
 use crate::registry::channels::{Channel, Hears};
 use regex::{Regex, RegexBuilder};

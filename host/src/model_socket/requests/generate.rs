@@ -1,6 +1,6 @@
 //! One output of a model: checked, counted, asked, judged, recorded.
 //!
-//! Asks nothing that is not counted first. Next: `model_socket::request_budget`, `context`.
+//! Asks nothing that is not counted first. Next: `model_socket::request_budget`, `turns::context`.
 
 use super::{Answer, agent_of, open_turn, refuse};
 use crate::error::Error;

@@ -71,7 +71,7 @@ impl Status {
         Self::Unknown,
     ];
 
-    /// As stored and shown.
+    /// Returns its name, as stored and shown.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -85,7 +85,7 @@ impl Status {
         }
     }
 
-    /// Whether a person can still say something about it.
+    /// Returns whether a person can still decide about it.
     pub const fn is_open(self) -> bool {
         match self {
             Self::Pending | Self::Unknown => true,
@@ -114,11 +114,11 @@ pub struct Row {
     pub id: ChangeId,
     /// What would change.
     pub kind: ChangeKind,
-    /// Whom it concerns.
+    /// The agent that it concerns.
     pub agent: Option<AgentId>,
     /// Who asked.
     pub requester: Requester,
-    /// To what.
+    /// The change itself.
     pub change: Change,
     /// The same setting as it was then.
     pub before: Value,
@@ -126,7 +126,7 @@ pub struct Row {
     pub facts: Value,
     /// Why, in the words of the requester.
     pub reason: String,
-    /// Of the output that asked.
+    /// The labels of the output that asked for it.
     pub labels: Vec<Label>,
     /// The generation of the record that it belongs to.
     pub generation: u64,
@@ -151,7 +151,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// On whose behalf it was asked for.
+    /// Returns the person on whose behalf it was asked for.
     pub const fn principal(&self) -> PersonId {
         match &self.requester {
             Requester::Agent { principal, .. } => *principal,
@@ -159,7 +159,7 @@ impl Row {
         }
     }
 
-    /// The conversation in which it was asked for.
+    /// Returns the conversation in which it was asked for.
     pub const fn session(&self) -> Option<SessionId> {
         match &self.requester {
             Requester::Agent { origin, .. } => Some(origin.session),

@@ -2,7 +2,7 @@
 //!
 //! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made. What a call looks for
 //! was found before it, because a search takes time.
-//! Next: `memories`.
+//! Next: `turns::memories`.
 
 use super::{Call, Judgement, ResultBody, judge};
 use crate::refusal::Denied;

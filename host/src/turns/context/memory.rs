@@ -1,7 +1,7 @@
 //! What earlier requests of an awake session named, so that a long conversation is not read from the record again each time.
 //!
 //! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
-//! checked against the record as ever. Next: `context`.
+//! checked against the record as ever. Next: `turns::context`.
 
 use crate::tables::{deliveries, messages, turns};
 use crate::turns::items::{self, BodyError, Recorded};

@@ -1,6 +1,6 @@
 //! What the host tells a model about itself: who it is, with whom it talks, where it works and what it may ask for.
 //!
-//! Never anything that changes from one request to the next: a provider caches what stands first. Next: `context`.
+//! Never anything that changes from one request to the next: a provider caches what stands first. Next: `turns::context`.
 
 use super::Reader;
 use crate::registry::{self, mounts, software};
