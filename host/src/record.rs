@@ -39,3 +39,30 @@ impl Record {
         Ok(())
     }
 }
+
+/// Runs a test in one transaction of a new record.
+///
+/// A panic of the test comes out here. In the thread that writes, it would end the process without a word of the test.
+#[cfg(test)]
+pub(crate) fn in_a_new_one(
+    test: impl FnOnce(&mut ironclaw_state::WriteTx<'_>, &ironclaw_state::keys::MasterKey) + Send + 'static,
+) {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = ironclaw_state::keys::MasterKey::fresh().expect("random bytes");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let outcome = runtime.block_on(async {
+        let path = directory.path().join("state.db");
+        State::create(&path).expect("made");
+        let state = State::open(&path, &key.state_key()).expect("it opens");
+        let run = move |tx: &mut ironclaw_state::WriteTx<'_>| {
+            Ok::<_, ironclaw_state::Error>(catch_unwind(AssertUnwindSafe(|| test(tx, &key))))
+        };
+        let outcome = state.write(run).await.expect("committed");
+        state.close().await;
+        outcome
+    });
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}

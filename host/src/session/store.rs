@@ -179,12 +179,12 @@ mod tests {
     use super::*;
     use crate::gateway::{Approved, Direct};
     use crate::quota;
+    use crate::record;
     use crate::registry::mounts::{self, Mount};
     use crate::registry::people::create_owner;
     use crate::registry::{self, AgentDraft, create_agent};
     use ironclaw_contract::seam::change::Access;
-    use ironclaw_state::keys::MasterKey;
-    use ironclaw_state::{ReadTx, State};
+    use ironclaw_state::ReadTx;
 
     fn granted(read_only: bool) -> Mount {
         Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
@@ -196,24 +196,13 @@ mod tests {
 
     /// Runs a test on a record with an owner and an agent.
     fn on_record(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
-        let directory = tempfile::tempdir().expect("a directory");
-        let key = MasterKey::fresh().expect("random bytes");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            let path = directory.path().join("state.db");
-            State::create(&path).expect("made");
-            let state = State::open(&path, &key.state_key()).expect("it opens");
-            let run = move |tx: &mut WriteTx<'_>| {
-                Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
-                let owner = create_owner(tx, "Olga")?;
-                let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
-                let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-                let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
-                test(tx, owner, &agent, &key.wrapping_key());
-                Ok::<_, ironclaw_state::Error>(())
-            };
-            state.write(run).await.expect("the test held");
-            state.close().await;
+        record::in_a_new_one(|tx, key| {
+            Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("written");
+            let owner = create_owner(tx, "Olga").expect("written");
+            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
+            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
+            let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+            test(tx, owner, &agent, &key.wrapping_key());
         });
     }
 

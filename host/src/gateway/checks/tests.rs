@@ -3,6 +3,7 @@
 use super::*;
 use crate::gateway::{Approved, Direct, Origin};
 use crate::packages;
+use crate::record;
 use crate::registry::channels::{self, Draft};
 use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner, software};
 use crate::secrets;
@@ -11,8 +12,8 @@ use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Packages, Payload, Wiring};
 use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
-use ironclaw_state::{State, WriteTx};
 use serde_json::{Value, json};
 
 /// A record with people, agents and channels in it.
@@ -83,20 +84,9 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
 
 /// Runs a test on a record of its own.
 pub(crate) fn on_record(test: impl FnOnce(&mut WriteTx<'_>, Scene) + Send + 'static) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let key = MasterKey::fresh().expect("random bytes");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let path = directory.path().join("state.db");
-        State::create(&path).expect("made");
-        let state = State::open(&path, &key.state_key()).expect("it opens");
-        let run = move |tx: &mut WriteTx<'_>| {
-            let scene = set_scene(tx, &key);
-            test(tx, scene);
-            Ok::<_, ironclaw_state::Error>(())
-        };
-        state.write(run).await.expect("the test held");
-        state.close().await;
+    record::in_a_new_one(|tx, key| {
+        let scene = set_scene(tx, key);
+        test(tx, scene);
     });
 }
 

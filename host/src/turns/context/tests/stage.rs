@@ -5,6 +5,7 @@ use crate::gateway::{Approved, Direct};
 use crate::inbound::channel::Received;
 use crate::inbound::{identity, inbox, routing};
 use crate::outbound::delivery;
+use crate::record;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
 use crate::session::store::{self, Session};
@@ -21,9 +22,9 @@ use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::Context;
 use ironclaw_ledger::Entry;
 use ironclaw_model::Prompt;
-use ironclaw_state::keys::{ContentKey, MasterKey, SecretText, WrappingKey};
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
-use ironclaw_state::{State, WriteTx};
 use jiff::tz::{self, TimeZone};
 use serde_json::Value;
 
@@ -58,20 +59,7 @@ pub(super) struct Stage<'a, 'tx> {
 
 /// Runs a test on a record of its own, with an agent that hears two people on one channel and answers what begins with `!`.
 pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let key = MasterKey::fresh().expect("random bytes");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let path = directory.path().join("state.db");
-        State::create(&path).expect("made");
-        let state = State::open(&path, &key.state_key()).expect("it opens");
-        let run = move |tx: &mut WriteTx<'_>| {
-            test(set(tx, key.wrapping_key()));
-            Ok::<_, ironclaw_state::Error>(())
-        };
-        state.write(run).await.expect("the test held");
-        state.close().await;
-    });
+    record::in_a_new_one(|tx, key| test(set(tx, key.wrapping_key())));
 }
 
 fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
