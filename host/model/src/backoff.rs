@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pause_is_the_factor_times_the_one_before_up_to_the_bound() {
+    fn each_pause_grows_by_the_factor_up_to_the_bound() {
         let launches = Backoff { first: ms(200), factor: 2, longest: ms(30_000) };
         let pauses = [0, 1, 2, 3, 8, 9, 40, u32::MAX].map(|attempts| launches.pause(attempts).as_millis());
         assert_eq!(pauses, [200, 200, 400, 800, 25_600, 30_000, 30_000, 30_000]);

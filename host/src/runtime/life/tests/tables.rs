@@ -53,6 +53,15 @@ fn wakes(life: &mut Life<Ticket>, is_first: bool, forgives: &str) {
     );
 }
 
+/// Makes a life that waits in line for a slot.
+fn in_line() -> Life<Ticket> {
+    let mut life = Life::new(FAILURES_MAX);
+    for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
+        life.step(event);
+    }
+    life
+}
+
 #[test]
 fn a_session_wakes_works_and_sleeps() {
     let mut life = awake();
@@ -170,10 +179,7 @@ fn an_emergency_stop_ends_both_and_counts_nothing() {
 
 #[test]
 fn a_stop_in_line_leaves_it_after_the_record_says_so() {
-    let mut life = Life::new(FAILURES_MAX);
-    for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
-        life.step(event);
-    }
+    let mut life = in_line();
     table(
         &mut life,
         vec![
@@ -193,19 +199,13 @@ fn a_stop_in_line_leaves_it_after_the_record_says_so() {
 
 #[test]
 fn an_emergency_stop_in_line_leaves_it() {
-    let mut life = Life::new(FAILURES_MAX);
-    for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
-        life.step(event);
-    }
+    let mut life = in_line();
     table(&mut life, vec![(Event::Halted, &["GiveSlotBack", "Show(Asleep)", "Find"])]);
 }
 
 #[test]
 fn a_command_in_line_keeps_the_place_there() {
-    let mut life = Life::new(FAILURES_MAX);
-    for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
-        life.step(event);
-    }
+    let mut life = in_line();
     table(
         &mut life,
         vec![
