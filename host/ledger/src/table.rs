@@ -104,7 +104,7 @@ pub fn first_seq(tx: &ReadTx<'_>) -> Result<Option<u64>, Error> {
     Ok(first.map(|first| first as u64))
 }
 
-/// Returns the highest number as it is stored, which is below 0 only where somebody changed the table.
+/// Returns the highest number as it is stored. It is below 0 only in a table that was tampered with.
 pub(super) fn stored_last_seq(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT max(seq) FROM ledger", [], |row| row.get(0))
 }

@@ -98,7 +98,7 @@ pub fn record(
         return Ok(recorded);
     }
     let id = MessageId::new();
-    // A file is somebody's text that a person passed on, and taints what is made of the whole.
+    // A person may pass on a file that another person wrote, so the label of the file holds for the whole message.
     let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
     let key = content_key(session, wrapping).map_err(Error::from)?;
     let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;

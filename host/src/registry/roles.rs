@@ -1,6 +1,6 @@
 //! Who may talk to an agent, and who decides what concerns it alone.
 //!
-//! Never takes anything from whoever runs the host: owners and admins of the host may talk to every agent. Next: `inbound::routing`, `gateway`.
+//! Takes no right from the host's own roles: owners and admins of the host may talk to every agent. Next: `inbound::routing`, `gateway`.
 
 pub use crate::tables::agents::{administered, role_of, roles_of as of};
 

@@ -21,7 +21,7 @@ const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','send
 const OF_DOUBT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
                         ORDER BY created_at, id";
 
-/// Whose a delivery is: of the person for whom the turn worked; without a turn, of the person who is linked to where it goes.
+/// The person of a delivery: the principal of its turn, or without a turn the person that is linked to its address.
 const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
                      (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
                      AND identities.sender = deliveries.platform_id))";
@@ -64,7 +64,7 @@ pub struct NewDelivery<'a> {
     pub row_id: Option<MessageId>,
     /// Where to.
     pub channel: &'a str,
-    /// Whom it is for, on its channel.
+    /// Address of the recipient on its channel.
     pub platform_id: &'a str,
     /// In which thread.
     pub thread_id: &'a str,
@@ -75,7 +75,7 @@ pub struct NewDelivery<'a> {
 pub struct Lost {
     /// The delivery.
     pub delivery: Delivery,
-    /// Whom it was for, on its channel.
+    /// Address of the recipient on its channel.
     pub recipient: String,
     /// In which thread.
     pub thread: String,

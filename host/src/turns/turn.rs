@@ -152,7 +152,7 @@ pub enum Close {
     Answered,
     /// Its sandbox went away: its messages wait for another turn.
     Requeued,
-    /// Somebody cancelled it: its messages are answered with that. What its sandbox may have begun is unknown.
+    /// A person or the host cancelled it: a notice answers its messages. The outcome of calls that its sandbox may have begun is unknown.
     Cancelled,
 }
 

@@ -22,7 +22,7 @@ impl Check for Permissions {
         Ok(Change::Permissions(Self { access, grant, revoke }))
     }
 
-    /// Returns who may talk to the agent, and the role of each person whom the change names.
+    /// Returns the access to the agent, and the role of each person that the change names.
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let mut named: Vec<&String> = self.grant.iter().map(|grant| &grant.identity).collect();
@@ -58,7 +58,7 @@ impl Page for Permissions {
         let Self { access, grant, revoke } = self;
         match access {
             Some(Access::Everyone) => {
-                page.warn(format!("{agent} could be talked to by EVERYBODY whom this host knows."));
+                page.warn(format!("EVERY person known to this host could talk to {agent}."));
             }
             Some(Access::Members) => {
                 page.say(format!(
@@ -105,7 +105,7 @@ impl Apply for Permissions {
             }
         }
         let access = match access.unwrap_or(agent.access) {
-            Access::Everyone => "everybody whom the host knows",
+            Access::Everyone => "every person known to the host",
             Access::Members => "its members",
         };
         let (given, taken) = (grant.len(), revoke.len());
