@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use threads::{Finish, GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
+use threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs that may wait before the next sender has to.
@@ -413,24 +413,31 @@ where
     E: From<Error> + Send + 'static,
     F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
 {
-    let (reply, answer) = oneshot::channel::<Result<T, E>>();
-    let work: Work = Box::new(move |tx| {
+    let result = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&result);
+    let work = Box::new(move |tx: &mut WriteTx<'_>| {
         let result = work(tx);
         let keep = result.is_ok();
-        let finish: Finish = Box::new(move |committed| {
-            let result = match (committed, result) {
-                (Err(error), Ok(_)) => Err(E::from(Error::Unwritten(error.to_string()))),
-                (_, result) => result,
-            };
-            // The caller may have gone; the commit is kept all the same.
-            let _ = reply.send(result);
-        });
-        (keep, finish)
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        keep
     });
-    jobs.send(Job { work, alone }).await.map_err(|_| E::from(Error::Closed))?;
-    answer.await.map_err(|_| match jobs.is_closed() {
-        true => E::from(Error::Closed),
+    let committed = run(jobs, work, alone).await;
+    let result = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (result, committed) {
+        (Some(Err(refused)), _) => Err(refused),
+        (Some(Ok(value)), Ok(())) => Ok(value),
+        (_, Err(error)) => Err(E::from(error)),
+        (None, Ok(())) => Err(E::from(Error::Closed)),
+    }
+}
+
+/// Sends the work to its thread and waits for the commit. It is not generic, so that the channels are compiled once.
+async fn run(jobs: &mpsc::Sender<Job>, work: Work, alone: bool) -> Result<(), Error> {
+    let (reply, committed) = oneshot::channel();
+    jobs.send(Job { work, alone, reply }).await.map_err(|_| Error::Closed)?;
+    committed.await.unwrap_or_else(|_| match jobs.is_closed() {
+        true => Err(Error::Closed),
         // The group that it was to be in could not even begin.
-        false => E::from(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
-    })?
+        false => Err(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
+    })
 }

@@ -5,13 +5,13 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{Committed, DAMAGE, ReadTx, WriteTx, is_damage, keep_log, log, sql};
+use super::{Committed, DAMAGE, Error, ReadTx, WriteTx, is_damage, keep_log, log, sql};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Changes that share a commit, and reads that share a snapshot.
 pub(super) const GROUP_MAX: usize = 64;
@@ -19,13 +19,23 @@ pub(super) const GROUP_MAX: usize = 64;
 /// Searches that share a snapshot. A search may take long, and no checkpoint passes the snapshot that it reads from.
 pub(super) const SEARCH_GROUP_MAX: usize = 1;
 
-pub(super) type Finish = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
-pub(super) type Work = Box<dyn FnOnce(&mut WriteTx<'_>) -> (bool, Finish) + Send>;
+/// Work in a transaction. Returns whether its changes are kept.
+pub(super) type Work = Box<dyn FnOnce(&mut WriteTx<'_>) -> bool + Send>;
 
-/// Work that waits, and whether it wants a transaction to itself.
+/// Work that waits for a thread.
 pub(super) struct Job {
     pub(super) work: Work,
+    /// Whether it needs a transaction of its own.
     pub(super) alone: bool,
+    /// Receives the result of the commit, or of the beginning of a snapshot.
+    pub(super) reply: oneshot::Sender<Result<(), Error>>,
+}
+
+fn reply_to_all(replies: Vec<oneshot::Sender<Result<(), Error>>>, result: &rusqlite::Result<()>) {
+    for reply in replies {
+        // The caller may have gone; the commit is kept all the same.
+        let _ = reply.send(result.as_ref().copied().map_err(|error| Error::Unwritten(error.to_string())));
+    }
 }
 
 /// State of the threads for their watcher.
@@ -75,7 +85,7 @@ pub(super) fn write_loop(
         let mut group = Group::default();
         let committed = group.commit(db, clock, first, &mut jobs, &mut held);
         let took = group.committing.map_or(Duration::ZERO, |since| since.elapsed());
-        watched.metrics.commit(group.finishes.len(), took, committed.is_ok(), group.wrote);
+        watched.metrics.commit(group.replies.len(), took, committed.is_ok(), group.wrote);
         if let Err(error) = &committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
@@ -89,9 +99,7 @@ pub(super) fn write_loop(
             }
             events.tell(group.told);
         }
-        for finish in group.finishes {
-            finish(committed.as_ref().copied());
-        }
+        reply_to_all(group.replies, &committed);
         watched.metrics.group_ends();
         if watched.look() {
             break;
@@ -108,7 +116,7 @@ pub(super) fn write_loop(
 /// Changes that share a commit.
 #[derive(Default)]
 struct Group {
-    finishes: Vec<Finish>,
+    replies: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Entries of the ledger, for those who watch it.
     told: Vec<Committed>,
     /// Whether any of them changed a row.
@@ -141,7 +149,7 @@ impl Group {
                 let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
                 return Err(rusqlite::Error::SqliteFailure(damage, None));
             }
-            if !alone && self.finishes.len() < GROUP_MAX {
+            if !alone && self.replies.len() < GROUP_MAX {
                 next = jobs.try_recv().ok();
                 if next.as_ref().is_some_and(|job| job.alone) {
                     *held = next.take();
@@ -157,7 +165,7 @@ impl Group {
         let db = tx.db;
         sql::begin_job(db)?;
         let before = db.total_changes();
-        let (keep, finish) = (job.work)(tx);
+        let keep = (job.work)(tx);
         self.empty_log |= tx.empty_log;
         if keep {
             self.wrote |= db.total_changes() > before;
@@ -166,7 +174,7 @@ impl Group {
             sql::roll_back_job(db)?;
         }
         sql::end_job(db)?;
-        self.finishes.push(finish);
+        self.replies.push(job.reply);
         Ok(())
     }
 
@@ -223,8 +231,8 @@ pub(super) fn read_loop(
         for job in group {
             let now = clock.now();
             let mut tx = WriteTx::new(ReadTx { db: &db, now, wall: wall_clock(), prune: clock.prune_time() });
-            let (_, finish) = (job.work)(&mut tx);
-            finish(begun.as_ref().copied());
+            (job.work)(&mut tx);
+            reply_to_all(vec![job.reply], &begun);
         }
         let _ = sql::commit(&db);
         watched.look();
