@@ -24,6 +24,8 @@ mod refusals;
 mod routes;
 mod secrets;
 mod sessions;
+#[cfg(test)]
+mod shapes;
 mod status;
 mod stops;
 mod tokens;

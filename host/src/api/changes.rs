@@ -38,7 +38,8 @@ const WAIT_MS_MAX: u64 = 60_000;
 const EVERY: &str = "all";
 
 /// Query of `GET /v1/changes`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Which {
     /// `pending approved applied rejected expired withdrawn failed unknown`, several with commas between, or `all`; without it, what
     /// waits for a person.
@@ -49,7 +50,7 @@ pub struct Which {
     agent: Option<String>,
     /// So many at most; at most 200.
     #[serde(default = "usual_limit")]
-    #[schema(required = false)]
+    #[cfg_attr(test, schema(required = false))]
     limit: usize,
 }
 
@@ -118,7 +119,8 @@ pub async fn submit(
 }
 
 /// Query of `GET /v1/changes/{id}`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wait {
     /// How long to wait until an approved change is applied, in milliseconds; at most 60000.
     #[serde(default)]

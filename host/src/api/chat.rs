@@ -114,7 +114,8 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
 }
 
 /// Query of `GET /v1/messages/{id}`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wait {
     /// How long to wait for the answer, in milliseconds; at most 60000.
     #[serde(default)]

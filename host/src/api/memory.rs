@@ -19,7 +19,8 @@ use serde::Deserialize;
 const NOTES_AT_ONCE: usize = 200;
 
 /// Query of `GET /v1/agents/{agent}/memory`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Look {
     /// Words that a note has; without them, the newest.
     #[serde(default)]

@@ -33,7 +33,8 @@ const ITEMS_AT_ONCE: usize = 200;
 const BYTES_AT_ONCE: u64 = 1 << 20;
 
 /// Query of `GET /v1/sessions/{id}/transcript`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Page {
     /// From the item behind this number on.
     #[serde(default)]

@@ -25,11 +25,12 @@ use std::sync::Arc;
 const NEAR_SHARE: u64 = 10;
 
 /// Query of `GET /v1/usage`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Which {
     /// How many days, today included; at most 3650, usually 7.
     #[serde(default = "usual_days")]
-    #[schema(required = false)]
+    #[cfg_attr(test, schema(required = false))]
     days: u32,
     /// Of this agent only, by name or id.
     #[serde(default)]

@@ -22,11 +22,12 @@ use std::sync::Arc;
 const HISTORY_MAX: usize = 500;
 
 /// Query of `GET /v1/agents/{agent}/history`.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Limit {
     /// How many lines, the newest; at most 500, usually 50.
     #[serde(default = "usual_limit")]
-    #[schema(required = false)]
+    #[cfg_attr(test, schema(required = false))]
     limit: usize,
     /// Which of the caller's identities the conversation is under, as in a message.
     #[serde(default, rename = "as")]
