@@ -1,6 +1,11 @@
 //! Gathers the settings of every module out of `config.toml`.
 //!
-//! Owns no setting itself beyond the file: each table is its module's `Config`. An unknown key is refused with the nearest known one. Next: `daemon`.
+//! Owns no setting itself beyond the file: each table is the `Config` of its module, and [`SETTINGS`] describes each setting. An
+//! unknown key is refused with the nearest known one. See [`crate::daemon`].
+
+mod setting;
+
+pub use setting::{Bounds, DefaultValue, SETTINGS, Setting, template};
 
 use crate::settings::{self, Error};
 use ironclaw_state::home::Home;
@@ -71,104 +76,6 @@ impl JailConfig {
     }
 }
 
-/// What a new home's `config.toml` says.
-pub const TEMPLATE: &str = "\
-# IronClaw's settings. Every line shows its default; remove the # to change it.
-# `ironctl config check` reads this file and says what is wrong with it.
-
-[log]
-# level = \"info\"            # error warn info debug
-# format = \"text\"           # text json
-
-[session]
-# idle_seconds = 300        # an idle agent's process ends after this long
-# awake_max = 0             # agents' processes at once; 0: as many as this machine can bear
-# awake_per_agent_max = 0   # the same for one agent; 0: half of them
-# launch_attempts_max = 5   # failed launches in a row before a session is parked
-# backoff_ms = 200          # wait after the first failed launch; twice as long after each further one
-
-[turn]
-# seconds_max = 300         # a turn that takes longer is ended with a notice
-# model_calls_max = 16      # requests to the model in one turn
-# tool_calls_max = 24       # tool calls in one turn
-# result_bytes_max = 4194304      # bytes of all results in one turn
-# context_bytes_max = 524288      # bytes of what one request to the model may name
-
-[items]
-# session_items_max = 20000       # messages, outputs and results of one session; the oldest go first
-# session_bytes_max = 268435456   # bytes of all of them
-# keep_days = 0             # those older than this are dropped; 0 keeps them
-
-[budget]
-# tokens_per_day = 0        # tokens that all agents may use on one day (UTC); 0: no ceiling
-# cost_per_day_micros = 0   # what they may cost on one day, in millionths of the currency of the prices
-# tokens_per_agent_day = 0  # tokens of one agent on one day; `ironctl agent set` gives one its own
-# cost_per_agent_day_micros = 0
-# tokens_per_session = 0    # tokens of one conversation in its whole life
-
-[jail]
-# uid_base = 1879048192     # started as root: each session gets a uid of its own from here on
-# uid_count = 65536
-
-[quota]
-# conversations_per_person = 512        # conversations of one person; a message that would begin another is refused
-# conversations_per_channel = 4096      # the same for one webhook channel
-# waiting_per_person = 1000             # messages of one person that wait for an answer
-# waiting_per_channel = 4000            # the same for one webhook channel
-# waiting_bytes_per_person = 67108864   # bytes of them
-# waiting_bytes_per_channel = 268435456
-# kept_bytes_per_person = 8589934592    # bytes of everything in the conversations of one person
-# workspace_bytes = 8589934592          # bytes that the files of one session may take on the disk
-# workspace_files = 200000              # how many these may be
-
-[model]
-# script = \"/path/to/rules.toml\"   # rules of the scripted model instead of the built-in ones
-# connect_ms = 10000          # how long connecting to an endpoint may take
-# first_byte_ms = 120000      # how long a stream may take to begin
-# idle_ms = 60000             # how long it may pause
-# whole_ms = 240000           # how long an answer that is not streamed may take
-# stream_ms = 600000          # how long a stream may take as a whole; with a fallback left, half of what is left of the turn
-# output_tokens_max = 8192    # tokens that an answer may have
-# tries_max = 4               # tries of an endpoint that has no fallback left; others are tried twice
-# backoff_ms = 500            # the pause before a second try; twice as long before each further one
-# retry_after_ms_max = 60000  # the longest wait that an endpoint may ask for
-# failures_max = 5            # failures in a row after which an endpoint rests, and its fallbacks are asked first
-# rest_ms = 30000             # how long it rests
-
-[api]
-# socket = \"/run/user/1000/ironclaw/api.sock\"   # default: a private runtime directory
-
-[webhook]
-# listen = \"\"               # where webhooks come in, a loopback address such as 127.0.0.1:8788; empty: nowhere
-# requests_per_minute = 1200      # signed requests of one channel
-# attempts_max = 10         # attempts of one delivery, then it is dead
-# backoff_ms = 1000         # wait before the second attempt; four times as long before each further one, up to six hours
-
-[mounts]
-# allow = []                # directories of the host that may be put into an agent's jail, with what is below them
-
-[ledger]
-# rotate_entries = 10000    # a chain of so many entries is put into a file of ledger/, and the next one begins
-# rotate_days = 30          # so is one that is so old
-# head_every_entries = 1000 # so often a signed head is kept outside of the home, and at each stop
-# head_every_seconds = 60 # so is one after so many seconds with changes, until the next one takes its place
-# heads = \"/path/dir\"      # where; default: below ironclaw/heads in the XDG data directory
-
-[packages]
-# apt = \"/usr/path/to/apt-get\"       # default: /usr/bin/apt-get; whatever is named here lies below /usr
-# npm = \"/usr/path/to/npm\"           # default: /usr/bin/npm
-# apt_sources = \"/path/to/own.sources\"   # a .list or .sources file that apt reads instead of the machine's
-# npm_registry = \"https://registry.npmjs.org/path/\"   # default: npm's own
-# proxy = \"http://proxy.example:3128/path/\"   # default: none; no variable of the environment is inherited
-# ports = [53, 80, 443]     # TCP ports that the clients may use, beside those of the proxy and the registry
-# fetch_seconds_max = 600   # fetching for one change, all runs of clients together
-# layer_bytes_max = 1073741824    # bytes of all files of an agent's packages
-# layer_files_max = 200000        # how many these are
-
-[keys]
-# master_key_file = \"/path/to/master.key\"       # default: master.key in the home, or the systemd credential ironclaw-master-key
-";
-
 /// Reads the settings of a home; without a file, every default.
 ///
 /// The file is `config.toml` in the home, or else `ironclaw/config.toml` in the XDG config directory.
@@ -228,16 +135,5 @@ mod tests {
             let parsed = parse(&format!("[jail]\nuid_count = {count}\n"), Path::new("c.toml"));
             assert_eq!(parsed.is_ok(), fits, "{count}: {parsed:?}");
         }
-    }
-
-    #[test]
-    fn the_template_is_the_defaults_with_and_without_its_comments() {
-        assert_eq!(parse(TEMPLATE, Path::new("c.toml")).expect("reads"), Config::default());
-        let open: String = TEMPLATE
-            .lines()
-            .filter(|line| !line.contains("/path/") && !line.contains("/run/"))
-            .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line).to_owned() + "\n")
-            .collect();
-        assert_eq!(parse(&open, Path::new("c.toml")).expect("reads"), Config::default());
     }
 }

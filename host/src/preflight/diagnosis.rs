@@ -13,8 +13,8 @@ const APPARMOR: &str = "install IronClaw's AppArmor profile: `sudo install -m 64
 const USERNS_CLONE: &str =
     "`echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`";
 const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`; in a container, on the machine that runs it";
-const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operating.md, Containers)";
-const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operating.md, Containers); elsewhere look into the kernel's log for the security module that said no";
+const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operate/install.md, Containers)";
+const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operate/install.md, Containers); elsewhere look into the kernel's log for the security module that said no";
 
 /// A finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]

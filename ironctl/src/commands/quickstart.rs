@@ -106,7 +106,7 @@ fn say_how_to_go_on(steps: &Steps<'_>, model: &str, next: &[next::Next]) -> Resu
     let me = next::own_command(&at.home);
     at.out.line(format!(
         "\nThe host runs in the background until you type `{me} down`; it is no service, so a logout may stop it \
-         (docs/operating.md shows how it stays). \
+         (docs/operate/install.md has a systemd unit for it). \
          Go on with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
     ))?;
     if next.is_empty() {
