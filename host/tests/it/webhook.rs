@@ -324,20 +324,19 @@ fn clock_once_ahead_stops_no_event_and_no_delivery() {
     assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
 }
 
-/// The example in `docs/operating.md`, as it stands there, with the secret and the port of this host. It needs `curl` and `openssl`.
+/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host. It needs `curl` and `openssl`.
 #[test]
-fn the_example_of_the_manual_works_as_it_is_written() {
-    let manual = include_str!("../../../docs/operating.md");
-    let section = manual.split("\n## Webhooks\n").nth(1).expect("the section");
-    let example = section.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
+fn example_of_the_webhook_page_runs_as_written() {
+    let manual = include_str!("../../../docs/operate/webhooks.md");
+    let example = manual.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
     let example = example.split("```").next().expect("its end");
     let world = world(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Say::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
-    // Who speaks in the example is whom the manual links.
+    // The sender of the example is linked as the page links it.
     world.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
-    let link = section.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
+    let link = manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
     world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
     assert_ne!(script, example, "the example names the port of the settings' example");
@@ -347,7 +346,7 @@ fn the_example_of_the_manual_works_as_it_is_written() {
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     let answer: Value = serde_json::from_str(said.trim()).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(answer["message_id"].is_string(), "{answer}");
-    // It is Alice's message: nobody else is told where it stands.
+    // The message belongs to Alice, so no other person can follow it.
     wait_for("the reply", || receiver.replies().len() == 1);
     wait_for("its receipt", || world.entries("delivery.received").len() == 1);
 }
