@@ -1,7 +1,7 @@
 //! Ways in which systems built like this one lost, doubled or blocked messages; each is a promise here.
 //!
-//! The table in `docs/contributing.md` says which test is which bug's, and the first test here that it says the truth. What
-//! happens at a death of the host is in `crash` and `moments`. Next: `secrets`.
+//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `crash` and
+//! `moments` cover the death of the host. Next: `secrets`.
 
 use crate::escape::attack::{Attacked, generate};
 use crate::processes::Process;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
 
-/// Fewest rows of the tables about the campaigns, so that a heading that changes cannot leave them unread.
+/// Fewest rows of the tables about the campaigns: a heading that changes must not leave them unread.
 const CAMPAIGN_ROWS_MIN: usize = 120;
 
 /// Whether a source has a test of this name.
@@ -40,7 +40,7 @@ fn only_a_function_with_a_test_attribute_counts_as_a_test() {
 
 #[test]
 fn every_bug_of_the_field_has_the_test_that_the_table_names() {
-    let table = include_str!("../../../docs/contributing.md");
+    let table = include_str!("../../../docs/regressions.md");
     let rows: Vec<(&str, &str)> = table
         .lines()
         .filter_map(|line| line.strip_prefix("| F")?.split_once(" | "))
@@ -57,8 +57,8 @@ fn every_bug_of_the_field_has_the_test_that_the_table_names() {
 
 #[test]
 fn every_defect_of_the_campaign_names_a_test_that_exists() {
-    let guide = include_str!("../../../docs/contributing.md");
-    let section = guide.split("### What an attack and a failure campaign found").nth(1).expect("the section is there");
+    let guide = include_str!("../../../docs/regressions.md");
+    let section = guide.split("## Defects that campaigns found").nth(1).expect("the section is there");
     let section = section.split("\n## ").next().expect("split gives one part at least");
     let rows: Vec<&str> =
         section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
