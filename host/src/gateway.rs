@@ -36,8 +36,8 @@ use std::path::{Path, PathBuf};
 pub struct Proposed {
     /// To what.
     pub change: Change,
-    /// Whom it concerns: the agent that asks, or the one that a person named. `create_agent` and `mcp_register` concern nobody;
-    /// there it is the agent whose wish it is, if it is one's.
+    /// The agent that asks, or the one that a person named. For a kind that concerns no agent it is the agent that asks, if an agent
+    /// does.
     pub agent: Option<AgentId>,
     /// Who asks.
     pub requester: Requester,

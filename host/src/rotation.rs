@@ -13,7 +13,7 @@ use ironclaw_state::failpoint;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{self, MasterKey, Source};
 use ironclaw_state::rekey::Copy;
-use ironclaw_state::{View, open_to_look, snapshot};
+use ironclaw_state::{View, snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ pub fn rotate(
         }
     }
     // The record first: a key that does not open it is not worth a copy.
-    drop(open_to_look(&home.state_db(), &old.state_key()).map_err(|error| explain(&home, &source, &old, error))?);
+    drop(View::open(&home.state_db(), &old.state_key()).map_err(|error| explain(&home, &source, &old, error))?);
     if let Some(keep) = &keep_old {
         old.write_to(keep)?;
     }
@@ -306,7 +306,7 @@ pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
         return Ok(discard(home)?);
     }
     let old = MasterKey::load(home, config)?;
-    if let Err(error) = open_to_look(&home.state_db(), &old.state_key()) {
+    if let Err(error) = View::open(&home.state_db(), &old.state_key()) {
         // It may be the only key that opens the record: what is wrong with it comes first.
         fresh?;
         return Err(explain(home, &source, &old, error));
@@ -332,7 +332,7 @@ pub fn key(home: &Home, config: &keys::Config) -> Result<MasterKey, Error> {
 }
 
 fn opens(home: &Home, key: &MasterKey) -> Result<bool, Error> {
-    match open_to_look(&home.state_db(), &key.state_key()) {
+    match View::open(&home.state_db(), &key.state_key()) {
         Ok(_) => Ok(true),
         Err(ironclaw_state::Error::WrongKey(_)) => Ok(false),
         Err(error) => Err(error.into()),

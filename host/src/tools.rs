@@ -266,12 +266,31 @@ fn run_command() -> Tool {
     }
 }
 
-/// What a model is told of the payload of each kind.
-const PAYLOADS: &str = "To what. persona: {\"instructions\"}. enabled_tools: {\"add\"?:[names],\"remove\"?:[names]}, or [names], all of them. packages: {\"apt\":[names],\"npm\":[names]}, \
-all of them. wiring: {\"channel\",\"engage\":all|pattern|none,\"pattern\"?}. permissions: {\"access\"?:everyone|members,\
-\"grant\"?:[{\"identity\",\"role\":admin|member}],\"revoke\"?:[identities]}. mounts: [{\"source\",\"target\"?,\"read_only\"?}], all of them. \
-create_agent: {\"name\",\"persona\"?,\"enabled_tools\"?,\"members\"?,\"wirings\"?}. mcp_access: {\"server\",\"tools\"?}. \
-mcp_register: {\"name\",\"url\",\"tools\":[{\"name\",\"description\"?}],\"headers\"?:[{\"name\",\"secret\",\"scheme\"?}]}.";
+/// Returns what a model is told of the payload of a kind; nothing of one that no agent may propose.
+const fn payload(kind: ChangeKind) -> Option<&'static str> {
+    Some(match kind {
+        ChangeKind::Persona => r#"{"instructions"}"#,
+        ChangeKind::EnabledTools => r#"{"add"?:[names],"remove"?:[names]}, or [names], all of them"#,
+        ChangeKind::Packages => r#"{"apt":[names],"npm":[names]}, all of them"#,
+        ChangeKind::Wiring => r#"{"channel","engage":all|pattern|none,"pattern"?}"#,
+        ChangeKind::Permissions => {
+            r#"{"access"?:everyone|members,"grant"?:[{"identity","role":admin|member}],"revoke"?:[identities]}"#
+        }
+        ChangeKind::Mounts => r#"[{"source","target"?,"read_only"?}], all of them"#,
+        ChangeKind::CreateAgent => r#"{"name","persona"?,"enabled_tools"?,"members"?,"wirings"?}"#,
+        ChangeKind::McpAccess => r#"{"server","tools"?}"#,
+        ChangeKind::McpRegister => {
+            r#"{"name","url","tools":[{"name","description"?}],"headers"?:[{"name","secret","scheme"?}]}"#
+        }
+        ChangeKind::Settings => return None,
+    })
+}
+
+/// Returns what a model is told of the payloads of all kinds.
+fn payloads() -> String {
+    let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!(" {kind}: {payload}.")));
+    format!("To what.{}", told.collect::<String>())
+}
 
 /// The arguments of an action are its JSON in the contract without `action`.
 fn actions() -> [Tool; ACTIONS.len()] {
@@ -346,7 +365,7 @@ fn request_change() -> Tool {
         &["kind", "payload", "reason"],
         json!({
             "kind": { "type": "string", "enum": kinds, "description": "What would change." },
-            "payload": { "type": ["object", "array"], "description": PAYLOADS },
+            "payload": { "type": ["object", "array"], "description": payloads() },
             "reason": reason(),
         }),
     )

@@ -6,7 +6,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam;
 use std::path::{Path, PathBuf};
 
-fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
 }
 
@@ -90,7 +90,7 @@ fn a_byte_that_moves_into_the_next_file_changes_the_hash() {
 }
 
 /// The document, and of it the part under one heading.
-fn section<'a>(document: &'a str, heading: &str) -> &'a str {
+pub(crate) fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     let start = format!("\n{heading}\n");
     let from =
         document.find(&start).unwrap_or_else(|| panic!("docs/contract.md has no heading `{heading}`")) + start.len();
@@ -98,7 +98,7 @@ fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     rest.find("\n#").map_or(rest, |end| &rest[..end])
 }
 
-fn document() -> String {
+pub(crate) fn document() -> String {
     std::fs::read_to_string(workspace().join("docs/contract.md")).expect("docs/contract.md")
 }
 

@@ -3,5 +3,6 @@
 mod canonical;
 mod frozen;
 mod golden;
+mod kinds;
 mod queues;
 mod refusals;

@@ -200,16 +200,29 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
 }
 
 fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
+    // Names each field, so that a new one has to be shown or left out.
+    let registry::Agent {
+        id,
+        name,
+        model,
+        follows_default,
+        persona,
+        enabled_tools,
+        access,
+        // `GET /v1/status` shows what lowers the guard.
+        mode: _,
+        created_at,
+    } = agent.clone();
     Agent {
-        id: agent.id,
-        name: agent.name.clone(),
-        model: agent.model.clone(),
-        follows_default: agent.follows_default,
-        persona: agent.persona.clone(),
-        enabled_tools: agent.enabled_tools.clone(),
-        created_at: ironclaw_ledger::rfc3339(agent.created_at),
+        id,
+        name,
+        model,
+        follows_default,
+        persona,
+        enabled_tools,
+        created_at: ironclaw_ledger::rfc3339(created_at),
         sessions,
-        access: agent.access.name().to_owned(),
+        access: access.name().to_owned(),
         roles: Vec::new(),
         mounts: Vec::new(),
         packages: None,

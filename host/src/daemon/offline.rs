@@ -100,7 +100,7 @@ async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Resu
         home::write_private(&home.config(), config::template().as_bytes())?;
     }
     if !home.policy().exists() {
-        home::write_private(&home.policy(), policy::TEMPLATE.as_bytes())?;
+        home::write_private(&home.policy(), policy::template().as_bytes())?;
     }
     latch::keep_reserve(home);
     home.end_setup()?;

@@ -276,4 +276,19 @@ mod tests {
         let of_agent: Vec<ChangeKind> = ChangeKind::ALL.iter().copied().filter(|kind| is_of_agent(*kind)).collect();
         assert_eq!(of_agent, [ChangeKind::Persona, ChangeKind::EnabledTools, ChangeKind::Permissions]);
     }
+
+    #[test]
+    fn texts_name_each_kind_that_concerns_no_agent() {
+        let kinds: Vec<&str> =
+            ChangeKind::ALL.iter().copied().filter(|kind| !concerns_agent(*kind)).map(ChangeKind::name).collect();
+        let in_code: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
+        for (path, text) in [
+            ("contract/src/operator/changes.rs", format!("none for {}, and `settings`", in_code.join(", "))),
+            ("ironctl/src/commands/change.rs", format!("none for {} and the default model", kinds.join(", "))),
+        ] {
+            let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+            let source = std::fs::read_to_string(file).expect(path);
+            assert!(source.contains(&text), "{path} does not say {text:?}");
+        }
+    }
 }

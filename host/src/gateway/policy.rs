@@ -16,8 +16,8 @@ const APPROVALS_MAX: u32 = 8;
 /// The longest that a change may wait: 90 days.
 const EXPIRES_HOURS_MAX: u32 = 90 * 24;
 
-/// What a new home's policy says.
-pub const TEMPLATE: &str = "\
+/// The beginning of a new home's policy; [`template`] adds the kinds of change.
+const TEMPLATE: &str = "\
 # Who may decide about changes of agents. Every line shows its default; remove the # to change it.
 # The host reads this file at its start, and does not start with a wrong one.
 
@@ -26,11 +26,13 @@ pub const TEMPLATE: &str = "\
 # approvals = 1                # so many different people have to say yes; never 0
 # requester_may_approve = true # false: whoever asked, or on whose behalf an agent asked, does not count
 # expires_hours = 168          # an undecided change is over after this long
-
-# For one kind of change: persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register settings
-# [kind.create_agent]
-# approvals = 2
 ";
+
+/// Returns the policy of a new home, as text.
+pub fn template() -> String {
+    let kinds: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+    format!("{TEMPLATE}\n# For one kind of change: {}\n# [kind.create_agent]\n# approvals = 2\n", kinds.join(" "))
+}
 
 /// The rule for one kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,10 +226,9 @@ mod tests {
 
     #[test]
     fn the_template_is_the_default_with_and_without_its_comments() {
-        assert_eq!(parse(TEMPLATE).expect("reads"), Policy::default());
+        assert_eq!(parse(&template()).expect("reads"), Policy::default());
         let open: String = TEMPLATE
             .lines()
-            .take_while(|line| !line.contains("For one kind"))
             .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line).to_owned() + "\n")
             .collect();
         assert_eq!(parse(&open).expect("reads"), Policy::default());

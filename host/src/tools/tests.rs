@@ -143,3 +143,9 @@ fn the_arguments_of_an_action_are_its_json_without_the_name() {
         Action::parse(&arguments.to_string()).expect("an action of the contract");
     }
 }
+
+#[test]
+fn model_is_told_the_payload_of_each_kind_that_it_may_propose() {
+    let told: Vec<_> = ChangeKind::ALL.iter().copied().filter(|kind| payload(*kind).is_some()).collect();
+    assert_eq!(told, ChangeKind::for_agents().collect::<Vec<_>>());
+}

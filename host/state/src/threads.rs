@@ -5,7 +5,8 @@
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
-use super::{Committed, DAMAGE, Error, ReadTx, WriteTx, is_damage, keep_log, log, sql};
+use super::opening::keep_log;
+use super::{Committed, DAMAGE, Error, ReadTx, WriteTx, is_damage, log, sql};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,6 +10,7 @@ use crate::client::{self, Raw};
 use crate::moments::{run_of, slice};
 use crate::world::{Answer, Build, World, alive, wait_for};
 use fastrand::Rng;
+use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -175,6 +176,15 @@ fn is_there(desk: &Desk, word: &str) -> bool {
         "register" => desk.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
         "access" => agent["mcp"].to_string().contains("add_event"),
         other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn wishes_ask_for_each_kind_that_an_agent_may_propose() {
+    for kind in ChangeKind::for_agents() {
+        // Packages take a repository: `packages_change` asks for them.
+        let is_asked_for = kind == ChangeKind::Packages || WISHES.iter().any(|(_, wished, _)| *wished == kind.name());
+        assert!(is_asked_for, "no wish for {kind}");
     }
 }
 

@@ -48,8 +48,8 @@ pub enum Action {
         after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Submit {
-        /// persona, enabled_tools, packages, wiring, permissions, mounts, create_agent, mcp_access, mcp_register or settings
-        #[arg(long, value_parser = kind)]
+        // Without a doc comment: its help names every kind.
+        #[arg(long, value_parser = kind, help = kinds())]
         kind: ChangeKind,
         /// Name or id of the agent; none for create_agent, mcp_register and the default model
         #[arg(long)]
@@ -169,6 +169,15 @@ fn kind(text: &str) -> Result<ChangeKind, String> {
         let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
         format!("one is {}", known.join(", "))
     })
+}
+
+/// Returns the names of the kinds, as a sentence lists them.
+fn kinds() -> String {
+    let names: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Reads JSON as it was given, from a file or from stdin; a duplicate key is refused.

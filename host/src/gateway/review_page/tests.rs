@@ -135,44 +135,50 @@ fn look_over(text: &str) {
     assert!(text.ends_with('\n'));
 }
 
-/// One of each kind, with every field.
-fn samples() -> Vec<Asked> {
-    let mut samples = vec![
-        persona("Be brief.\nBe kind."),
-        Asked::of(ChangeKind::EnabledTools, json!(["read_file", "run_command"])),
-        Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]})),
-        Asked::of(ChangeKind::Wiring, json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"})),
-        Asked::of(
-            ChangeKind::Permissions,
-            json!({"access": "members", "grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
-        ),
-        Asked::of(ChangeKind::Mounts, json!([{"source": "/srv/data", "target": "/data", "read_only": false}])),
-        Asked::of(
-            ChangeKind::CreateAgent,
-            json!({"name": "scribe", "persona": {"instructions": "Write."}, "enabled_tools": ["write_file"],
-                   "members": ["chat:bob"], "wirings": [{"channel": "hook", "engage": "all"}]}),
-        ),
-        Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]})),
-        Asked::of(
-            ChangeKind::McpRegister,
-            json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
-                   "headers": [{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]}),
-        ),
-        Asked::of(
-            ChangeKind::Settings,
-            json!({"mode": "dangerous_off", "model": "far", "tokens_per_day": 0, "cost_per_day_micros": 9_000_000}),
-        ),
-    ];
-    samples[0].before = json!({"instructions": "Be brief.\nBe rude."});
-    samples[1].before = json!(["read_file", "write_file"]);
-    samples[9].before =
-        json!({"mode": "enforce", "model": "default", "tokens_per_day": 1000, "cost_per_day_micros": 1_000_000});
-    samples[9].facts = json!({
-        "endpoint": {"name": "far", "kind": "openai", "base_url": "https://far.example/v1", "model": "m", "fallbacks": []},
-        "of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 0},
-    });
-    samples[4].facts = json!({"identities": {"chat:bob": {"person": ALICE, "name": "Bob"}}});
-    samples
+/// One of this kind, with every field.
+fn sample(kind: ChangeKind) -> Asked {
+    let of = |payload| Asked::of(kind, payload);
+    match kind {
+        ChangeKind::Persona => {
+            Asked { before: json!({"instructions": "Be brief.\nBe rude."}), ..persona("Be brief.\nBe kind.") }
+        }
+        ChangeKind::EnabledTools => {
+            Asked { before: json!(["read_file", "write_file"]), ..of(json!(["read_file", "run_command"])) }
+        }
+        ChangeKind::Packages => of(json!({"apt": ["jq"], "npm": ["left-pad"]})),
+        ChangeKind::Wiring => of(json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"})),
+        ChangeKind::Permissions => Asked {
+            facts: json!({"identities": {"chat:bob": {"person": ALICE, "name": "Bob"}}}),
+            ..of(
+                json!({"access": "members", "grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
+            )
+        },
+        ChangeKind::Mounts => of(json!([{"source": "/srv/data", "target": "/data", "read_only": false}])),
+        ChangeKind::CreateAgent => of(json!({
+            "name": "scribe", "persona": {"instructions": "Write."}, "enabled_tools": ["write_file"],
+            "members": ["chat:bob"], "wirings": [{"channel": "hook", "engage": "all"}],
+        })),
+        ChangeKind::McpAccess => of(json!({"server": "files", "tools": ["read"]})),
+        ChangeKind::McpRegister => of(json!({
+            "name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
+            "headers": [{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}],
+        })),
+        ChangeKind::Settings => Asked {
+            before: json!({"mode": "enforce", "model": "default", "tokens_per_day": 1000, "cost_per_day_micros": 1_000_000}),
+            facts: json!({
+                "endpoint": {"name": "far", "kind": "openai", "base_url": "https://far.example/v1", "model": "m", "fallbacks": []},
+                "of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 0},
+            }),
+            ..of(
+                json!({"mode": "dangerous_off", "model": "far", "tokens_per_day": 0, "cost_per_day_micros": 9_000_000}),
+            )
+        },
+    }
+}
+
+/// One of each kind.
+fn samples() -> impl Iterator<Item = Asked> {
+    ChangeKind::ALL.iter().copied().map(sample)
 }
 
 /// As it is shown, with each sentence on one line.
@@ -309,23 +315,23 @@ fn labels_of_the_request_are_shown_with_their_meaning() {
 
 #[test]
 fn what_can_do_harm_is_said_clearly() {
-    let said = |index: usize, words: &str| {
-        let text = whole_lines(&samples()[index]);
+    let said = |kind: ChangeKind, words: &str| {
+        let text = whole_lines(&sample(kind));
         let line =
             text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
         assert!(line.starts_with("  !! "), "{line}");
     };
-    said(1, "would be allowed to run programs in its jail: run_command");
-    said(2, "publishers of this software decide what comes");
-    said(4, "\"chat:bob\" would be an ADMIN of this agent");
-    said(5, "It could WRITE to \"/srv/data\"");
-    said(6, "answer EVERY message");
-    said(7, "leave this machine");
-    said(8, "would carry the SECRET \"files-key\"");
-    said(9, "would NOT be guarded");
-    said(9, "would go to \"https://far.example/v1\"");
-    said(9, "NO ceiling of its own for tokens");
-    said(9, "could use up to 9000000 millionths");
+    said(ChangeKind::EnabledTools, "would be allowed to run programs in its jail: run_command");
+    said(ChangeKind::Packages, "publishers of this software decide what comes");
+    said(ChangeKind::Permissions, "\"chat:bob\" would be an ADMIN of this agent");
+    said(ChangeKind::Mounts, "It could WRITE to \"/srv/data\"");
+    said(ChangeKind::CreateAgent, "answer EVERY message");
+    said(ChangeKind::McpAccess, "leave this machine");
+    said(ChangeKind::McpRegister, "would carry the SECRET \"files-key\"");
+    said(ChangeKind::Settings, "would NOT be guarded");
+    said(ChangeKind::Settings, "would go to \"https://far.example/v1\"");
+    said(ChangeKind::Settings, "NO ceiling of its own for tokens");
+    said(ChangeKind::Settings, "could use up to 9000000 millionths");
 }
 
 #[test]
@@ -360,7 +366,7 @@ fn every_leaf_of_every_kind_can_be_found_again() {
 
 #[test]
 fn persona_diff_shows_removed_added_and_kept_lines() {
-    let text = samples()[0].shown();
+    let text = sample(ChangeKind::Persona).shown();
     let wanted =
         "    persona:\n      instructions: text\n        | Be brief.\n  -     | Be rude.\n  +     | Be kind.\n";
     assert!(text.contains(wanted), "{text}");

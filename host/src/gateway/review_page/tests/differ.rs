@@ -2,10 +2,10 @@
 
 use super::super::{Label, Role};
 use super::{Asked, leaves, look_over, plain};
-use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_contract::seam::change::{Change, ChangeKind, GuardMode, Payload};
 use ironclaw_text::visible::{self, name};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn words() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
@@ -23,22 +23,55 @@ fn list() -> impl Strategy<Value = Vec<String>> {
     prop::collection::btree_set(words(), 0..4).prop_map(|set| set.into_iter().collect())
 }
 
+fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
+    match kind {
+        ChangeKind::Persona => words().prop_map(|text| json!({ "instructions": text })).boxed(),
+        ChangeKind::EnabledTools => list().prop_map(|tools| json!(tools)).boxed(),
+        ChangeKind::Packages => (list(), list()).prop_map(|(apt, npm)| json!({"apt": apt, "npm": npm})).boxed(),
+        ChangeKind::Wiring => (words(), words())
+            .prop_map(|(channel, pattern)| json!({"channel": channel, "engage": "pattern", "pattern": pattern}))
+            .boxed(),
+        ChangeKind::Permissions => (prop::sample::select(vec!["everyone", "members"]), list(), any::<bool>(), list())
+            .prop_map(|(access, identities, is_admin, mut revoke)| {
+                revoke.retain(|identity| !identities.contains(identity));
+                let role = if is_admin { "admin" } else { "member" };
+                let grant: Vec<Value> = identities.iter().map(|id| json!({"identity": id, "role": role})).collect();
+                json!({"access": access, "grant": grant, "revoke": revoke})
+            })
+            .boxed(),
+        ChangeKind::Mounts => {
+            let mount = (words(), words(), any::<bool>())
+                .prop_map(|(source, target, only)| json!({"source": source, "target": target, "read_only": only}));
+            prop::collection::vec(mount, 0..3).prop_map(|mounts| json!(mounts)).boxed()
+        }
+        ChangeKind::CreateAgent => (words(), words(), list())
+            .prop_map(
+                |(name, text, tools)| json!({"name": name, "persona": {"instructions": text}, "enabled_tools": tools}),
+            )
+            .boxed(),
+        ChangeKind::McpAccess => {
+            (words(), list()).prop_map(|(server, tools)| json!({"server": server, "tools": tools})).boxed()
+        }
+        ChangeKind::McpRegister => (words(), words(), list(), words(), (words(), words(), words()))
+            .prop_map(|(name, url, tools, description, (header, secret, scheme))| {
+                let tools: Vec<Value> =
+                    tools.iter().map(|tool| json!({"name": tool, "description": description})).collect();
+                let headers = [json!({"name": header, "secret": secret, "scheme": scheme})];
+                json!({"name": name, "url": url, "tools": tools, "headers": headers})
+            })
+            .boxed(),
+        ChangeKind::Settings => {
+            let modes = GuardMode::ALL.iter().map(|mode| mode.name()).collect::<Vec<_>>();
+            (prop::sample::select(modes), words(), 0_u64..100)
+                .prop_map(|(mode, model, tokens)| json!({"mode": mode, "model": model, "tokens_per_day": tokens}))
+                .boxed()
+        }
+    }
+}
+
 fn asked() -> impl Strategy<Value = Asked> {
-    let mount =
-        (words(), words(), any::<bool>()).prop_map(|(s, t, r)| json!({"source": s, "target": t, "read_only": r}));
-    let change = prop_oneof![
-        words().prop_map(|text| (ChangeKind::Persona, json!({ "instructions": text }))),
-        list().prop_map(|tools| (ChangeKind::EnabledTools, json!(tools))),
-        (list(), list()).prop_map(|(apt, npm)| (ChangeKind::Packages, json!({"apt": apt, "npm": npm}))),
-        (words(), words())
-            .prop_map(|(c, p)| (ChangeKind::Wiring, json!({"channel": c, "engage": "pattern", "pattern": p}))),
-        prop::collection::vec(mount, 0..3).prop_map(|mounts| (ChangeKind::Mounts, json!(mounts))),
-        (words(), words(), list()).prop_map(|(name, text, tools)| {
-            (ChangeKind::CreateAgent, json!({"name": name, "persona": {"instructions": text}, "enabled_tools": tools}))
-        }),
-        (words(), list())
-            .prop_map(|(server, tools)| (ChangeKind::McpAccess, json!({"server": server, "tools": tools}))),
-    ];
+    let change = prop::sample::select(ChangeKind::ALL)
+        .prop_flat_map(|kind| payload(kind).prop_map(move |payload| (kind, payload)));
     (change, words(), words(), words(), any::<bool>(), words(), words()).prop_map(
         |((kind, payload), reason, agent, principal, is_person, before, fact)| {
             let before = match kind {

@@ -1,0 +1,281 @@
+//! The handle of the state, shared by all that read and write it.
+//!
+//! Never touches the file itself: its threads do. See [`crate::threads`].
+
+use super::clock::Clock;
+use super::events::{Events, EventsOf};
+use super::opening::{connect, connect_for_searches, connect_to_read, create, look_through};
+use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
+use super::{Committed, Error, ReadTx, SEARCH_UNTIL, WriteTx, log, migrations, snapshot, sql, wall_clock};
+use crate::metrics::Metrics;
+use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::seam::crypt::SessionKey;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// Jobs that may wait before the next sender has to.
+const QUEUE_MAX: usize = 1024;
+
+/// The shared handle of the state.
+#[derive(Clone)]
+pub struct State {
+    writes: mpsc::Sender<Job>,
+    reads: mpsc::Sender<Job>,
+    searches: mpsc::Sender<Job>,
+    events: Events,
+    /// Ends after the other threads.
+    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
+    closing: Arc<AtomicBool>,
+    clock: Clock,
+    watched: Watched,
+    path: Arc<Path>,
+}
+
+impl State {
+    /// Makes an empty file for the state, unless there is one. Only a home that is being set up needs it.
+    ///
+    /// # Errors
+    /// [`Error::NotMade`]
+    pub fn create(path: &Path) -> Result<(), Error> {
+        create(path)
+    }
+
+    /// Opens the state, which must be there, brings its schema up to date, and starts its threads.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
+    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Self::open_as(path, key, log::Owner::This)
+    }
+
+    /// Opens the state as [`State::open`] does, beside another process that has it open: the write-ahead log is left to that
+    /// process.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_beside(path: &Path, key: &SessionKey) -> Result<Self, Error> {
+        Self::open_as(path, key, log::Owner::Another)
+    }
+
+    fn open_as(path: &Path, key: &SessionKey, owner: log::Owner) -> Result<Self, Error> {
+        // Before SQLite does: what is behind a damaged frame is gone once it has. A log that another process writes to may end in
+        // half a frame at any time, so it is not judged.
+        let left = match owner {
+            log::Owner::This => Some(log::look(path)?),
+            log::Owner::Another => None,
+        };
+        let db = connect(path, key)?;
+        look_through(&db, path)?;
+        migrations::run(&db, path, key)?;
+        if let Some(left) = left {
+            log::opened(&db, path, &left)?;
+        }
+        for other in snapshot::under_other_keys(path, key) {
+            tracing::warn!("{} is not under this master key: remove it if the old one was not kept", other.display());
+        }
+        // Every connection before the first thread: a start that fails drops them all, and the log stays.
+        let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
+        let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
+        let closing = Arc::new(AtomicBool::new(false));
+        let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
+        let read = |name: &str, db: Connection, group_max: usize| {
+            let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            (sender, spawn(name, move || read_loop(db, jobs, group_max, &clock, &closing, &watched)))
+        };
+        let (reads, reader) = read("state-reader", reading, GROUP_MAX);
+        let (searches, searcher) = read("state-searcher", searching, SEARCH_GROUP_MAX);
+        let (writes, jobs) = mpsc::channel(QUEUE_MAX);
+        let writer = {
+            let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
+            let tell = events.clone();
+            spawn("state-writer", move || {
+                write_loop(&db, jobs, &clock, &tell, &closing, &watched);
+                // The last connection to be closed writes the log into the file and removes it, if it may.
+                for thread in [reader, searcher] {
+                    drop(thread.join());
+                }
+                close(db, owner, &watched);
+            })
+        };
+        Ok(Self {
+            writes,
+            reads,
+            searches,
+            events,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            closing,
+            clock,
+            watched,
+            path: path.into(),
+        })
+    }
+
+    /// Runs `change` in a transaction of its own; it is undone when it returns an error.
+    /// When this returns, the change is on disk.
+    pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change, false).await
+    }
+
+    /// Writes as [`State::write`] does, in a transaction that no other change shares: all that `change` sees is on disk already.
+    pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.writes, change, true).await
+    }
+
+    /// Runs `look` on a snapshot of what is committed.
+    pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        submit(&self.reads, |tx| look(tx), false).await
+    }
+
+    /// Reads as [`State::read`] does, in a thread of its own, for what may take long. A statement that goes on beyond `time_max`
+    /// is interrupted.
+    pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let timed = move |tx: &mut WriteTx<'_>| {
+            SEARCH_UNTIL.set(Some(Instant::now() + time_max));
+            let found = look(tx);
+            SEARCH_UNTIL.set(None);
+            found
+        };
+        submit(&self.searches, timed, false).await
+    }
+
+    /// Returns the time as transactions see it, milliseconds since the epoch; never less than any time before.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// Returns by how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    pub fn ahead_ms(&self) -> i64 {
+        self.clock.now() - wall_clock()
+    }
+
+    /// Returns the metrics of this host.
+    pub fn metrics(&self) -> &Metrics {
+        &self.watched.metrics
+    }
+
+    /// Jobs that wait for the writing thread.
+    pub fn write_queue(&self) -> usize {
+        self.writes.max_capacity() - self.writes.capacity()
+    }
+
+    /// Returns the bytes of the file and of its log.
+    pub fn bytes(&self) -> u64 {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        size(&self.path) + size(&log::path_of(&self.path))
+    }
+
+    /// Returns once SQLite has found damage in the file, with what to tell the operator.
+    pub async fn damaged(&self) -> Error {
+        // Its other end is in `self`.
+        let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
+        Error::DamagedMeanwhile(self.path.display().to_string())
+    }
+
+    /// Removes the snapshots from before earlier changes of the schema, because they still hold what was erased. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// [`Error::Snapshot`] with the first that stays.
+    pub async fn forget_snapshots(&self) -> Result<usize, Error> {
+        let path: PathBuf = self.path.to_path_buf();
+        for aside in snapshot::aside(&path) {
+            tracing::warn!("erased content may remain in {}: remove it by hand", aside.display());
+        }
+        let removed = tokio::task::spawn_blocking(move || snapshot::remove_all(&path)).await;
+        removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
+    }
+
+    /// Subscribes to every ledger entry, once it is committed.
+    pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.events.every.subscribe()
+    }
+
+    /// Subscribes to ledger entries about one session, and about none, once they are committed.
+    pub fn events_of(&self, session: SessionId) -> EventsOf {
+        self.events.of(session)
+    }
+
+    /// Writes the changes that wait, closes the file, and returns when its threads are gone. Later calls get [`Error::Closed`].
+    ///
+    /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
+    pub async fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        // Only to wake them. An error means that it is closed already.
+        let _ = self.write(|_| Ok::<_, Error>(())).await;
+        let _ = self.read(|_| Ok::<_, Error>(())).await;
+        let _ = self.search(Duration::ZERO, |_| Ok::<_, Error>(())).await;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = tokio::task::spawn_blocking(|| writer.map(JoinHandle::join));
+        let _ = joined.await;
+    }
+
+    /// Empties the write-ahead log into the database and truncates it, so that it holds nothing deleted.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.write(|tx| {
+            tx.empty_log = true;
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+    F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
+{
+    let result = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&result);
+    let work = Box::new(move |tx: &mut WriteTx<'_>| {
+        let result = work(tx);
+        let keep = result.is_ok();
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        keep
+    });
+    let committed = run(jobs, work, alone).await;
+    let result = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (result, committed) {
+        (Some(Err(refused)), _) => Err(refused),
+        (Some(Ok(value)), Ok(())) => Ok(value),
+        (_, Err(error)) => Err(E::from(error)),
+        (None, Ok(())) => Err(E::from(Error::Closed)),
+    }
+}
+
+/// Sends the work to its thread and waits for the commit. It is not generic, so that the channels are compiled once.
+async fn run(jobs: &mpsc::Sender<Job>, work: Work, alone: bool) -> Result<(), Error> {
+    let (reply, committed) = oneshot::channel();
+    jobs.send(Job { work, alone, reply }).await.map_err(|_| Error::Closed)?;
+    committed.await.unwrap_or_else(|_| match jobs.is_closed() {
+        true => Err(Error::Closed),
+        // The group that it was to be in could not even begin.
+        false => Err(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
+    })
+}
