@@ -48,6 +48,7 @@ use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+pub use body::Large;
 use body::{Body, MESSAGE_BYTES_MAX};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;
@@ -244,7 +245,7 @@ impl Api {
     /// When a socket breaks.
     pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.callers.refusals.clone();
-        let expiring = tokio::spawn(tokens::expire_in_time(self.clone()));
+        let expiring = tokio::spawn(tokens::expire_in_time(self.clone(), shutdown.clone()));
         let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
         let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));
         let app = self.app();

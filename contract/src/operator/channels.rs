@@ -7,25 +7,43 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a channel speaks. The loopback is not listed, because it is no row of the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ChannelKind {
-    /// Signed HTTP in both directions, after the Standard Webhooks specification.
-    Webhook,
+// The name is a `tt`: the schema of the API does not read a `literal` of a macro.
+macro_rules! channel_kinds {
+    ($($kind:ident = $name:tt, $meaning:literal;)+) => {
+        /// What a channel speaks. The loopback is not listed, because it is no row of the record.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        pub enum ChannelKind {
+            $(
+                #[doc = $meaning]
+                #[serde(rename = $name)]
+                $kind,
+            )+
+        }
+
+        impl ChannelKind {
+            /// Every kind, in the order of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),+];
+
+            /// Returns its name in rows, in JSON and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+
+            /// Returns a sentence for the manual.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $meaning,)+
+                }
+            }
+        }
+    };
 }
 
-impl ChannelKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::Webhook];
-
-    /// Returns its name in rows, in JSON and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Webhook => "webhook",
-        }
-    }
+channel_kinds! {
+    Webhook = "webhook", "Signed HTTP in both directions, after the Standard Webhooks specification.";
 }
 
 impl fmt::Display for ChannelKind {

@@ -1,14 +1,13 @@
 //! Channels over the API: which there are, making and removing one, trying one, and which agent hears it.
 //!
-//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `inbound::channel::webhook`.
+//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `inbound::channel`.
 
 use super::{Answer, Api, Body, Reply, agents};
 use crate::inbound::channel::Destination;
-use crate::inbound::channel::webhook::check_url;
-use crate::inbound::channel::webhook::outgoing::Outcome;
-use crate::inbound::channel::webhook::signature::Secret;
+use crate::inbound::channel::outgoing::Outcome;
+use crate::inbound::channel::registration::Registration;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::channels::{self, Channel, Draft, Error};
+use crate::registry::channels::{self, Channel, Error};
 use crate::registry::{self, Person};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -16,7 +15,6 @@ use axum::{Extension, Json};
 use ironclaw_contract::operator::{self, ChannelKind, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring};
 use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
 use ironclaw_state::ReadTx;
-use ironclaw_state::keys::SecretText;
 use std::sync::Arc;
 
 /// `GET /v1/channels`
@@ -40,34 +38,14 @@ pub async fn add(
         }
         None => None,
     };
-    let kind: ChannelKind = new.kind.parse().map_err(|_| {
-        let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
-        let refusal =
-            Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(&new.kind)));
-        refusal.hint(format!("the kinds are: {}", kinds.join(", ")))
-    })?;
-    // Its secret and its address are those of a webhook.
-    let ChannelKind::Webhook = kind;
-    let url = check_url(&new.url).map_err(|why| {
-        let refusal =
-            Refusal::new(DenialCode::ChannelUrl, format!("{:?} is no address for replies: {why}", short(&new.url)));
-        refusal.hint("https anywhere, http on this machine and in private networks")
-    })?;
-    let agent = match new.agent {
+    let (name, agent) = (new.name.clone(), new.agent.clone());
+    let registration = Registration::read(new)?;
+    let agent = match agent {
         Some(agent) => Some(agents::find(&api, agent).await?.id),
         None => None,
     };
-    // One that was brought is known to whoever brought it, and is not said again.
-    let (secret, said) = match new.secret.map(SecretText::new) {
-        Some(brought) => (brought, None),
-        None => {
-            let fresh = Secret::fresh()?;
-            let said = fresh.expose().to_owned();
-            (fresh, Some(said))
-        }
-    };
-    Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
-    let draft = Draft { name: new.name, kind, url: url.into(), idempotent: new.idempotent, secret };
+    let said = registration.fresh_secret();
+    let draft = registration.draft(name);
     let (record, hooks) = (Arc::clone(&api.record), api.about.hooks);
     let made = api
         .record
@@ -109,14 +87,12 @@ pub async fn remove(
 /// `POST /v1/channels/{channel}/test`
 pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let found = api.record.state.read(move |tx| channels::known(tx, &channel)).await?;
-    let secret = Secret::read(&found.secret(&api.record.wrapping)?)
-        .map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
-    let url = check_url(&found.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
+    let to = Destination::of(&found, &api.record.wrapping)?;
     if api.stops.is_on() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
         return Err(refusal.hint("`ironctl resume` lets everything go on").into());
     }
-    let outcome = api.dispatch.test(&Destination::Webhook { url, secret }, ironclaw_state::wall_clock()).await;
+    let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "it took it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
@@ -189,7 +165,9 @@ fn view(
         url: channel.url.clone(),
         idempotent: channel.idempotent,
         agent: agent.map(|agent| agent.name),
-        hook: hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
+        hook: match channel.kind {
+            ChannelKind::Webhook => hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
+        },
         taken_from: None,
         created_at: ironclaw_ledger::rfc3339(channel.created_at),
     })

@@ -27,8 +27,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::Taken;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent, Taken};
+use ironclaw_state::ReadTx;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ async fn take(
 ) -> Result<Taken, Denied<Error>> {
     let body = body?;
     let (record, asked) = (&hooks.record, name.to_owned());
-    let channel = record.state.read(move |tx| Ok::<_, Error>(channels::find(tx, &asked)?)).await?;
+    let channel = record.state.read(move |tx| Ok::<_, Error>(find_webhook(tx, &asked)?)).await?;
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
     let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
@@ -185,6 +185,14 @@ async fn take(
     Ok(Taken { message_id: recorded.message })
 }
 
+/// Finds the webhook of this name. A channel of another kind is answered for as one that is not there: it has another entrance.
+fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
+    let found = channels::find(tx, name)?;
+    Ok(found.filter(|channel| match channel.kind {
+        ChannelKind::Webhook => true,
+    }))
+}
+
 /// What the headers say, if all three are there once.
 fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
     let one = |name: &str| {
@@ -211,4 +219,31 @@ fn refused(refusal: Refusal) -> Response {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record;
+    use crate::tables::channels::{NewChannel, insert};
+
+    #[test]
+    fn channel_of_another_kind_is_unknown_here() {
+        record::in_a_new_one(|tx, _| {
+            for kind in ChannelKind::ALL {
+                let new = NewChannel {
+                    name: kind.name(),
+                    kind: *kind,
+                    url: "https://example.org/",
+                    idempotent: false,
+                    wrapped: b"wrapped",
+                    created_at: 1,
+                };
+                insert(tx, &new).expect("a row of this kind");
+                let found = find_webhook(tx, kind.name()).expect("read");
+                assert_eq!(found.is_some(), kind.name() == "webhook", "{kind}");
+            }
+            assert!(find_webhook(tx, "none").expect("read").is_none());
+        });
+    }
 }

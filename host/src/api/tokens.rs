@@ -5,10 +5,13 @@
 use super::auth::Current;
 use super::door::Places;
 use super::{Answer, Api, Body, Reply};
+use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};
+use crate::shutdown::Shutdown;
+use crate::worker::{self, Due, Wait};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
@@ -17,12 +20,10 @@ use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home;
 use jiff::{Span, SpanRelativeTo, Timestamp};
+use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::broadcast::error::RecvError;
-
-/// A wait for the next end is no longer than this, so that a clock that was set forward is noticed.
-const EXPIRY_WAIT_MAX: Duration = Duration::from_secs(3600);
 
 /// `GET /v1/tokens`: the caller's; to an owner, everybody's.
 pub async fn list(
@@ -180,22 +181,32 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     }
 }
 
-/// Writes down each end when its time comes, so that it stands even if nobody uses the token again before a clock is set back.
-pub async fn expire_in_time(api: Api) {
-    loop {
-        match next_end(&api).await {
-            Ok(wait) => {
-                tokio::select! {
-                    () = tokio::time::sleep(wait) => {}
-                    () = api.callers.expiry.notified() => {}
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "cannot tell when the next token ends");
-                return;
-            }
+/// The ends of tokens. Each is written down when its time comes, so that it is kept even if no request comes with the token before a
+/// clock is set back.
+struct Expiry(Api);
+
+impl Due for Expiry {
+    const FAILED: &'static str = "the ends of tokens wait a moment after an error of the host";
+    const RETRY_AFTER: Duration = Duration::from_secs(1);
+    const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+    async fn process_due(&mut self) -> Result<Wait, Error> {
+        let Self(api) = self;
+        let Some(next) = api.state().read(tokens::next_expiry).await? else { return Ok(Wait::Bell) };
+        let now = ironclaw_state::wall_clock();
+        if next > now {
+            return Ok(Wait::until(next, now));
         }
+        api.state().write(tokens::expire).await?;
+        api.callers.tokens.forget();
+        Ok(Wait::AtMost(Duration::ZERO))
     }
+}
+
+/// Ends tokens in time until the host is stopped.
+pub async fn expire_in_time(api: Api, shutdown: Shutdown) {
+    let callers = Arc::clone(&api.callers);
+    worker::run(Expiry(api), &callers.expiry, &shutdown).await;
 }
 
 /// Takes its place from each connection whose token ended; it has a moment to show another.
@@ -223,19 +234,6 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
             Err(error) => tracing::error!(%error, "cannot tell whose token ended"),
         }
     }
-}
-
-/// Ends what is due, and says how long it is to the next.
-async fn next_end(api: &Api) -> Result<Duration, ironclaw_state::Error> {
-    let next = api.state().read(tokens::next_expiry).await?;
-    let Some(next) = next else { return Ok(Duration::MAX) };
-    let left = next - ironclaw_state::wall_clock();
-    if left > 0 {
-        return Ok(Duration::from_millis(left.unsigned_abs()).min(EXPIRY_WAIT_MAX));
-    }
-    api.state().write(tokens::expire).await?;
-    api.callers.tokens.forget();
-    Ok(Duration::ZERO)
 }
 
 #[cfg(test)]

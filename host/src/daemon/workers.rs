@@ -4,13 +4,15 @@ use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers};
+use crate::api::{About, Api, Callers, Large};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
+use crate::inbound::channel;
 use crate::maintenance::Keeper;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
 use crate::shutdown::Shutdown;
+use ironclaw_contract::operator::ChannelKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -25,7 +27,7 @@ pub(super) struct Workers {
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
     serving: JoinHandle<std::io::Result<()>>,
-    hooking: Option<JoinHandle<std::io::Result<()>>>,
+    receiving: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
 impl Workers {
@@ -41,7 +43,7 @@ impl Workers {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
             wake: Arc::new(sessions.clone()),
-            config: config.webhook.clone(),
+            config: channel::Config { webhook: config.webhook.clone() },
         };
         let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
         let Sockets { listener, port, hooks } = sockets;
@@ -55,11 +57,7 @@ impl Workers {
             shutdown: shutdown.clone(),
         };
         let large = Arc::default();
-        let hooking = hooks.map(|port| {
-            let per_minute = config.webhook.requests_per_minute;
-            let hooks = Hooks::new(Arc::clone(record), inbound.clone(), per_minute, Arc::clone(&large));
-            tokio::spawn(hooks.serve(port, shutdown.clone()))
-        });
+        let receiving = start_receivers(parts, config, hooks, &large, &shutdown);
         let api = Api {
             record: Arc::clone(record),
             inbound: inbound.clone(),
@@ -72,7 +70,7 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        Self { shutdown, sending, serving, hooking }
+        Self { shutdown, sending, serving, receiving }
     }
 
     /// Ends the tasks that answer and the one that sends.
@@ -80,8 +78,8 @@ impl Workers {
         self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
             let _ = self.serving.await;
-            if let Some(hooking) = self.hooking {
-                let _ = hooking.await;
+            for receiving in self.receiving {
+                let _ = receiving.await;
             }
         })
         .await;
@@ -90,4 +88,24 @@ impl Workers {
             let _ = self.sending.await;
         }
     }
+}
+
+/// Starts what receives the messages of each kind of channel, where the settings open an entrance for it. A kind whose messages come
+/// through a route of the API starts nothing of its own.
+fn start_receivers(
+    parts: &Parts,
+    config: &Config,
+    hooks: Option<Port>,
+    large: &Arc<Large>,
+    shutdown: &Shutdown,
+) -> Vec<JoinHandle<std::io::Result<()>>> {
+    let mut hooks = hooks;
+    let start = |kind: &ChannelKind| match kind {
+        ChannelKind::Webhook => hooks.take().map(|port| {
+            let per_minute = config.webhook.requests_per_minute;
+            let hooks = Hooks::new(Arc::clone(&parts.record), parts.inbound.clone(), per_minute, Arc::clone(large));
+            tokio::spawn(hooks.serve(port, shutdown.clone()))
+        }),
+    };
+    ChannelKind::ALL.iter().filter_map(start).collect()
 }

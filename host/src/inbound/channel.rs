@@ -2,16 +2,20 @@
 //!
 //! A channel says what it received and sends what it is given; it decides nothing. See [`crate::inbound::identity`].
 
+pub mod checks;
 pub mod loopback;
+pub mod outgoing;
+pub mod registration;
 pub mod webhook;
 
+use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::Channel;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::ChannelKind;
+use ironclaw_contract::operator::{ChannelKind, DenialCode};
 use ironclaw_contract::seam::message::Kind;
-use ironclaw_state::keys::WrappingKey;
-use webhook::outgoing::{Body, Outcome};
+use ironclaw_state::keys::{self, WrappingKey};
+use outgoing::{Attempts, Body, Outcome};
 use webhook::signature::Secret;
 
 /// One message as a channel received it. Its claims about itself prove nothing.
@@ -54,13 +58,34 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Makes the destination of replies on this channel; `None` if its secret does not open or its address is not valid.
-    pub fn of(channel: &Channel, wrapping: &WrappingKey) -> Option<Self> {
+    /// Makes the destination of replies on this channel.
+    ///
+    /// # Errors
+    /// Refuses settings that do not fit the kind; fails if the key does not open the secret.
+    pub fn of(channel: &Channel, wrapping: &WrappingKey) -> Result<Self, Denied<keys::Error>> {
         match channel.kind {
             ChannelKind::Webhook => {
-                let secret = Secret::read(&channel.secret(wrapping).ok()?).ok()?;
-                Some(Self::Webhook { url: webhook::check_url(&channel.url).ok()?, secret })
+                let secret = channel.secret(wrapping).map_err(Denied::Failed)?;
+                let secret = Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
+                let url = webhook::check_url(&channel.url).map_err(|why| Refusal::new(DenialCode::ChannelUrl, why))?;
+                Ok(Self::Webhook { url, secret })
             }
+        }
+    }
+}
+
+/// The settings of each kind of channel.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// `[webhook]`
+    pub webhook: webhook::Config,
+}
+
+impl Config {
+    /// Returns how often a delivery to this destination is tried.
+    pub const fn attempts(&self, to: &Destination) -> Attempts {
+        match to {
+            Destination::Webhook { .. } => self.webhook.attempts(),
         }
     }
 }

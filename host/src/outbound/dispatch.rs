@@ -1,13 +1,12 @@
 //! Sends deliveries by a network: takes each up in the record, sends it, and notes the outcome.
 //!
 //! Never holds up a session, never sends a delivery that is not taken up, and never polls: a new delivery wakes it, and so do the end of
-//! a send and the time of the next attempt. Next: `outbound::delivery::journal`, `inbound::channel::webhook::outgoing`;
+//! a send and the time of the next attempt. Next: `outbound::delivery::journal`, `inbound::channel`;
 //! [`crate::worker`] for the loop.
 
 use crate::error::Error;
-use crate::inbound::channel::webhook;
-use crate::inbound::channel::webhook::outgoing::{self, Body};
-use crate::inbound::channel::{Destination, Sender};
+use crate::inbound::channel::outgoing::{self, Attempts, Body};
+use crate::inbound::channel::{Config, Destination, Sender};
 use crate::latch::Latch;
 use crate::outbound::delivery::journal::{self, Outcome};
 use crate::outbound::delivery::{self, Delivery};
@@ -77,8 +76,8 @@ pub struct Dispatcher {
     pub latch: Arc<Latch>,
     /// Tells sessions of their receipts.
     pub wake: Arc<dyn Wake>,
-    /// `[webhook]`
-    pub config: webhook::Config,
+    /// The settings of each kind of channel.
+    pub config: Config,
 }
 
 impl Dispatcher {
@@ -109,7 +108,7 @@ impl Dispatcher {
             failpoint::reach("parcel_sent");
             // Without random bytes all come back at once, which is no reason to lose one.
             let chance = keys::random().map_or(0, u32::from_le_bytes);
-            judge(sent, outgoing.attempt, outgoing.idempotent, &self.config, chance)
+            judge(sent, outgoing.attempt, outgoing.idempotent, self.config.attempts(&outgoing.to), chance)
         };
         self.note(outgoing.delivery, outcome).await;
     }
@@ -281,7 +280,7 @@ impl Dispatch {
         let Some(channel) = channel_of(tx, &delivery)? else {
             return failed(tx, GONE);
         };
-        let Some(to) = Destination::of(&channel, &self.record.wrapping) else {
+        let Ok(to) = Destination::of(&channel, &self.record.wrapping) else {
             return failed(tx, "the channel's secret does not open, or its address is none");
         };
         let Some(item) = items::find(tx, delivery.item)? else {
@@ -366,10 +365,10 @@ fn interrupted(words: String, idempotent: bool, wait: Duration) -> Outcome {
 }
 
 /// Judges what the channel's side came to. What may have arrived is sent again only where that shows once.
-fn judge(sent: outgoing::Outcome, attempt: u32, idempotent: bool, config: &webhook::Config, chance: u32) -> Outcome {
+fn judge(sent: outgoing::Outcome, attempt: u32, idempotent: bool, attempts: Attempts, chance: u32) -> Outcome {
     use outgoing::Outcome as Sent;
-    let is_last = attempt >= config.attempts_max;
-    let wait = journal::backoff(attempt, config.backoff_ms, chance);
+    let is_last = attempt >= attempts.most;
+    let wait = journal::backoff(attempt, attempts.backoff_ms, chance);
     match sent {
         Sent::Received => Outcome::Received,
         Sent::Later(words, _) if is_last => Outcome::Failed(format!("{words}, the last of {attempt} attempts")),
@@ -387,9 +386,9 @@ mod tests {
 
     #[test]
     fn unknown_outcome_is_retried_only_if_idempotent() {
-        let config = webhook::Config { attempts_max: 3, ..webhook::Config::default() };
+        let attempts = Attempts { most: 3, backoff_ms: 1000 };
         let unknown = || Sent::Unknown("w".to_owned());
-        let judged = |sent, attempt, idempotent| judge(sent, attempt, idempotent, &config, 0);
+        let judged = |sent, attempt, idempotent| judge(sent, attempt, idempotent, attempts, 0);
         for attempt in 1..=4 {
             assert_eq!(judged(unknown(), attempt, false), Outcome::Unknown("w".to_owned()));
         }

@@ -260,3 +260,24 @@ pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Resul
     tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record;
+
+    #[test]
+    fn fresh_record_takes_a_channel_of_each_kind() {
+        record::in_a_new_one(|tx, _| {
+            for kind in ChannelKind::ALL {
+                let (name, url) = (kind.name(), "https://example.org/");
+                let new = NewChannel { name, kind: *kind, url, idempotent: false, wrapped: b"wrapped", created_at: 1 };
+                insert(tx, &new).unwrap_or_else(|error| {
+                    panic!("{kind}: {error}; see the guide in host/state/src/migrations.rs");
+                });
+                let found = find(tx, name).expect("read").expect("there");
+                assert_eq!(found.kind, *kind);
+            }
+        });
+    }
+}

@@ -11,6 +11,14 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// One script a version; the file's `user_version` says how many have run.
+///
+/// A version adds to the schema where it can. One that has to rebuild a table makes the new table, copies the rows, drops the old table
+/// and renames the new one. Foreign keys are off meanwhile, so that the rows that refer to it stay; a version that leaves a row without
+/// the row to which it refers is undone.
+///
+/// A new kind of channel needs such a version: `channels.kind` has a CHECK with the names of the kinds, and a host that does not know a
+/// name refuses the row when it reads it. The test `rebuilt_channels_keep_their_wirings` has the script for it, which also keeps the
+/// counter of generations. `fresh_record_takes_a_channel_of_each_kind` fails until it is there.
 pub const VERSIONS: &[&str] = &[
     include_str!("v1.sql"),
     include_str!("v2.sql"),
@@ -65,8 +73,14 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
     };
     let change = || -> rusqlite::Result<()> {
         sql::begin_to_write(db)?;
+        let broken = sql::broken_references(db)?;
         for script in &versions[found as usize..] {
             db.execute_batch(script)?;
+        }
+        if sql::broken_references(db)? > broken {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY);
+            let words = "rows would refer to rows that are not there".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(code, Some(words)));
         }
         if let Some(note) = &note {
             let text = serde_json::to_string(note).expect("three plain fields");
@@ -74,11 +88,16 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
         }
         db.execute_batch(&format!("PRAGMA user_version = {to}; COMMIT;"))
     };
-    change().map_err(|source| {
-        if !db.is_autocommit() {
-            // An error means that it is undone already.
-            let _ = sql::roll_back(db);
-        }
+    let enforced = sql::has_foreign_keys(db)?;
+    // A table that is dropped loses its rows first, and the rows that refer to them would go with them.
+    sql::set_foreign_keys(db, false)?;
+    let changed = change();
+    if changed.is_err() && !db.is_autocommit() {
+        // An error means that it is undone already.
+        let _ = sql::roll_back(db);
+    }
+    sql::set_foreign_keys(db, enforced)?;
+    changed.map_err(|source| {
         let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
         Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
     })
@@ -206,6 +225,76 @@ mod tests {
         let sql = "SELECT (SELECT uid_shared FROM sessions), (SELECT usable FROM uids_free)";
         let found: (bool, bool) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("read");
         assert_eq!(found, (true, false));
+    }
+
+    /// The rows of the oldest home that is kept, of version 5.
+    const OLDEST_ROWS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/it/migration/v5.sql"));
+
+    /// Makes `channels` anew with the columns that it has now, and one more kind.
+    const REBUILD_OF_CHANNELS: &str = "
+        CREATE TABLE rebuilt (
+          generation INTEGER PRIMARY KEY AUTOINCREMENT,
+          name TEXT NOT NULL UNIQUE,
+          kind TEXT NOT NULL CHECK (kind IN ('webhook','another')),
+          url TEXT NOT NULL,
+          idempotent INTEGER NOT NULL,
+          wrapped BLOB NOT NULL,
+          created_at INTEGER NOT NULL
+        ) STRICT;
+        INSERT INTO rebuilt SELECT * FROM channels;
+        DELETE FROM sqlite_sequence WHERE name = 'rebuilt';
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'rebuilt', seq FROM sqlite_sequence WHERE name = 'channels';
+        DROP TABLE channels;
+        ALTER TABLE rebuilt RENAME TO channels;";
+
+    #[test]
+    fn rebuilt_channels_keep_their_wirings() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
+        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
+        db.execute_batch(OLDEST_ROWS).expect("rows of version 5");
+        db.execute_batch("PRAGMA foreign_keys = ON;").expect("on");
+        let wired = VERSIONS.iter().position(|script| script.contains("CREATE TABLE wirings")).expect("a version");
+        run_these(&VERSIONS[..=wired], &db, &path, &key).expect("the version with channels");
+        let channel = "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,'webhook','u',0,x'00',1)";
+        for name in ["desk", "shop", "gone"] {
+            db.execute(channel, [name]).expect("a channel");
+        }
+        db.execute_batch(
+            "INSERT INTO wirings (channel, agent_id) SELECT 'desk', min(id) FROM agents;
+             INSERT INTO wirings (channel, agent_id) SELECT 'shop', min(id) FROM agents;
+             DELETE FROM channels WHERE name = 'gone';",
+        )
+        .expect("wirings");
+        let rows = |db: &Connection| -> Vec<String> {
+            let sql =
+                "SELECT channel || agent_id || generation FROM wirings JOIN channels ON name = channel ORDER BY 1";
+            let mut statement = db.prepare(sql).expect("it is SQL");
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("wirings")
+        };
+        let before = rows(&db);
+        assert_eq!(before.len(), 2);
+        run(&db, &path, &key).expect("every version");
+        assert_eq!(rows(&db), before);
+        // Another script in the place of the newest one.
+        let run_instead = |script: &'static str| {
+            let earlier = &VERSIONS[..VERSIONS.len() - 1];
+            db.execute_batch(&format!("PRAGMA user_version = {}", earlier.len())).expect("set");
+            run_these(&[earlier, &[script]].concat(), &db, &path, &key)
+        };
+        let error = run_instead("DELETE FROM channels WHERE name = 'shop';").expect_err("a wiring without its channel");
+        assert!(error.to_string().contains("refer to rows that are not there"), "{error}");
+        assert_eq!(rows(&db), before);
+        run_instead(REBUILD_OF_CHANNELS).expect("rebuilt");
+        assert_eq!(rows(&db), before);
+        db.execute(channel, ["gone"]).expect("a channel");
+        let sql = "SELECT generation FROM channels WHERE name = 'gone'";
+        assert_eq!(db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("read"), 4, "never used again");
+        db.execute("DELETE FROM channels WHERE name = 'desk'", []).expect("deleted");
+        assert_eq!(rows(&db).len(), 1, "and foreign keys are enforced again");
     }
 
     #[test]

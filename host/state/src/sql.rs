@@ -81,6 +81,21 @@ pub(super) fn begin_to_write(db: &Connection) -> Result<()> {
     db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop)
 }
 
+/// Returns whether this connection enforces foreign keys.
+pub(super) fn has_foreign_keys(db: &Connection) -> Result<bool> {
+    db.query_row("PRAGMA foreign_keys", [], |row| row.get(0))
+}
+
+/// Has this connection enforce foreign keys, or not; outside of a transaction only.
+pub(super) fn set_foreign_keys(db: &Connection, on: bool) -> Result<()> {
+    db.execute_batch(if on { "PRAGMA foreign_keys = ON" } else { "PRAGMA foreign_keys = OFF" })
+}
+
+/// Returns how many rows refer to a row that is not there.
+pub(super) fn broken_references(db: &Connection) -> Result<i64> {
+    db.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+}
+
 /// Ends a transaction and keeps its changes.
 pub(super) fn commit(db: &Connection) -> Result<()> {
     db.prepare_cached("COMMIT")?.execute([]).map(drop)

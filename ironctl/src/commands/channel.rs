@@ -6,7 +6,8 @@
 use super::At;
 use crate::failure::Error;
 use crate::output::Output;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel};
 use serde_json::json;
 use std::io::{self, Read};
@@ -17,32 +18,31 @@ const SECRET_BYTES_MAX: u64 = 1024;
 /// What to do with channels.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Make a channel, and print its signing secret this once
-    #[command(
-        after_help = "Example:\n  ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\n  ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent\n  ironctl channel add webhook shop --url https://shop.example/ironclaw"
-    )]
+    /// Make a channel, and print its fresh secret this once
+    #[command(after_help = examples())]
     Add {
         /// What it speaks
-        kind: Kind,
+        #[arg(value_parser = kinds())]
+        kind: ChannelKind,
         /// Its name: a-z, 0-9, - and _; the first part of every identity on it
         name: String,
-        /// Where replies go: https anywhere, http on this machine and in private networks
+        /// Where replies go
         #[arg(long)]
         url: String,
         /// Name or id of the agent that hears it; without one no agent hears it yet
         #[arg(long)]
         agent: Option<String>,
-        /// The other side shows a reply once that is sent to it twice under one webhook-id
+        /// The other side shows a reply once that is sent to it twice under one id
         #[arg(long)]
         idempotent: bool,
-        /// Read a signing secret (whsec_…) from stdin instead of making a fresh one
+        /// Read its secret from stdin instead of making a fresh one
         #[arg(long)]
         secret_stdin: bool,
     },
     /// List the channels
     #[command(after_help = "Example:\n  ironctl channel list")]
     List,
-    /// Send a signed test to a channel, and show what came of it
+    /// Send a test to a channel, and show what came of it
     #[command(after_help = "Example:\n  ironctl channel test shop")]
     Test {
         /// Its name
@@ -59,18 +59,40 @@ pub enum Action {
     },
 }
 
-/// What a channel speaks.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Kind {
-    /// Signed HTTP in both directions, after the Standard Webhooks specification
-    Webhook,
+/// Reads a kind of channel by its name.
+fn kinds() -> impl TypedValueParser<Value = ChannelKind> {
+    let value = |kind: &ChannelKind| PossibleValue::new(kind.name()).help(kind.meaning().trim_end_matches('.'));
+    PossibleValuesParser::new(ChannelKind::ALL.iter().map(value)).try_map(|name| name.parse::<ChannelKind>())
 }
 
-impl Kind {
-    const fn known(self) -> ChannelKind {
-        match self {
-            Self::Webhook => ChannelKind::Webhook,
+/// Returns what the help of `channel add` says of each kind.
+fn examples() -> String {
+    let about = ChannelKind::ALL.iter().map(|kind| match kind {
+        ChannelKind::Webhook => {
+            "The URL of a webhook: https anywhere, http on this machine and in private networks.\n\
+             Its secret: whsec_… and the base64 of 24 to 64 bytes.\n\n\
+             Example:\n\
+             \x20 ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\n\
+             \x20 ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent\n\
+             \x20 ironctl channel add webhook shop --url https://shop.example/ironclaw"
         }
+    });
+    about.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Says what is still to be done so that messages of this kind come in, where nothing takes them yet.
+const fn opens(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Webhook => {
+            "nothing comes in yet: set webhook.listen in config.toml, e.g. \"127.0.0.1:8788\", and restart the host"
+        }
+    }
+}
+
+/// Says what its secret is for.
+const fn secret_words(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Webhook => "its signing secret, shown this once:",
     }
 }
 
@@ -80,16 +102,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add { kind, name, url, agent, idempotent, secret_stdin } => {
             let secret = secret_stdin.then(secret_from_stdin).transpose()?;
-            let new = NewChannel { kind: kind.known().to_string(), name, url, agent, idempotent, secret };
+            let new = NewChannel { kind: kind.to_string(), name, url, agent, idempotent, secret };
             let made = client.add_channel(&new).await?;
             at.out.json(&made)?;
             let channel = &made.channel;
             at.out.remark(format!("made channel {}; replies go to {}", channel.name, channel.url))?;
             match &channel.hook {
                 Some(hook) => at.out.remark(format!("messages come in at {hook}"))?,
-                None => at.out.remark(
-                    "nothing comes in yet: set webhook.listen in config.toml, e.g. \"127.0.0.1:8788\", and restart the host",
-                )?,
+                None => at.out.remark(opens(channel.kind))?,
             }
             if channel.agent.is_none() {
                 at.out.remark(format!("no agent hears it yet: ironctl agent connect AGENT {}", channel.name))?;
@@ -97,7 +117,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.remark(format!("say who speaks on it: ironctl person link PERSON {}:SENDER", channel.name))?;
             match &made.secret {
                 Some(secret) => {
-                    at.out.remark("its signing secret, shown this once:")?;
+                    at.out.remark(secret_words(channel.kind))?;
                     at.out.line(secret)
                 }
                 None => Ok(()),
@@ -107,9 +127,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let channels = client.channels().await?;
             at.out.json(&channels)?;
             if channels.is_empty() {
-                return at
-                    .out
-                    .line("no channels beside the loopback; make one with `ironctl channel add webhook NAME`");
+                let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
+                let command = format!("ironctl channel add {} NAME", kinds.join("|"));
+                return at.out.line(format!("no channels beside the loopback; make one with `{command}`"));
             }
             table(at.out, channels)
         }

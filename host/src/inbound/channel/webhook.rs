@@ -7,6 +7,7 @@ pub mod incoming;
 pub mod outgoing;
 pub mod signature;
 
+use crate::inbound::channel::outgoing::Attempts;
 use ironclaw_model::reach;
 use serde::Deserialize;
 use url::Url;
@@ -44,6 +45,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns how often a delivery is tried.
+    pub const fn attempts(&self) -> Attempts {
+        Attempts { most: self.attempts_max, backoff_ms: self.backoff_ms }
+    }
+
     /// Checks whether the numbers make sense; the code that opens the port judges the address.
     ///
     /// # Errors

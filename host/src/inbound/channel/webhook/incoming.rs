@@ -3,6 +3,7 @@
 //! Never guesses: an unknown field, a duplicate key, or a sender without an id is refused. See [`crate::inbound::identity`].
 
 use crate::inbound::channel::Received;
+use crate::inbound::channel::checks::{check_files, check_sender, check_thread};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::DenialCode;
@@ -14,18 +15,6 @@ pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Values in a request: eight files and what is around them.
 const VALUES_MAX: usize = 64;
-
-/// Bytes of a sender's id; as many as an identity may have.
-const SENDER_BYTES_MAX: usize = 256;
-
-/// Bytes of the id of a thread.
-const THREAD_BYTES_MAX: usize = 256;
-
-/// Files of one message.
-const FILES_MAX: usize = 8;
-
-/// Bytes of a file's name.
-const FILE_NAME_BYTES_MAX: usize = 255;
 
 /// The body of a webhook.
 #[derive(Debug, Deserialize)]
@@ -55,7 +44,6 @@ struct File {
 /// # Errors
 /// Refuses a body that is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
-    let refuse = |code, text: String| Err(Refusal::new(code, text));
     let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
         Ok(said) => said,
         Err(error) => {
@@ -65,28 +53,10 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
             );
         }
     };
-    let clean = |text: &str, most: usize| text.len() <= most && !text.chars().any(char::is_control);
-    if said.sender.is_empty() || !clean(&said.sender, SENDER_BYTES_MAX) {
-        return refuse(
-            DenialCode::SenderMalformed,
-            format!("a sender's id has 1 to {SENDER_BYTES_MAX} bytes, none of them a control character"),
-        );
-    }
-    if !clean(&said.thread, THREAD_BYTES_MAX) {
-        return refuse(
-            DenialCode::ThreadMalformed,
-            format!("a thread's id has at most {THREAD_BYTES_MAX} bytes, none of them a control character"),
-        );
-    }
-    if said.files.len() > FILES_MAX {
-        return refuse(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files"));
-    }
-    let named = |file: &File| {
-        !file.name.is_empty() && file.name.len() <= FILE_NAME_BYTES_MAX && !file.name.contains(['/', '\0'])
-    };
-    if !said.files.iter().all(named) {
-        return refuse(DenialCode::FileName, format!("a file's name has 1 to {FILE_NAME_BYTES_MAX} bytes and no /"));
-    }
+    check_sender(&said.sender)?;
+    check_thread(&said.thread)?;
+    let files: Vec<_> = said.files.into_iter().map(|file| (file.name, file.text)).collect();
+    check_files(&files)?;
     Ok(Received {
         channel: channel.to_owned(),
         kind: Kind::Webhook,
@@ -98,13 +68,14 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         event_digest: Some(Digest::of(body)),
         agent,
         text: said.text,
-        files: said.files.into_iter().map(|file| (file.name, file.text)).collect(),
+        files,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inbound::channel::checks::SENDER_BYTES_MAX;
 
     #[test]
     fn a_body_of_another_shape_is_refused_and_none_is_completed() {

@@ -5,10 +5,10 @@
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::inbound::channel::outgoing::{Body, Outcome};
 use ironclaw_model::reach::{Reach, Refused, Resolver};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
-use serde::Serialize;
 use std::time::Duration;
 use url::Url;
 
@@ -27,38 +27,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// The longest wait that another side may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// Body that the other side gets. Its bytes are what is signed.
-#[derive(Debug, Serialize)]
-pub struct Body<'a> {
-    /// `reply` is an agent's, `notice` the host's own, `test` an operator's.
-    #[serde(rename = "type")]
-    pub kind: &'a str,
-    /// `dlv_…`, as in `webhook-id`: what comes again under it is the same delivery.
-    pub delivery: &'a str,
-    /// The recipient, as it was named to us.
-    pub sender: &'a str,
-    /// Thread of the message.
-    pub thread: &'a str,
-    /// The messages that it answers, `msg_…`.
-    pub message_ids: &'a [String],
-    /// The words.
-    pub text: &'a str,
-}
-
-/// Result of one attempt. The words are the host's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The other side said that it has it.
-    Received,
-    /// It certainly has it not, and may take it later; not before so many seconds, where it said so.
-    Later(String, Option<Duration>),
-    /// It may have it or not.
-    Unknown(String),
-    /// It certainly has it not, and will not take it.
-    Refused(String),
-}
-
-/// The way out, for every channel.
+/// The way out, for every webhook.
 pub struct Sender {
     far: Result<Client, String>,
     near: Result<Client, String>,
@@ -92,7 +61,7 @@ impl Sender {
         Self { far: plain(Reach::Anywhere).https_only(true).build().map_err(words), near }
     }
 
-    /// Sends a body under this id; `now` in milliseconds.
+    /// Sends a body under this id, and signs its bytes; `now` in milliseconds.
     pub async fn send(&self, url: &Url, secret: &Secret, id: &str, now: i64, body: &Body<'_>) -> Outcome {
         let client = match if url.scheme() == "https" { &self.far } else { &self.near } {
             Ok(client) => client,

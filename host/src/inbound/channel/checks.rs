@@ -1,0 +1,62 @@
+//! Checks of what a sender names, alike for each kind of channel: the sender, the thread, the files.
+//!
+//! Never completes or shortens anything: what does not fit is refused. See [`crate::inbound::identity`].
+
+use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
+
+/// Bytes of a sender's id; as many as an identity may have.
+pub const SENDER_BYTES_MAX: usize = 256;
+
+/// Bytes of the id of a thread.
+const THREAD_BYTES_MAX: usize = 256;
+
+/// Files of one message.
+const FILES_MAX: usize = 8;
+
+/// Bytes of a file's name.
+const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// Checks the id of a sender.
+///
+/// # Errors
+/// Refuses an id that is empty, too long, or holds a control character.
+pub fn check_sender(sender: &str) -> Result<(), Refusal> {
+    if !sender.is_empty() && is_clean(sender, SENDER_BYTES_MAX) {
+        return Ok(());
+    }
+    let words = format!("a sender's id has 1 to {SENDER_BYTES_MAX} bytes, none of them a control character");
+    Err(Refusal::new(DenialCode::SenderMalformed, words))
+}
+
+/// Checks the id of a thread; the one without a name is empty.
+///
+/// # Errors
+/// Refuses an id that is too long or holds a control character.
+pub fn check_thread(thread: &str) -> Result<(), Refusal> {
+    if is_clean(thread, THREAD_BYTES_MAX) {
+        return Ok(());
+    }
+    let words = format!("a thread's id has at most {THREAD_BYTES_MAX} bytes, none of them a control character");
+    Err(Refusal::new(DenialCode::ThreadMalformed, words))
+}
+
+/// Checks the files of one message: name and text.
+///
+/// # Errors
+/// Refuses too many files, and a name that is none.
+pub fn check_files(files: &[(String, String)]) -> Result<(), Refusal> {
+    if files.len() > FILES_MAX {
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")));
+    }
+    let is_name = |name: &str| !name.is_empty() && name.len() <= FILE_NAME_BYTES_MAX && !name.contains(['/', '\0']);
+    if files.iter().all(|(name, _)| is_name(name)) {
+        return Ok(());
+    }
+    let words = format!("a file's name has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
+    Err(Refusal::new(DenialCode::FileName, words))
+}
+
+fn is_clean(text: &str, most: usize) -> bool {
+    text.len() <= most && !text.chars().any(char::is_control)
+}

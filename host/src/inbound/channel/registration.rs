@@ -1,0 +1,85 @@
+//! What an operator asks for when a channel is made: one variant for each kind, with the settings of that kind alone.
+//!
+//! Never takes settings that its kind does not take. Next: `registry::channels`.
+
+use super::webhook;
+use super::webhook::signature::Secret;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::channels::Draft;
+use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
+use ironclaw_state::keys::{self, SecretText};
+use url::Url;
+
+/// A channel that is to be made.
+pub enum Registration {
+    /// An address that takes signed HTTP, and the secret of both directions.
+    Webhook {
+        /// Where replies go.
+        url: Url,
+        /// Signs both ways.
+        secret: SecretText,
+        /// Whether the secret was made here; one that was brought is known to the person who brought it.
+        is_fresh: bool,
+        /// Whether the other side shows a delivery once that is sent to it twice.
+        idempotent: bool,
+    },
+}
+
+impl Registration {
+    /// Reads the settings that a request names for its kind.
+    ///
+    /// # Errors
+    /// Refuses a kind that there is none of, and settings that do not fit it; fails without random bytes for a secret.
+    pub fn read(new: NewChannel) -> Result<Self, Denied<keys::Error>> {
+        match kind(&new.kind)? {
+            ChannelKind::Webhook => {
+                let url = webhook::check_url(&new.url).map_err(|why| {
+                    let words = format!("{:?} is no address for replies: {why}", short(&new.url));
+                    let refusal = Refusal::new(DenialCode::ChannelUrl, words);
+                    refusal.hint("https anywhere, http on this machine and in private networks")
+                })?;
+                let (secret, is_fresh) = match new.secret.map(SecretText::new) {
+                    Some(brought) => (brought, false),
+                    None => (Secret::fresh().map_err(Denied::Failed)?, true),
+                };
+                Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
+                Ok(Self::Webhook { url, secret, is_fresh, idempotent: new.idempotent })
+            }
+        }
+    }
+
+    /// Returns the kind of the channel.
+    pub const fn kind(&self) -> ChannelKind {
+        match self {
+            Self::Webhook { .. } => ChannelKind::Webhook,
+        }
+    }
+
+    /// Returns the secret that its operator has to be told, this once.
+    pub fn fresh_secret(&self) -> Option<String> {
+        match self {
+            Self::Webhook { secret, is_fresh, .. } => is_fresh.then(|| secret.expose().to_owned()),
+        }
+    }
+
+    /// Makes the draft of the row under this name.
+    pub fn draft(self, name: String) -> Draft {
+        let kind = self.kind();
+        match self {
+            Self::Webhook { url, secret, idempotent, .. } => Draft { name, kind, url: url.into(), idempotent, secret },
+        }
+    }
+}
+
+/// Reads the name of a kind.
+fn kind(name: &str) -> Result<ChannelKind, Refusal> {
+    name.parse().map_err(|_| {
+        let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
+        let refusal = Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(name)));
+        refusal.hint(format!("the kinds are: {}", kinds.join(", ")))
+    })
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
+}
