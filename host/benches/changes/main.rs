@@ -9,18 +9,18 @@ mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
-#[path = "../../tests/it/stage.rs"]
+#[path = "../../tests/support/host_fixture.rs"]
 #[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
 #[allow(dead_code)]
-mod world;
+mod jail_fixture;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use serde_json::json;
 use std::time::Instant;
-use world::World;
 
 /// Changes that wait while it is measured.
 const PENDING: usize = 100;
@@ -31,8 +31,8 @@ const TIMES: usize = 300;
 
 fn main() {
     let mut report = Report::default();
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    let world = World::with(who, world::Build::Plain, None);
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    let world = World::with(who, host_fixture::Build::Plain, None);
     world.up();
     world.agent("waiting");
     world.agent("measured");

@@ -4,23 +4,23 @@
 //! `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
-#[path = "../../tests/it/crowd.rs"]
-mod crowd;
-#[path = "../../tests/it/record.rs"]
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
+#[path = "../../tests/support/many_sessions.rs"]
+mod many_sessions;
+#[path = "../../tests/support/record.rs"]
 #[allow(dead_code)]
 mod record;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
+use host_fixture::World;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use world::World;
 
 /// Agents that the sessions belong to.
 const AGENTS: usize = 10;
@@ -39,12 +39,12 @@ fn main() {
     );
     let mut first = None;
     for sessions in SESSIONS {
-        let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-        let world = World::with(who, world::Build::Plain, None);
+        let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+        let world = World::with(who, host_fixture::Build::Plain, None);
         world.up();
-        (0..AGENTS).for_each(|agent| world.agent(&crowd::name(agent)));
+        (0..AGENTS).for_each(|agent| world.agent(&many_sessions::name(agent)));
         world.down();
-        crowd::make_sessions(&world, AGENTS, sessions / AGENTS);
+        many_sessions::make_sessions(&world, AGENTS, sessions / AGENTS);
         world.up();
         sleep(SETTLE);
         let host = world.pid().expect("it runs");

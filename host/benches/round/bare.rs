@@ -2,7 +2,7 @@
 //!
 //! Uses the contract's own queue with `synchronous = FULL` on both sides, and nothing of the host or the sandbox. Next: `main`.
 
-use crate::stage;
+use crate::jail_fixture;
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_contract::seam::message::Kind;
@@ -73,7 +73,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start() -> Self {
-        let directory = stage::directory();
+        let directory = jail_fixture::directory();
         let side = Side::open(&directory.path().join("a.db"), &directory.path().join("b.db"));
         let (link, theirs) = UnixStream::pair().expect("a pair of sockets");
         let mut peer = Command::new(std::env::current_exe().expect("a bench knows where it is"));

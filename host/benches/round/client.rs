@@ -2,7 +2,7 @@
 //!
 //! Understands only answers with a length, which is how the host answers. Next: `main`.
 
-use crate::world::World;
+use crate::host_fixture::World;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

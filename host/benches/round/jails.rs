@@ -3,7 +3,7 @@
 //! In a process of its own: a launcher is forked before there are threads. Next: `main`.
 
 use crate::figures::{Report, Samples};
-use crate::stage::{MAPPED, directory, own};
+use crate::jail_fixture::{MAPPED, directory, own};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use nix::unistd::geteuid;

@@ -6,23 +6,23 @@
 mod bare;
 mod client;
 mod figures;
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
 mod jails;
 mod memory;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-use world::World;
 
 /// Messages and bare rounds come in turns of so many, so that a slow minute of the machine meets both.
 const BLOCK: usize = 20;
@@ -67,8 +67,8 @@ fn bench(part: Option<&str>) {
 
 /// A home of whoever runs this: the host serves no client of another user.
 fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    World::with(who, world::Build::Plain, None)
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    World::with(who, host_fixture::Build::Plain, None)
 }
 
 /// Sends one message and waits for its receipt; gives the seconds that took.
@@ -175,7 +175,7 @@ fn by_ledger(world: &World, ids: &[String]) -> Samples {
 /// The same programs with a relay in the link that lets bells through on its ticks only.
 fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
     let mut world = home();
-    let programs = stage::directory();
+    let programs = jail_fixture::directory();
     std::fs::set_permissions(programs.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
     let relay = relay_host();
     for (from, name) in [
@@ -207,6 +207,6 @@ fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
 /// The host with the relay compiled in, built beside the one that is measured.
 fn relay_host() -> std::path::PathBuf {
     let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
-    world::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);
+    host_fixture::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);
     host.with_file_name("ironclaw-host-relay")
 }

@@ -11,22 +11,22 @@ mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
 #[path = "../round/memory.rs"]
 #[allow(dead_code)]
 mod memory;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
-use world::World;
 
 /// So many conversations at once.
 const SESSIONS: [usize; 3] = [1, 8, 64];
@@ -65,8 +65,8 @@ fn bench(only: Option<usize>) {
 
 /// A home of whoever runs this: the host serves no client of another user.
 fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    let world = World::with(who, world::Build::Plain, None);
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    let world = World::with(who, host_fixture::Build::Plain, None);
     let most = SESSIONS.iter().max().expect("some");
     world.configure(&format!("[session]\nawake_max = {most}\nawake_per_agent_max = {most}\n"));
     world
