@@ -1,7 +1,7 @@
-//! Who may import whom: between the crates, and between the modules of the host, downward only.
+//! The import rules between the crates, and between the modules of the host: downward only.
 //!
-//! Reads the sources as text and compiles none of them; tests may reach wherever they like. The tables come first:
-//! a new import that they do not allow is either a mistake or a line here with its reason. Next: `docs/architecture.md`.
+//! Reads the sources as text and compiles none of them; tests may import any module. The tables come first: a new import that they do
+//! not allow is a mistake, or it gets a line with its reason. See `docs/architecture.md`.
 
 mod crates;
 mod map;
@@ -34,7 +34,7 @@ const LAYERS: &[&[&str]] = &[
     &["config", "audit", "daemon", "command", "main", "lib", "inbound", "outbound", "turns"],
 ];
 
-/// Imports within a layer, each with its reason. One that nobody needs any more fails too.
+/// Imports within a layer, each with its reason. An unused line fails too.
 const BESIDE: &[(&str, &str, &str)] = &[
     ("registry", "secrets", "a model endpoint names the secret that holds its key"),
     ("inbound::routing", "inbound::identity", "only what is authenticated is routed"),
@@ -49,8 +49,8 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("main", "command", "a program is its command line"),
 ];
 
-/// Proofs that a module asks for and that only the layers above it or beside it can make: module, path, reason. The module may name
-/// this path alone, and one that no module needs fails too.
+/// Proofs that a module asks for and that only layers above it or beside it can make: module, path, reason. The module may name this
+/// path alone, and an unused line fails too.
 const PROOFS: &[(&str, &[&str], &str)] = &[
     ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only as people approved"),
     ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy leaves to one person"),
@@ -84,7 +84,7 @@ fn every_import_is_allowed() {
     }
     for (from, to, reason) in BESIDE {
         if !used.contains(&(*from, *to)) {
-            complaints.push(format!("BESIDE allows {from} → {to} ({reason}), and nobody needs it: delete the line"));
+            complaints.push(format!("BESIDE allows {from} → {to} ({reason}), and no module needs it: delete the line"));
         }
     }
     for (module, proof, reason) in PROOFS {
@@ -106,7 +106,7 @@ fn every_module_of_the_host_has_one_layer() {
     }
     let placed: Vec<String> = LAYERS.iter().flat_map(|layer| layer.iter().map(|name| (*name).to_owned())).collect();
     let distinct: BTreeSet<String> = placed.iter().cloned().collect();
-    assert_eq!(placed.len(), distinct.len(), "a module stands in two layers");
+    assert_eq!(placed.len(), distinct.len(), "a module is in two layers");
     let homeless: Vec<_> = declared.difference(&distinct).collect();
     let gone: Vec<_> = distinct.difference(&declared).collect();
     assert!(
@@ -119,7 +119,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// The module of the tables that a path from the root of the host names.
+/// Returns the module of the tables that a path from the root of the host names.
 fn module_of(path: &[String]) -> String {
     match path {
         [] => "lib".to_owned(),
@@ -128,14 +128,14 @@ fn module_of(path: &[String]) -> String {
     }
 }
 
-/// Imports inside the host.
+/// Checks the imports inside the host.
 fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str)>) -> Vec<String> {
     let from = &module_of(&source.module);
     let Some(own) = layer(from) else { return vec![format!("{}: {from} has no layer", source.file)] };
     let mut complaints = BTreeSet::new();
     for path in source.crate_imports() {
         let to = &module_of(&path);
-        // A name that the crate's root itself defines: there is none beside the modules.
+        // A name that the root of the crate defines: there is none beside the modules.
         let Some(other) = layer(to) else {
             complaints.insert(format!("{}: imports crate::{to}, which is no module with a layer", source.file));
             continue;
@@ -151,7 +151,7 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
             Some((a, b, _)) if other == own => drop(used.insert((a, b))),
             _ if other == own => {
                 complaints.insert(format!(
-                    "{}: {from} imports {to} beside it; say why in BESIDE, or turn it round",
+                    "{}: {from} imports {to} beside it; add a line with the reason to BESIDE, or reverse it",
                     source.file
                 ));
             }
@@ -164,7 +164,7 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
     complaints.into_iter().collect()
 }
 
-/// Imports between the crates, and words that a crate must not hold.
+/// Checks the imports between the crates, and the words that a crate must not contain.
 fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
     let mut complaints = BTreeSet::new();
     for path in &source.paths {
@@ -200,7 +200,7 @@ fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
     complaints.into_iter().collect()
 }
 
-/// Whoever opens a database: `state`, and nobody else.
+/// Checks that only `state` opens a database.
 fn check_databases(source: &Source) -> Vec<String> {
     let opens = |path: &Vec<String>| path.windows(2).any(|pair| pair[0] == "Connection" && pair[1].starts_with("open"));
     if source.file.starts_with(&format!("{OPENS_DATABASES}/")) || !source.paths.iter().any(opens) {
@@ -209,7 +209,7 @@ fn check_databases(source: &Source) -> Vec<String> {
     vec![format!("{}: opens a database; only {OPENS_DATABASES} does", source.file)]
 }
 
-/// The packages of the workspace that a Cargo.toml names.
+/// Checks the packages of the workspace that a Cargo.toml names.
 fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
     let mut section = "";
     let mut complaints = Vec::new();
@@ -231,7 +231,7 @@ fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
     complaints
 }
 
-/// What the rules for the host say about one small file.
+/// Returns the complaints of the host's rules about one small file.
 fn host(file: &str, text: &str) -> String {
     let source = Source::of(file, text);
     let mut complaints = check_layers(&source, &mut BTreeSet::new());
@@ -304,7 +304,7 @@ fn a_proof_from_above_is_allowed_by_its_whole_path_alone() {
 }
 
 #[test]
-fn what_goes_down_or_is_only_said_is_allowed() {
+fn downward_imports_and_plain_mentions_are_allowed() {
     for text in [
         "use crate::registry::{self, Agent}; use ironclaw_state::Tx;",
         "use crate::turns::turn::X; use super::super::tools; mod inner { use super::Y; }",

@@ -1,4 +1,4 @@
-//! Words of the seam that nothing reads are those that `docs/contract.md` lists as reserved, and no others.
+//! The words of the seam without a reader are those that `docs/contract.md` lists as reserved, and no others.
 //!
 //! A word is a column of a queue, a field of a struct, or a variant of an enum in `contract/src/seam`. The product sources of host and
 //! sandbox are read as text, without tests, by these rules:
@@ -16,7 +16,7 @@
 use crate::layers::source::{HOST_CRATES, Source, read, sources, workspace};
 use std::collections::BTreeMap;
 
-/// A table of a queue: its name, the type of a row, the method of the opener that gives rows, and the receiving crate.
+/// A table of a queue: its name, the type of a row, the opener's method that returns rows, and the receiving crate.
 const TABLES: &[(&str, &str, &str, &str)] = &[
     ("messages_in", "MessageIn", "messages", "sandbox"),
     ("turns", "Turn", "open_turn", "sandbox"),
@@ -40,7 +40,7 @@ const FIELDS: &[(&str, &str)] = &[
 /// Types that the sandbox receives. The host receives all others.
 const TO_SANDBOX: &[&str] = &["Welcome", "TurnLimits", "Response", "Item", "Call", "Verdict"];
 
-/// Types that are no word of the seam: errors, and what a side hands to the seam's own code.
+/// Types that are no word of the seam: errors, and values that a side hands to the seam's own code.
 const NO_WORDS: &[&str] = &["Error", "UnknownWord", "NewRow", "Tuple", "Found"];
 
 /// Receivers whose type is known, in the crate: an access through one is an access to a field of that type alone.
@@ -131,7 +131,7 @@ fn list_that_differs_from_the_code_is_refused() {
     }
 }
 
-/// What differs between the list in the document and the code.
+/// Returns the differences between the list in the document and the code.
 fn complaints(words: &[Word], listed: &[(String, String)], code: &Code) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, kind) in listed {
@@ -151,7 +151,7 @@ fn complaints(words: &[Word], listed: &[(String, String)], code: &Code) -> Vec<S
                  document describes the word"
             )),
             (false, None) => complaints.push(format!(
-                "nothing reads the {kind} `{name}`: reserve it in docs/contract.md with what it is for, or remove it"
+                "nothing reads the {kind} `{name}`: reserve it in docs/contract.md with its purpose, or remove it"
             )),
             _ => {}
         }
@@ -199,7 +199,7 @@ impl Word {
     }
 }
 
-/// Every word of the seam. The sources are formatted by rustfmt, so that a line and its indentation say what it declares.
+/// Returns every word of the seam. The sources are formatted by rustfmt, so that a line and its indentation show its declaration.
 fn words() -> Vec<Word> {
     let mut words = columns();
     let is_row = |name: &str| TABLES.iter().any(|(_, row, ..)| *row == name);
@@ -356,7 +356,7 @@ impl Code {
         self.sides[side].iter().find(reads).map(|source| source.file.clone())
     }
 
-    /// Whether a file names the type, and not only a variant of that name which holds something else.
+    /// Returns whether a file names the type itself, and not a variant of the same name.
     fn names_type(&self, source: &Source, owner: &str) -> bool {
         let tokens = &source.tokens;
         (0..tokens.len()).filter(|at| tokens[*at] == owner).any(|at| {

@@ -1,8 +1,8 @@
-//! Changes in a random order of asking, deciding, dying, starting, setting the clock and putting the home back: never applied
-//! without a yes, never twice, never forgotten, and the ledger says what the state says.
+//! Changes in random steps: proposals, decisions, kills, starts, clock changes and restores. No change is applied unapproved or
+//! twice, no change is lost, and the ledger agrees with the record.
 //!
-//! A run is repeated with the seed that it prints (`IRONCLAW_SEED`), and made longer with `IRONCLAW_CHANGES`. Next: `changes`.
-#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_CHANGES` makes it longer. See `e2e::changes`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::run_of;
 use crate::support::client;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 
-/// Steps of one run, unless `IRONCLAW_CHANGES` says otherwise.
+/// Steps of one run without `IRONCLAW_CHANGES`.
 const STEPS: u64 = 70;
 
 /// Longer than a change may wait.
 const OVER_MS: i64 = 8 * 24 * 3_600_000;
 
-/// Moments of a decision and of what it does at which the host dies.
+/// The fail points of a decision and of its effect.
 pub(crate) const POINTS: [&str; 5] =
     ["change_approved", "change_prepared", "change_applied", "change_rejected", "change_failed"];
 
-/// What we know of a change because the host answered.
+/// The state of a change according to the answers of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Asked,
@@ -59,7 +59,7 @@ impl Random {
         Self { world, token, known, asked: 0, shift_ms: 0, snapshot: None, _heads: heads }
     }
 
-    /// Asks the API; `None` when the host died over it.
+    /// Sends a request to the API; returns `None` if the host died.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
         let run: Value = serde_json::from_slice(&std::fs::read(self.world.home.join("run.json")).ok()?).ok()?;
         let stream = UnixStream::connect(run["socket"].as_str()?).ok()?;
@@ -76,7 +76,7 @@ impl Random {
         body
     }
 
-    /// Somebody asks for a change; the host may die over it.
+    /// Proposes a change; the host may die meanwhile.
     fn submit(&mut self, chance: &mut Rng, may_die: bool) {
         self.asked += 1;
         let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
@@ -87,7 +87,7 @@ impl Random {
                 self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Asked);
             }
             Some((status, said)) => assert_eq!(said["error"]["code"], "changes_too_many", "{status} {said}"),
-            None => assert!(may_die, "nobody answered"),
+            None => assert!(may_die, "the host did not answer"),
         }
     }
 
@@ -96,7 +96,7 @@ impl Random {
         self.known.keys().nth(at).cloned()
     }
 
-    /// Somebody decides about any change, also one that is decided; the host may die over it.
+    /// Decides about any change, also a decided one; the host may die meanwhile.
     fn decide(&mut self, chance: &mut Rng, may_die: bool) {
         let Some(id) = self.any(chance) else { return };
         let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
@@ -104,7 +104,7 @@ impl Random {
                 assert_eq!(status, 200, "{id}: {change}");
                 change
             }
-            None => return assert!(may_die, "nobody answered"),
+            None => return assert!(may_die, "the host did not answer"),
         };
         let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
         let yes = chance.u64(..3) > 0;
@@ -122,11 +122,11 @@ impl Random {
                 assert!(!open || ["change_stale", "change_expired"].contains(&code), "{change}: {said}");
             }
             Some((status, said)) => panic!("{id}: {status} {said}"),
-            None => assert!(may_die, "nobody answered"),
+            None => assert!(may_die, "the host did not answer"),
         }
     }
 
-    /// The host dies at a moment of a decision, whoever makes it.
+    /// Kills the host at a fail point of a decision.
     fn die_deciding(&mut self, chance: &mut Rng) {
         let point = POINTS[chance.usize(..POINTS.len())];
         self.world.down();
@@ -160,7 +160,7 @@ impl Random {
         self.world.up();
     }
 
-    /// Puts the home back to what it was; what was open then is unknown where the heads outside know more.
+    /// Restores the home; open changes become unknown where the heads outside are ahead.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
         self.settled();
@@ -175,12 +175,12 @@ impl Random {
         }
         self.known = snapshot.known;
         self.world.up();
-        // Each stop keeps a head, so what was put back is known to be older than what was.
+        // Each stop keeps a head, so the host detects that the restored record is older.
         let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
-        assert_eq!(open, 0, "what was open waits for a person to look at it");
+        assert_eq!(open, 0, "open changes wait for a person");
     }
 
-    /// Every change that there is.
+    /// Returns every change.
     fn changes(&self) -> Vec<Value> {
         let list = self.get("/v1/changes?status=all");
         assert_eq!(
@@ -190,17 +190,17 @@ impl Random {
         list["changes"].as_array().expect("a list").clone()
     }
 
-    /// Nothing is about to be applied.
+    /// Waits until no approved change is left to apply.
     fn settled(&self) {
         wait_for("approved changes to be applied", || {
             self.changes().iter().all(|change| change["status"] != "approved")
         });
     }
 
-    /// What must hold at any moment at which nothing is about to be applied.
+    /// Checks the invariants while no change is being applied.
     fn holds(&self) {
         self.settled();
-        // One whose time is over may be ended between two looks.
+        // A change over its time may be ended between two requests.
         let (ledger, changes) = loop {
             let (before, ledger, after) = (self.changes(), self.world.ledger(), self.changes());
             if before == after {
@@ -215,10 +215,10 @@ impl Random {
         let ids: Vec<&str> = changes.iter().map(|change| change["id"].as_str().expect("an id")).collect();
         for entry in ledger.iter().filter(|entry| entry["data"]["what"] == "change.proposed") {
             let id = entry["data"]["change"].as_str().expect("an id");
-            assert!(ids.contains(&id), "{id} was asked for and is forgotten");
+            assert!(ids.contains(&id), "{id} was proposed and is lost");
         }
         for id in self.known.keys() {
-            assert!(ids.contains(&id.as_str()), "{id} was answered and is forgotten");
+            assert!(ids.contains(&id.as_str()), "{id} was answered and is lost");
         }
         for change in &changes {
             let (id, status) = (change["id"].as_str().expect("an id"), change["status"].as_str().expect("a status"));
@@ -238,7 +238,7 @@ impl Random {
             if let Some(applied) = applied {
                 let before = &words[..applied];
                 assert!(before.contains(&"change.approved"), "{id} was applied unapproved: {words:?}");
-                assert!(before.contains(&"change.approved_by"), "{id} was applied and nobody approved: {words:?}");
+                assert!(before.contains(&"change.approved_by"), "{id} was applied without an approval: {words:?}");
             }
             match self.known.get(id) {
                 Some(Known::Approved) => {
@@ -300,7 +300,7 @@ fn random_changes_are_applied_once_and_only_when_approved() {
         }
         random.holds();
     }
-    // Each of them once at least, whatever chance had in store.
+    // Each step at least once in every run.
     random.submit(&mut chance, false);
     random.take_snapshot();
     (0..4).for_each(|_| random.submit(&mut chance, false));

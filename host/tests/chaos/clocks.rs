@@ -1,6 +1,6 @@
-//! A machine's clock that is set: no turn ends by it, no day or ceiling stays ahead, and nothing is dropped over the jump.
+//! Clock changes: no turn ends by one, no day or ceiling stays ahead, and no item is dropped over a jump.
 //!
-//! The programs are those with fail points, whose clock a file shifts. Next: `failures`.
+//! The programs have fail points, and a file shifts their clock. See `failures`.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, World};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// A world whose clock the file that is named beside it shifts.
+/// Starts a host whose clock is shifted by the file at the returned path.
 fn world(settings: &str) -> (World, PathBuf) {
     let mut world = World::with(client::own(), Build::Failpoints, None);
     let shift = world.home.with_file_name("shift");
@@ -24,7 +24,7 @@ fn world(settings: &str) -> (World, PathBuf) {
 }
 
 fn set(shift: &PathBuf, ms: i64) {
-    // A file that is replaced is never read half.
+    // A replaced file is never read half.
     let next = shift.with_extension("next");
     fs::write(&next, ms.to_string()).expect("written");
     fs::rename(next, shift).expect("renamed");
@@ -75,14 +75,14 @@ fn clock_that_was_ahead_leaves_days_and_ages_alone() {
     let today = ceiling(&world);
     set(&shift, 400 * DAY_MS);
     world.say("a", "echo ahead");
-    assert!(world.entries("items.dropped").is_empty(), "nothing is dropped over a jump");
+    assert!(world.entries("items.dropped").is_empty(), "no item is dropped over a jump");
     set(&shift, 0);
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    assert_eq!(ceiling(&world), today, "a ceiling begins anew when the day is over");
+    assert_eq!(ceiling(&world), today, "a ceiling starts again when the day is over");
     assert!(world.entries("items.dropped").is_empty());
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
-    // Over a restart as well.
+    // After a restart too.
     world.down();
     world.up();
     let warnings = world.status()["host"]["warnings"].to_string();

@@ -1,7 +1,7 @@
-//! What fails around a host: the disk, the record, the clock, an agent's process. Each ends in a sentence that a person reads,
-//! nothing that was taken is lost, and everything goes on once the cause is gone.
+//! Failures around a host: the disk, the record, the clock, an agent's process. Each is reported in a sentence, no accepted message
+//! is lost, and work continues once the cause is gone.
 //!
-//! Through the real programs; nothing here is skipped on a machine that lacks something. Next: `crash`, `moments`.
+//! Uses the real programs; no test is skipped on a machine that lacks a tool. See `crash` and `kill`.
 
 use crate::chaos::kill::{answered, insist};
 use crate::chaos::shortages::SmallDisk;
@@ -15,21 +15,21 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Room on the small disk; a host with one session takes a few megabytes.
+/// The size of the small disk; a host with one session takes a few megabytes.
 const DISK_BYTES: &str = "24m";
 
-/// Messages that are tried while the disk is full, until one is refused: the log of the record may still have room for a few.
+/// Messages sent to the full disk until one is refused: the log of the record may still have room for a few.
 const TRIES: usize = 400;
 
-/// A disk that can be filled and emptied: a limit on every file of the host, as anybody can set it, and where we may mount a small
-/// one of its own as well.
+/// A disk that can be filled and emptied: a file-size limit of the host, which every user can set, and a small disk where the test
+/// may mount one.
 enum Disk {
     Own(SmallDisk),
     Limit,
 }
 
 impl Disk {
-    /// Moves the home of a world, on which no host runs, onto a small disk; `None` where nobody lets us mount one.
+    /// Moves the home of a stopped host onto a small disk; returns `None` if the test may not mount one.
     fn under(world: &mut World) -> Option<Self> {
         SmallDisk::under(world, &format!("size={DISK_BYTES}")).map(Self::Own)
     }
@@ -55,14 +55,14 @@ impl Disk {
     }
 }
 
-/// Sets the longest file that the running host may write; beyond it a write fails as on a full disk.
+/// Sets the size limit of the running host's files; a longer write fails as on a full disk.
 fn limit(world: &World, bytes: &str) {
     let pid = world.pid().expect("it runs").to_string();
     let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status();
     assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
 }
 
-/// Starts the host so that a write over the limit is an error and no signal.
+/// Starts the host with an error instead of a signal for a write over the limit.
 fn up_without_the_signal(world: &World) {
     let ctl = world.command("ironctl");
     let mut command = Command::new("sh");
@@ -95,7 +95,7 @@ fn survived(disk: &Disk, world: &World) {
     assert!(world.say("a", "my name is Ada").contains("Ada"));
     let client = Client::of(world);
     disk.fill(world);
-    // Each is taken or refused; a refusal says so to whoever asked.
+    // Each message is accepted or refused; a refusal is reported to its sender.
     let mut refused = None;
     let mut taken = Vec::new();
     for number in 0..TRIES {
@@ -111,10 +111,10 @@ fn survived(disk: &Disk, world: &World) {
     let (number, event, said) = refused.expect("a full disk takes no message");
     assert!(said.contains("was not written"), "{said}");
     assert_eq!(ready(world), (503, json!("state_unwritable")));
-    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "it lives");
+    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "the host is alive");
     disk.empty(world);
     wait_for("the host to be ready", || ready(world).0 == 200);
-    // The sender did not hear that it was taken, so it says the same again.
+    // The sender got no acceptance, so it repeats the message.
     let again = client.send("a", &format!("echo word-{number}"), &event).expect("there is room");
     taken.push((number, again["message_id"].as_str().expect("an id").to_owned()));
     for (number, id) in &taken {
@@ -126,7 +126,7 @@ fn survived(disk: &Disk, world: &World) {
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
     let db = record::open(&world.home);
     let messages = record::count(&db, "SELECT count(*) FROM messages");
-    assert_eq!(messages, taken.len() as i64 + 2, "the one that was refused left nothing behind");
+    assert_eq!(messages, taken.len() as i64 + 2, "the refused message left no row");
     assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), messages);
     let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
     assert_eq!(record::count(&db, twice), 0);
@@ -140,16 +140,16 @@ fn record_held_by_another_process_is_refused_or_waited_for() {
     world.say("a", "my name is Ada");
     world.down();
     let holder = record::open_to_change(&world.home);
-    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("nobody else has it");
+    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("no other process has it");
     world.ctl(&["up", "--detach"]).refused("is in use by another process");
     drop(holder);
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    // While it runs: what cannot be written is refused, and is taken once the lock is gone.
+    // While the host runs: an unwritable message is refused, and accepted once the lock is gone.
     let client = Client::of(&world);
     let holder = record::open_to_change(&world.home);
     holder.execute_batch("BEGIN IMMEDIATE").expect("the host writes nothing now");
-    let said = client.send("a", "echo held", "held").expect_err("it cannot be written down").to_string();
+    let said = client.send("a", "echo held", "held").expect_err("the record is locked").to_string();
     assert!(said.contains("was not written"), "{said}");
     assert_eq!(ready(&world), (503, json!("state_unwritable")));
     drop(holder);
@@ -158,7 +158,7 @@ fn record_held_by_another_process_is_refused_or_waited_for() {
     insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
 }
 
-/// Turns every bit of some bytes.
+/// Inverts every bit of some bytes.
 fn flip(path: &Path, at: u64, length: usize) {
     let bytes = fs::read(path).expect("readable");
     let start = at as usize;
@@ -191,8 +191,12 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
         damage();
         let damaged = fs::read(&path).expect("readable");
         let answer = world.ctl(&["up", "--detach"]).refused(words);
-        assert!(answer.stderr.contains("backup"), "{number}: the way back is named: {}", answer.stderr);
-        assert_eq!(fs::read(&path).expect("readable"), damaged, "{number}: it is evidence, and nobody wrote to it");
+        assert!(answer.stderr.contains("backup"), "{number}: the hint names the backup: {}", answer.stderr);
+        assert_eq!(
+            fs::read(&path).expect("readable"),
+            damaged,
+            "{number}: the damaged file is evidence and stays unchanged"
+        );
         assert!(!world.home.join("run.json").exists(), "{number}");
         fs::write(&path, &whole).expect("put back");
         world.up();
@@ -214,7 +218,7 @@ fn damage_while_running_ends_the_host_and_a_backup_restores() {
     world.up();
     let (host, client) = (world.pid().expect("it runs"), Client::of(&world));
     flip(&path, 4096, whole.len() - 4096);
-    // It is come upon sooner or later, as pages that are remembered are not read.
+    // The host finds the damage late, because cached pages are not read again.
     let mut asked = 0;
     wait_for("the host to end", || {
         asked += 1;
@@ -270,7 +274,7 @@ fn sandbox_that_stops_reading_is_ended_and_replaced() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| world.chat("a", "echo one"));
-        assert!(world.say("b", "hello").contains("Hello."), "nobody else waits for it");
+        assert!(world.say("b", "hello").contains("Hello."), "no other session waits for it");
         let answer = waiting.join().expect("answered");
         assert_eq!(answer["notice"], true, "{answer}");
         assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{answer}");
@@ -286,17 +290,17 @@ fn sandbox_with_ten_thousand_rows_is_quarantined_alone() {
                 INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
                 SELECT 'msg_' || printf('%026d', i), {next} + 2 * i, 0, 'chat', '{}', '{turn}' FROM n;";
     let chat = attacked.send("a", "hello", &json!([{ "sql": rows }, { "ring": 1 }, "hang"])).ok().json();
-    assert_eq!(chat["notice"], true, "the person hears of it: {chat}");
+    assert_eq!(chat["notice"], true, "the person gets a notice: {chat}");
     let session = attacked.session("a");
     assert_eq!(session["state"], "quarantined", "{session}");
-    assert!(attacked.entries("row.refused", &attacked.id("a")).len() <= 64, "not one entry for each of them");
+    assert!(attacked.entries("row.refused", &attacked.id("a")).len() <= 64, "the entries are bounded");
     attacked.other_answers();
     attacked.world.ctl(&["session", "release", &attacked.id("a")]).ok();
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "a release leads back to an answer");
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the released session answers");
 }
 
 #[test]
-fn sandbox_without_a_reply_is_ended_and_the_person_told() {
+fn sandbox_without_a_reply_is_ended_and_reported() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");

@@ -1,6 +1,6 @@
-//! Bounded items bound the record too, and `why` still explains a message that was forgotten.
+//! Growth of the record: bounded items bound the record too, and `why` still explains a removed message.
 //!
-//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_GROWTH` makes it longer. Next: `weeks`.
+//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_GROWTH` makes it longer. See `soak`.
 
 use crate::chaos::kill::{answered, insist, run_of};
 use crate::support::client::{self, Client, Raw};
@@ -8,7 +8,7 @@ use crate::support::host_fixture::{Build, World};
 use crate::support::record;
 use fastrand::Rng;
 
-/// Messages of one round, unless `IRONCLAW_GROWTH` says otherwise.
+/// Messages of one round without `IRONCLAW_GROWTH`.
 const MESSAGES: u64 = 12;
 
 /// Items of one conversation.
@@ -17,7 +17,7 @@ const ITEMS_MAX: i64 = 8;
 /// Rows of each table: those of the kept items, and the newest.
 const ROWS_MAX: i64 = 2 * ITEMS_MAX + 2;
 
-/// Sends messages, each after the answer to the one before, and gives their ids.
+/// Sends messages one after another, each after the previous answer. Returns their ids.
 fn talk(world: &World, chance: &mut Rng, messages: u64) -> Vec<String> {
     let (client, raw) = (Client::of(world), Raw::of(world));
     let say = |number: u64, chance: &mut Rng| {
@@ -35,7 +35,7 @@ fn talk(world: &World, chance: &mut Rng, messages: u64) -> Vec<String> {
     (0..messages).map(|number| say(number, chance)).collect()
 }
 
-/// Rows of messages, turns, deliveries and notes of archives, with the host stopped.
+/// Counts the rows of messages, turns, deliveries and archived entries while the host is stopped.
 fn rows(world: &World) -> [i64; 4] {
     let db = record::open(&world.home);
     ["messages", "turns", "deliveries", "ledger_archived"]
@@ -54,10 +54,10 @@ fn the_record_does_not_grow_with_old_messages() {
     for round in 0..2 {
         let said = talk(&world, &mut chance, messages);
         first.get_or_insert_with(|| said[0].clone());
-        // A sandbox that names an item which the host has just dropped is not at fault: it would be quarantined after 64 turns.
+        // A sandbox that names an item just dropped by the host is not at fault; it would be quarantined after 64 turns.
         assert_eq!(world.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
         world.ctl(&["audit", "rotate"]).ok();
-        // Each start forgets rows while it serves requests, so a stop may come before the last of them.
+        // Each start removes rows while it serves requests, so a stop may precede the last removal.
         insist("forget old rows", || {
             world.down();
             world.up();

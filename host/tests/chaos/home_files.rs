@@ -1,7 +1,8 @@
 //! Every file of a home, broken in every way: a start answers at once, with a code and the name of the file.
 //!
-//! A slice in the fast tier (`IRONCLAW_SEED` chooses another), everything with `IRONCLAW_LONG=1`. Next: `panic_homes`, `failures`.
-#![allow(clippy::print_stdout)] // which file failed
+//! Runs a slice in the fast tier (`IRONCLAW_SEED` chooses another), all cases with `IRONCLAW_LONG=1`. See `panic_homes` and
+//! `failures`.
+#![allow(clippy::print_stdout)] // names the failed file
 
 use crate::support::broken_files::{KINDS, Kind, put};
 use crate::support::host_fixture::{Build, World};
@@ -11,11 +12,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// So many starts run at the same time.
+/// Starts at the same time.
 const AT_ONCE: usize = 2;
 
-/// Every file and directory that a home has or may have. What becomes of a start without the right record is told elsewhere; here
-/// it only has to end.
+/// Every file and directory of a home. `lost_record` tests starts without the right record; here such a start only has to end.
 const FILES: [&str; 20] = [
     "state.db",
     "master.key",
@@ -39,7 +39,7 @@ const FILES: [&str; 20] = [
     "run",
 ];
 
-/// A home that was used, so that it has most of its files, and no host. Its user is not root: rights of files mean nothing to root.
+/// Makes a used home with most of its files and no running host. Its user is not root, because root ignores the rights of files.
 fn used() -> World {
     let world = World::with(Who::Ordinary, Build::Plain, None);
     world.up();
@@ -59,16 +59,16 @@ fn play(template: &World, file: &str, kind: Kind) {
     assert!([0, 1].contains(&up.code), "{what}: {}{}", up.stdout, up.stderr);
     assert!(!up.stderr.contains("panicked at"), "{what}: {}", up.stderr);
     if up.code == 1 && file != "state.db" {
-        let told: Value = serde_json::from_str(up.stderr.trim()).unwrap_or_else(|_| panic!("{what}: {}", up.stderr));
+        let failure: Value = serde_json::from_str(up.stderr.trim()).unwrap_or_else(|_| panic!("{what}: {}", up.stderr));
         let name = Path::new(file).file_name().and_then(|name| name.to_str()).expect("a name");
-        let (message, hint) = (told["error"]["message"].as_str(), told["error"]["hint"].as_str());
-        assert!(message.is_some_and(|message| message.contains(name)), "{what} is not named: {told}");
+        let (message, hint) = (failure["error"]["message"].as_str(), failure["error"]["hint"].as_str());
+        assert!(message.is_some_and(|message| message.contains(name)), "{what} is not named: {failure}");
         let has_remedy = |hint: &str| !hint.is_empty() && !hint.starts_with("look at ");
-        assert!(hint.is_some_and(has_remedy), "{what} has no remedy: {told}");
+        assert!(hint.is_some_and(has_remedy), "{what} has no remedy: {failure}");
     }
     let status = world.ctl_bounded(&["--json", "status"]);
     assert!([0, 1, 3].contains(&status.code), "{what}: {}{}", status.stdout, status.stderr);
-    assert!(up.code == 1 || status.code != 3, "{what}: a host that was started answers: {}", status.stderr);
+    assert!(up.code == 1 || status.code != 3, "{what}: a started host answers: {}", status.stderr);
     world.end_hosts();
     put(&world.home.join(file), Kind::Usable);
 }
@@ -105,24 +105,27 @@ fn init_replaces_a_token_that_fits_no_live_token() {
     world.up();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
         put(&world.home.join("owner.token"), kind);
-        let told = world.ctl_bounded(&["--json", "status"]);
-        let told: Value = serde_json::from_str(told.stderr.trim()).expect("JSON");
-        assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{kind:?}: {told}");
+        let failure = world.ctl_bounded(&["--json", "status"]);
+        let failure: Value = serde_json::from_str(failure.stderr.trim()).expect("JSON");
+        assert!(
+            failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")),
+            "{kind:?}: {failure}"
+        );
         let made = world.ctl(&["--json", "init"]).ok().json();
         assert_eq!(made["token_replaced"], true, "{kind:?}: {made}");
         world.ctl(&["status"]).ok();
         assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false, "{kind:?}: the second time");
     }
-    // Well-formed, but of no token of this host: `up` says so at once, and which command helps.
+    // A well-formed token of another host: `up` refuses at once and names the command that helps.
     world.down();
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
     put(&world.home.join("owner.token"), Kind::Empty);
     world.ctl(&["init"]).ok();
     std::fs::write(world.home.join("owner.token"), token).expect("written");
     let up = world.ctl_bounded(&["--json", "up", "--detach"]);
-    let told: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
-    assert_eq!((up.code, &told["error"]["code"]), (1, &"token_revoked".into()), "{told}");
-    assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{told}");
+    let failure: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
+    assert_eq!((up.code, &failure["error"]["code"]), (1, &"token_revoked".into()), "{failure}");
+    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{failure}");
     world.ctl(&["init"]).ok();
     world.ctl(&["status"]).ok();
 }
@@ -139,7 +142,7 @@ fn an_empty_policy_is_warned_of_like_a_missing_one() {
     }
 }
 
-/// Fills a small file system with the home on it, starts a host there, and says before and after what the home holds.
+/// Fills a small file system with the home on it, starts a host, and prints whether the start changed the home.
 const FULL_START: &str = r#"
 mount -t tmpfs -o size=8m,mode=700 tmpfs "$2"
 cp -a "$1" "$2/h"
@@ -159,8 +162,8 @@ fn a_start_without_room_writes_nothing_and_says_how_much() {
     command.args(["-Urm", "sh", "-ec", FULL_START, "sh"]).args([&world.home, &disk]);
     let output = command.arg(world.programs.join("ironclaw-host")).arg(&said).output().expect("unshare runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "unchanged 1\n", "{output:?}");
-    let told: Value = serde_json::from_slice(&std::fs::read(&said).expect("it said why")).expect("JSON");
-    let message = told["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.contains("no room to start at") && message.contains("a start needs 1048576 bytes"), "{told}");
-    assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("make room")), "{told}");
+    let failure: Value = serde_json::from_slice(&std::fs::read(&said).expect("it said why")).expect("JSON");
+    let message = failure["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("no room to start at") && message.contains("a start needs 1048576 bytes"), "{failure}");
+    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("make room")), "{failure}");
 }

@@ -1,14 +1,14 @@
-//! A stream of messages over a channel while host and sandboxes are killed at random: each message is answered exactly once or has
-//! an explicit unknown receipt, none is lost, and the ledger is whole after each death.
+//! Load with kills: messages over a channel while host and sandboxes are killed at random. Each message is answered exactly once or
+//! has an explicit unknown receipt, no message is lost, and the ledger is valid after each kill.
 //!
-//! `IRONCLAW_STORM_SEED` repeats a run, `IRONCLAW_STORM_MESSAGES` and `IRONCLAW_STORM_KILLS` make it longer. Next: `moments`.
-#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+//! `IRONCLAW_LOAD_SEED` repeats a run, `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` make it longer. See `kill`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::{awake_process, each_settled_once, every_start_is_known, insist, setting};
 use crate::support::client::{self, Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
 use crate::support::host_fixture::{Build, World, kill, wait_for};
-use crate::support::processes::{Process, nobody_looks_into};
+use crate::support::processes::{Process, no_process_uses};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -18,42 +18,42 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Messages and kills of one run, unless the environment says otherwise.
+/// Messages and kills of one run without settings in the environment.
 const MESSAGES: u64 = 60;
 const KILLS: u64 = 8;
 
-/// Conversations at once, each with so many messages in flight.
+/// Concurrent conversations, and the messages in flight of each.
 const CONVERSATIONS: u64 = 4;
-const TOGETHER: u64 = 2;
+const IN_FLIGHT: u64 = 2;
 
-/// At most one message of so many ends without an answer that arrived for certain; ten times what was seen.
+/// At most one in so many messages has no received answer; ten times the observed share.
 const MISSED_SHARE: u64 = 4;
 
-/// The longest between a message being taken and a kill; a warm round takes a few milliseconds.
+/// The longest pause between an accepted message and a kill; a warm round takes a few milliseconds.
 const PAUSE_MS_MAX: u64 = 60;
 
-/// The longest that one question waits for an answer, before it is asked again.
+/// The longest wait of one poll for an answer.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// A way on which people reach the host.
+/// A channel by which people reach the host.
 trait Channel: Sync {
-    /// Hands in what a conversation says; the same event is the same message. Gives the message's id.
+    /// Sends a message of a conversation and returns its id. The same event id is the same message.
     fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String>;
 
-    /// The message as the host shows it, after a wait for its end.
+    /// Waits for the end of a message and returns its view.
     fn message(&self, id: &str) -> io::Result<Value>;
 
-    /// Whether the outcome of a sending can be unknown; never where the channel knows what it was sent before.
+    /// Returns whether the outcome of a delivery can be unknown. It cannot if the channel recognizes a repeated delivery.
     fn can_be_unknown(&self) -> bool;
 
-    /// The host was started again.
-    fn again(&self, world: &World);
+    /// Follows the host to its new address after a restart.
+    fn follow_restart(&self, world: &World);
 
-    /// What the other end has seen, once everything is settled.
+    /// Checks the receiver's side after all messages are settled.
     fn check(&self, settled: &[Settled], seed: u64);
 }
 
-/// The operator's own channel: the other end is the record itself.
+/// The operator's own channel, whose receiver is the record itself.
 struct Loopback(Client);
 
 impl Channel for Loopback {
@@ -70,7 +70,7 @@ impl Channel for Loopback {
         false
     }
 
-    fn again(&self, _: &World) {}
+    fn follow_restart(&self, _: &World) {}
 
     fn check(&self, settled: &[Settled], seed: u64) {
         for message in settled {
@@ -79,7 +79,7 @@ impl Channel for Loopback {
     }
 }
 
-/// A webhook whose receiver takes everything, and knows what it had before if `idempotent`.
+/// A webhook with a receiver that accepts everything; if `idempotent`, it recognizes a repeated delivery.
 struct Webhook {
     hook: Mutex<Hook>,
     receiver: Receiver,
@@ -89,7 +89,7 @@ struct Webhook {
 
 impl Webhook {
     fn open(world: &World, idempotent: bool) -> Self {
-        let receiver = Receiver::glad();
+        let receiver = Receiver::accepting();
         let more: &[&str] = if idempotent { &["--idempotent"] } else { &[] };
         let hook = Mutex::new(Hook::add(world, "shop", &receiver, more));
         Self { hook, receiver, client: Client::of(world), idempotent }
@@ -121,8 +121,8 @@ impl Channel for Webhook {
         !self.idempotent
     }
 
-    fn again(&self, world: &World) {
-        self.hook.lock().expect("no holder panics").again(world);
+    fn follow_restart(&self, world: &World) {
+        self.hook.lock().expect("no holder panics").follow_restart(world);
     }
 
     fn check(&self, settled: &[Settled], seed: u64) {
@@ -140,51 +140,51 @@ impl Channel for Webhook {
     }
 }
 
-/// A message that is over.
+/// A finished message.
 #[derive(Debug)]
 struct Settled {
     id: String,
     conversation: u64,
-    /// Which of its conversation's turns of speech it came with: those of one may be answered together.
-    breath: usize,
-    /// A word that stands in no other message, and in the agent's answer to this one.
+    /// The batch of its conversation; one turn may answer all messages of a batch.
+    batch: usize,
+    /// A word that only this message and its answer contain.
     word: String,
     reply: String,
-    /// The host's own words in place of an answer.
+    /// The answer is a notice of the host.
     notice: bool,
-    /// Nobody knows whether the answer arrived.
+    /// It is unknown whether the answer arrived.
     unknown: bool,
 }
 
 #[test]
-fn storm_over_loopback_answers_each_message_once() {
+fn load_over_loopback_answers_each_message_once() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");
     let channel = Loopback(Client::of(&world));
-    storm(&world, &channel);
+    run_load(&world, &channel);
 }
 
 #[test]
-fn storm_over_a_webhook_answers_once_or_leaves_unknown_receipt() {
+fn load_over_a_webhook_answers_once_or_leaves_unknown_receipt() {
     let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
     let channel = Webhook::open(&world, false);
-    storm(&world, &channel);
+    run_load(&world, &channel);
 }
 
 #[test]
-fn storm_over_an_idempotent_webhook_answers_each_message_once() {
+fn load_over_an_idempotent_webhook_answers_each_message_once() {
     let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
     let channel = Webhook::open(&world, true);
-    storm(&world, &channel);
+    run_load(&world, &channel);
 }
 
-fn storm(world: &World, channel: &dyn Channel) {
+fn run_load(world: &World, channel: &dyn Channel) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_STORM_SEED").unwrap_or(now);
-    let messages = setting("IRONCLAW_STORM_MESSAGES").unwrap_or(MESSAGES);
-    let kills = setting("IRONCLAW_STORM_KILLS").unwrap_or(KILLS);
-    println!("IRONCLAW_STORM_SEED={seed} IRONCLAW_STORM_MESSAGES={messages} IRONCLAW_STORM_KILLS={kills}");
+    let seed = setting("IRONCLAW_LOAD_SEED").unwrap_or(now);
+    let messages = setting("IRONCLAW_LOAD_MESSAGES").unwrap_or(MESSAGES);
+    let kills = setting("IRONCLAW_LOAD_KILLS").unwrap_or(KILLS);
+    println!("IRONCLAW_LOAD_SEED={seed} IRONCLAW_LOAD_MESSAGES={messages} IRONCLAW_LOAD_KILLS={kills}");
     let taken = AtomicU64::new(0);
     let (mut all, starts) = std::thread::scope(|scope| {
         let taken = &taken;
@@ -206,12 +206,12 @@ fn storm(world: &World, channel: &dyn Channel) {
         count(|message| message.unknown),
     );
     assert_eq!(all.len() as u64, messages, "seed {seed}");
-    // A host that answers nobody would be whole as well.
+    // A host that answers no message would be consistent too.
     let answered = count(|message| !message.notice && !message.unknown) as u64;
-    assert!(answered >= messages - messages / MISSED_SHARE, "seed {seed}: only {answered} were answered");
+    assert!(answered >= messages - messages / MISSED_SHARE, "seed {seed}: only {answered} answers arrived");
     check(world, channel, &all, seed);
     every_start_is_known(world, starts, seed);
-    // What is over stays over: another start sends nothing again.
+    // Finished work stays finished: another start sends nothing again.
     let sent = ["delivery.intended", "delivery.received"].map(|what| world.entries(what).len());
     world.down();
     world.up();
@@ -219,10 +219,10 @@ fn storm(world: &World, channel: &dyn Channel) {
     every_start_is_known(world, starts, seed);
     assert_eq!(["delivery.intended", "delivery.received"].map(|what| world.entries(what).len()), sent, "seed {seed}");
     world.down();
-    nobody_looks_into(&world.home);
+    no_process_uses(&world.home);
 }
 
-/// Every message is over in the record exactly once, and the answer is the one to it.
+/// Checks that every message is finished exactly once in the record, with its own answer.
 fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
     let ids: Vec<String> = all.iter().map(|message| message.id.clone()).collect();
     let unknown: HashSet<String> =
@@ -230,20 +230,20 @@ fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
     assert!(unknown.is_empty() || channel.can_be_unknown(), "seed {seed}: {unknown:?}");
     each_settled_once(world, &ids, &unknown, seed);
     channel.check(all, seed);
-    // A turn that answers several messages at once gets the script's answer to the last of them.
+    // A turn that answers several messages gets the script's answer to the last of them.
     for message in all.iter().filter(|message| !message.notice && !message.unknown) {
         let mut own =
-            all.iter().filter(|other| (other.conversation, other.breath) == (message.conversation, message.breath));
-        // A call that was under way when its sandbox died is not run again, and the answer says so.
+            all.iter().filter(|other| (other.conversation, other.batch) == (message.conversation, message.batch));
+        // A call in flight at the death of its sandbox is not run again, and the answer says so.
         let is_unknown = message.reply.contains("the outcome of this call is unknown");
         assert!(is_unknown || own.any(|other| message.reply.contains(&other.word)), "seed {seed}: {message:?}");
     }
 }
 
-/// Says its part of the messages, some at a time, and waits for their answers.
+/// Sends a part of the messages in batches and waits for their answers.
 fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU64) -> Vec<Settled> {
     let mut all = Vec::new();
-    for (breath, together) in part.chunks(TOGETHER as usize).enumerate() {
+    for (batch, together) in part.chunks(IN_FLIGHT as usize).enumerate() {
         let mut open = Vec::new();
         for number in together {
             let word = format!("word-{number:06}");
@@ -251,7 +251,7 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
                 4 => format!("write {word}.txt: content"),
                 _ => format!("echo {word}"),
             };
-            // The sender does not know whether a message that got no answer was taken: the event says that it is the same.
+            // The sender does not know whether a message without an answer was accepted; the event id makes a repeat the same message.
             let id = insist("take a message", || channel.say(conversation, &text, &format!("event-{number}")));
             taken.fetch_add(1, Ordering::SeqCst);
             open.push((id, word));
@@ -260,7 +260,7 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
             let view = insist("settle a message", || over(channel.message(&id)?));
             let unknown = view["receipt"] == "unknown";
             let reply = view["reply"].as_str().unwrap_or_default().to_owned();
-            all.push(Settled { id, conversation, breath, word, reply, notice: view["notice"] == true, unknown });
+            all.push(Settled { id, conversation, batch, word, reply, notice: view["notice"] == true, unknown });
         }
     }
     all
@@ -273,7 +273,7 @@ fn over(view: Value) -> io::Result<Value> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, view.to_string()))
 }
 
-/// Kills the host or a sandbox at moments of chance, spread over the stream; returns how often the host was started.
+/// Kills the host or a sandbox at random moments of the stream. Returns the number of restarts.
 fn kill_all(
     world: &World,
     channel: &dyn Channel,
@@ -285,7 +285,7 @@ fn kill_all(
     moments.sort_unstable();
     let mut starts = 0;
     for moment in moments {
-        wait_for("the stream to go on", || taken.load(Ordering::SeqCst) >= moment);
+        wait_for("the stream to continue", || taken.load(Ordering::SeqCst) >= moment);
         std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
         let sandbox = if chance.u64(..2) == 0 { awake_process(&world.status(), "/pid", chance) } else { None };
         match sandbox {
@@ -294,14 +294,14 @@ fn kill_all(
                 wait_for("the sandbox to be gone", || !sandbox.lives());
                 world.ctl(&["audit", "verify"]).ok();
             }
-            // Nobody may be awake just now.
+            // No sandbox may be awake now.
             None => {
                 let host = Process::of(world.pid().expect("it runs")).expect("it runs");
                 world.kill_host();
                 wait_for("the host to be gone", || !host.lives());
                 world.ctl(&["audit", "verify"]).ok();
                 world.up();
-                channel.again(world);
+                channel.follow_restart(world);
                 starts += 1;
             }
         }

@@ -1,12 +1,12 @@
-//! A home whose record, its log or its key is gone or damaged: what a start says, and that it makes nothing anew beside it.
+//! A home without its record, the record's log or its key: a start names the loss and makes no replacement beside it.
 //!
-//! Damages files only while no host runs. Next: `rotation`, for heads and archives.
+//! Damages files only while no host runs. See `ops::rotation` for heads and archives.
 
 use crate::support::host_fixture::World;
 use crate::support::record;
 use serde_json::Value;
 
-/// What `ironclaw-host` says with `--json` on standard error.
+/// Returns the code of a `--json` failure on standard error.
 #[track_caller]
 fn code_of(stderr: &str) -> String {
     let line = stderr.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("no JSON: {stderr}"));
@@ -40,7 +40,7 @@ fn missing_or_empty_record_is_refused_and_nothing_is_made_anew() {
         assert!(std::fs::metadata(&state).map_or(0, |found| found.len()) == 0, "no record was made");
         assert!(std::fs::read(&token).expect("read") == before, "the owner's token is the same");
     }
-    // The right record opens the same home, with the same token.
+    // The right record opens the same home with the same token.
     std::fs::rename(&away, &state).expect("put back");
     world.up();
     assert!(world.say("a", "echo here again").contains("here again"));
@@ -74,7 +74,7 @@ fn init_makes_no_master_key_beside_a_record() {
     assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false);
 }
 
-/// Entries about changes that a damaged or missing log lost, by how.
+/// Returns how the log was damaged, for each entry about lost changes.
 fn losses(world: &World) -> Vec<String> {
     let lost = world.entries("state.changes_lost");
     lost.iter().map(|entry| entry["data"]["log"].as_str().expect("a word").to_owned()).collect()
@@ -88,7 +88,7 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
     world.submit("a", "persona", r#"{"instructions":"Be brief."}"#).ok();
     world.down();
     let log = world.home.join("state.db-wal");
-    assert!(!log.exists(), "an orderly end leaves none");
+    assert!(!log.exists(), "an orderly stop leaves no log");
     let mut expected = Vec::new();
     for (how, damage) in [("damaged", "flip"), ("missing", "remove"), ("missing", "empty"), ("damaged", "header")] {
         world.up();
@@ -116,7 +116,7 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
         world.ctl(&["audit", "verify"]).ok();
         world.down();
     }
-    // A look beside no host, and an unclean end by itself, lose nothing.
+    // Reading without a host, and an unclean end by itself, lose nothing.
     world.up();
     world.say("a", "echo two");
     world.kill_host();
@@ -157,11 +157,11 @@ fn lost_workspace_is_named_in_the_ledger() {
     world.say("a", "echo gone");
     let lost = || world.entries("session.workspace_lost");
     assert_eq!((lost().len(), &lost()[0]["data"]["session"]), (1, &world.session()["id"]));
-    // Once more, after what was said is forgotten.
+    // Once more, after the conversation is forgotten.
     world.down();
     let forget = ["deliveries", "calls", "messages", "items", "turns"].map(|table| format!("DELETE FROM {table};"));
     record::open_to_change(&world.home).execute_batch(&forget.concat()).expect("changed");
-    record::give_back(&world);
+    record::restore_owner(&world);
     std::fs::remove_dir_all(world.session_directory().join("workspace")).expect("removed");
     world.up();
     world.say("a", "echo gone again");

@@ -1,7 +1,7 @@
-//! `ironctl panic` in broken homes, each with an agent at work: no process of the agent is left, whatever is wrong.
+//! `ironctl panic` in broken homes, each with an agent at work: no process of the agent is left.
 //!
-//! A few states in the fast tier, all of them with `IRONCLAW_LONG=1`. Next: `stops`, `home_files`.
-#![allow(clippy::print_stdout)] // which state of a home failed
+//! Runs a few states in the fast tier, all of them with `IRONCLAW_LONG=1`. See `ops::stops` and `home_files`.
+#![allow(clippy::print_stdout)] // names the failed state of a home
 
 use crate::chaos::shortages;
 use crate::support::broken_files::{Kind, put};
@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// So many of them run at the same time.
+/// Cases at the same time.
 const AT_ONCE: usize = 2;
 
-/// A small disk: room for one session, and few files more.
+/// A small disk with room for one session and few more files.
 const DISK: &str = "size=48m,nr_inodes=300";
 
-/// A home with a host and an agent that runs a command, and how it is broken.
+/// A home with a host and an agent that runs a command, and the damage of the home.
 struct Case<'a> {
     world: &'a World,
     host: i32,
-    /// Words before `ironctl`, for a caller that sees another file system.
+    /// Words before `ironctl`, for a caller with another view of the file system.
     wrapper: Vec<String>,
     variable: Option<(&'static str, &'static str)>,
 }
@@ -42,7 +42,7 @@ impl Case<'_> {
         put(&self.at(name), kind);
     }
 
-    /// Nothing can be asked: the host has to be found without its home's help.
+    /// Removes every way to ask the host: it has to be found without the files of its home.
     fn hide(&self) {
         self.put("run.json", Kind::Missing);
     }
@@ -65,21 +65,21 @@ impl Case<'_> {
     }
 }
 
-/// What comes of it.
+/// The expected result.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// Everything is stopped, and stays so over a restart.
+    /// Everything is stopped, also after a restart.
     Stopped,
-    /// Everything is stopped, and that it does not last is said.
+    /// Everything is stopped, and the command warns that the stop does not last.
     DoesNotLast,
 }
 use End::{DoesNotLast, Stopped};
 
-/// Where the home is.
+/// The place of the home.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Usual,
-    /// The user is not root, so that rights of files mean something.
+    /// The user is not root, so that the rights of files count.
     OfAUser,
     /// A small file system of its own, which only root can make.
     SmallDisk,
@@ -88,7 +88,7 @@ use Place::{OfAUser, SmallDisk, Usual};
 
 struct State {
     name: &'static str,
-    /// Also in the fast tier.
+    /// True if it runs in the fast tier too.
     is_fast: bool,
     place: Place,
     end: End,
@@ -236,7 +236,7 @@ const STATES: &[State] = &[
     state("the socket is silent", |case| {
         case.put("run/api.sock", Kind::Missing);
         let listener = std::os::unix::net::UnixListener::bind(case.at("run/api.sock")).expect("bound");
-        // It takes connections for as long as the test runs, and answers none.
+        // Accepts connections for as long as the test runs and answers none.
         std::mem::forget(listener);
     }),
     state("the host is stopped", |case| stop(case.host)),
@@ -287,7 +287,7 @@ fn use_up_inodes(home: &Path) {
     assert!((0..100_000).any(|n| File::create(ballast.join(n.to_string())).is_err()), "a small disk has an end");
 }
 
-/// A home that is set up, with an agent that may run commands, and no host.
+/// Makes an initialized home with an agent that may run commands, and without a running host.
 fn template(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
@@ -296,7 +296,7 @@ fn template(who: Who) -> World {
     world
 }
 
-/// Starts a host and has the agent run a command; gives the host, the `chat` that waits for the answer, and what runs in the jail.
+/// Starts a host and has the agent run a command. Returns the host, the waiting `chat`, and the processes in the jail.
 fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
     world.up();
     let host = world.pid().expect("it runs");
@@ -323,7 +323,7 @@ fn play(state: &State, template: &World) {
     let _ = (chat.kill(), chat.wait());
     let said = format!("{}: {} {}{}", state.name, answer.code, answer.stdout, answer.stderr);
     println!("{said}");
-    assert!(left.is_empty(), "{left:?} outlive the stop: {said}");
+    assert!(left.is_empty(), "{left:?} are alive after the stop: {said}");
     let lasts = world.home.join("panic").symlink_metadata().is_ok();
     match state.end {
         Stopped => {
@@ -331,16 +331,16 @@ fn play(state: &State, template: &World) {
             assert!(lasts || is_recorded(&world), "it does not last: {said}");
         }
         DoesNotLast => {
-            let told: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
-            assert_eq!((answer.code, &told["error"]["code"]), (1, &"panic_does_not_last".into()), "{said}");
+            let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
+            assert_eq!((answer.code, &failure["error"]["code"]), (1, &"panic_does_not_last".into()), "{said}");
             assert!(!lasts && !host_lives, "{said}");
         }
     }
     put(&world.home, Kind::Usable);
 }
 
-/// Whether the record has the stop, so that the next start is stopped without a file: the host was asked, or saw the file before it
-/// was killed. Of a record that the broken home does not let us read nothing can be said.
+/// Returns whether the record has the stop, so that the next start is stopped without a file: the host was asked, or saw the file
+/// before it was killed. Returns true if the broken home does not allow reading the record.
 fn is_recorded(world: &World) -> bool {
     let export = world.ctl(&["audit", "export"]);
     export.code != 0 || export.stdout.contains("host.panicked")
@@ -376,10 +376,10 @@ fn a_panic_file_stops_a_running_host_without_a_request() {
     assert!(world.home.join("panic.reserve").is_file(), "a start makes the reserve where it is missing");
     File::create(world.home.join("panic")).expect("made");
     wait_for("the agent to be gone", || agent.keys().all(|process| !process.lives()));
-    wait_for("the record to have it", || !world.home.join("panic").exists());
+    wait_for("the record to have the stop", || !world.home.join("panic").exists());
     let _ = (chat.kill(), chat.wait());
     assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
-    // Once more, after everything goes on.
+    // Once more, after a resume.
     world.ctl(&["resume"]).ok();
     assert_eq!(world.status()["stopped"], serde_json::Value::Null);
     File::create(world.home.join("panic")).expect("made");
@@ -397,22 +397,22 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
-    // It is not written over, and no token is made that is not saved.
+    // The file is not overwritten, and no token is made that is not saved.
     let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
     let before = tokens();
     world.ctl(&["token", "create", "--person", "Bob", "--out", &path]).refused("bob.token");
     assert_eq!(tokens(), before);
     for command in ["down", "panic"] {
         let answer = world.ctl(&["--json", "--token-file", &path, command]);
-        let told: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
-        assert_eq!((answer.code, &told["error"]["code"]), (1, &"role_too_low".into()), "{command}: {told}");
+        let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
+        assert_eq!((answer.code, &failure["error"]["code"]), (1, &"role_too_low".into()), "{command}: {failure}");
     }
     assert_eq!(world.status()["stopped"], serde_json::Value::Null);
     assert!(!world.home.join("panic").exists());
     world.down();
 }
 
-/// A port of which every request is answered with an error and no reason.
+/// Opens a port that answers every request with an error and no reason.
 fn broken_host() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -434,11 +434,11 @@ fn closed_port() -> u16 {
 fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
     let world = World::new();
     let panic = |port: u16| {
-        let told = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
-        assert_eq!(told.stdout, "", "no success is told");
-        let line = told.stderr.lines().find(|line| line.starts_with('{')).expect("JSON");
+        let output = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
+        assert_eq!(output.stdout, "", "no success is printed");
+        let line = output.stderr.lines().find(|line| line.starts_with('{')).expect("JSON");
         let failure: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        (told.code, failure["error"]["code"].as_str().expect("a code").to_owned())
+        (output.code, failure["error"]["code"].as_str().expect("a code").to_owned())
     };
     let broken = broken_host();
     assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "beside no host");
@@ -449,5 +449,5 @@ fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
     world.up();
     let host = world.status()["host"]["pid"].clone();
     assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "beside another host");
-    assert_eq!(world.status()["host"]["pid"], host, "the host of another home lives");
+    assert_eq!(world.status()["host"]["pid"], host, "the host of another home is alive");
 }

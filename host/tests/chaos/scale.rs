@@ -1,7 +1,7 @@
-//! More sessions than places: nobody starves, no limit is passed, nothing is answered twice, and a sleeping session costs nothing.
+//! More sessions than slots: no session starves, no limit is exceeded, no message is answered twice, and an idle session costs nothing.
 //!
-//! Chance comes from a printed seed (`IRONCLAW_SEED`); `IRONCLAW_SCALE_MESSAGES` makes the run longer. Next: `stops`.
-#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+//! The random choices come from a printed seed (`IRONCLAW_SEED`); `IRONCLAW_SCALE_MESSAGES` makes the run longer. See `ops::stops`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill;
 use crate::support::client::{self, Client};
@@ -19,10 +19,10 @@ const SESSIONS: usize = 1000;
 const AGENTS: usize = 20;
 const AWAKE_MAX: usize = 50;
 const AWAKE_PER_AGENT_MAX: usize = 10;
-/// Messages in one run, unless `IRONCLAW_SCALE_MESSAGES` says otherwise.
+/// Messages in one run without `IRONCLAW_SCALE_MESSAGES`.
 const MESSAGES: usize = 300;
 
-/// A world whose user is our own, with these settings and a script that can be slow.
+/// Starts a host of the own user with these settings and a script that can be slow.
 pub(crate) fn world(settings: &str) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     let script = world.home.join("script.toml");
@@ -41,7 +41,7 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     let seed = setting("IRONCLAW_SEED").unwrap_or(now);
     let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
     println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
-    // All of it is one person's: more than one may have waiting by default.
+    // All messages are one person's, and by default more than one may not wait.
     let world = world(&format!(
         "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
     ));
@@ -53,7 +53,7 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     let client = Client::of(&world);
     let status = client.status().expect("the host answers");
     assert_eq!(status["sessions"].as_array().map(Vec::len), Some(SESSIONS), "seed {seed}");
-    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher: nobody is awake");
+    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher runs");
     let mut chance = Rng::with_seed(seed);
     let to: Vec<(usize, usize)> =
         (0..count).map(|_| (chance.usize(..AGENTS), chance.usize(..SESSIONS / AGENTS))).collect();
@@ -81,7 +81,7 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
         over.store(true, Ordering::SeqCst);
         (ids, watch.join().expect("looking does not panic"))
     });
-    assert_eq!(most_awake, AWAKE_MAX, "seed {seed}: as many as may be");
+    assert_eq!(most_awake, AWAKE_MAX, "seed {seed}: the limit is reached");
     each_answered_once(&world, &ids, seed);
     let sessions = status["sessions"].as_array().expect("a list").iter();
     let named =
@@ -99,8 +99,8 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
         most(|wait| wait.overtaken_by_own),
     );
     for wait in &waits {
-        // Its agent's turn comes once in a round of all agents, each time for the oldest of those that wait. Whoever is awake
-        // already has up to four turns more while others wait, also while this one's process is being made.
+        // Its agent's turn comes once in a round of all agents, each time for the oldest waiting session. An awake session has up to four
+        // more turns while others wait, also while this session's process is being made.
         let bound = (wait.own_before + 1) * AGENTS + 4 * AWAKE_MAX;
         assert!(wait.turns <= bound, "seed {seed}: {wait:?} of at most {bound}");
         assert!(wait.overtaken_by_own <= 2 * AWAKE_PER_AGENT_MAX, "seed {seed}: {wait:?}");
@@ -108,33 +108,33 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     world.down();
 }
 
-/// How a message waited.
+/// The wait of a message.
 #[derive(Debug)]
 struct Wait {
     /// Turns that ended between its record and its own turn.
     turns: usize,
-    /// Messages to its agent that were recorded before it and had no turn yet.
+    /// Messages to its agent that were recorded earlier and had no turn yet.
     own_before: usize,
-    /// Messages to its agent that were recorded after it, had a turn before it, and are of a session that had no message before it.
+    /// Messages to its agent that were recorded later, had an earlier turn, and belong to a session without an earlier message.
     overtaken_by_own: usize,
 }
 
 /// A message without a turn.
 struct Unserved {
     message: String,
-    /// Turns that had ended when it was recorded.
+    /// Turns that had ended at its record.
     ended: usize,
-    /// Messages to its agent that were before it.
+    /// Earlier messages to its agent.
     own_before: usize,
-    /// Sessions of those messages. One of them that is awake may also answer its later messages.
+    /// Sessions of those messages. An awake session among them may also answer its later messages.
     sessions_before: HashSet<String>,
     overtaken_by_own: usize,
 }
 
-/// How each message waited, by the ledger.
+/// Returns the wait of each message, according to the ledger.
 fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
     let (mut ended, mut waits) = (0usize, Vec::new());
-    // By agent, in the order of their record: each with its session.
+    // By agent, in the order of the record: each message with its session.
     let mut waiting: HashMap<&str, Vec<(String, Unserved)>> = HashMap::new();
     for entry in &world.ledger() {
         let data = &entry["data"];
@@ -171,7 +171,7 @@ fn at(waits: &[Wait], percent: usize) -> usize {
     turns[(turns.len() * percent / 100).min(turns.len() - 1)]
 }
 
-/// Looks again and again how many are awake; never more than may be.
+/// Polls the number of awake sessions until `over`, checks the limits, and returns the maximum.
 fn most_awake(client: &Client, over: &AtomicBool) -> usize {
     let mut most = 0;
     while !over.load(Ordering::SeqCst) {
@@ -187,7 +187,7 @@ fn most_awake(client: &Client, over: &AtomicBool) -> usize {
         }
         assert!(by_agent.values().all(|awake| *awake <= AWAKE_PER_AGENT_MAX), "{by_agent:?}");
         most = most.max(awake);
-        // Looking costs the host more than a turn; without a pause it would be what is measured.
+        // A poll costs the host more than a turn; without a pause the polls would be the load.
         std::thread::sleep(Duration::from_millis(100));
     }
     most
@@ -206,7 +206,7 @@ pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
     }
 }
 
-/// Each of these messages stands once in the record, in the ledger and among the deliveries.
+/// Checks that each message is once in the record, in the ledger and among the deliveries.
 pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
     kill::each_answered_once(world, ids, seed);
     let failed = record::count(&record::open(&world.home), "SELECT count(*) FROM sessions WHERE failures > 0");
@@ -236,7 +236,7 @@ fn with_one_place_three_agents_are_served_in_turns() {
     let why = world.ctl(&["--json", "why", &ids[1]]).ok().json();
     assert_eq!(
         why["summary"], "Its session is waiting for a place (4th; 1 of 1 are taken).",
-        "behind b's and c's first"
+        "behind the first message of b and of c"
     );
     let list = world.ctl(&["session", "list"]).ok().stdout;
     assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
@@ -267,7 +267,7 @@ fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
                     let say = |n: usize| {
                         let sent = client.send_in(&name(agent), "t", &format!("echo {n}"), &format!("{agent}-{n}"));
                         let id = sent.expect("recorded")["message_id"].as_str().expect("an id").to_owned();
-                        // Every other one finds its session on its way to sleep.
+                        // Every other message finds its session on its way to sleep.
                         if n.is_multiple_of(2) {
                             answered(&client, &id, 0);
                         }

@@ -1,6 +1,6 @@
-//! A machine that runs out of inodes or descriptors: sessions wait, people are told, and nothing is parked.
+//! Shortages of inodes or descriptors: sessions wait, people are notified, and no session is parked.
 //!
-//! Through the real programs. The inodes need a file system of our own, which root alone may mount. Next: `failures`.
+//! Uses the real programs. The inodes need an own file system, which only root may mount. See `failures`.
 
 use crate::chaos::kill::{answered, insist};
 use crate::support::client::{Client, Raw, own};
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// More tries than `session.launch_attempts_max` lets a session fail.
+/// More attempts than `session.launch_attempts_max` allows a session to fail.
 const TRIES: usize = 8;
 
-/// A small file system for the home of a world; unmounted when it goes.
+/// A small file system for a home; unmounted on drop.
 pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
-    /// Moves the home of a world, on which no host runs, onto a tmpfs with these options; `None` where we may not mount one.
+    /// Moves the home of a stopped host onto a tmpfs with these options; returns `None` if the test may not mount one.
     pub(crate) fn under(world: &mut World, options: &str) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             return None;
@@ -37,7 +37,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A process that still looks into it does so until it ends.
+        // A process with an open file in it keeps it until the process ends.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -47,13 +47,13 @@ fn ready(world: &World) -> (u16, Value) {
     (status, answer["error"]["code"].clone())
 }
 
-/// How often a session has waited for what the machine is short of, as the log says.
+/// Returns how often a session waited for a resource, according to the log.
 fn waits(world: &World) -> usize {
     let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
     log.lines().filter(|line| line.contains("the session waits: ")).count()
 }
 
-/// Nothing was parked, and no failure was counted.
+/// Checks that no session was parked and no failure was counted.
 fn nothing_is_blamed(world: &World) {
     assert!(world.entries("session.parked").is_empty());
     let sessions = Raw::of(world).get("/v1/sessions").1;
@@ -64,7 +64,7 @@ fn nothing_is_blamed(world: &World) {
 }
 
 #[test]
-fn used_up_inodes_park_nothing_and_people_are_told() {
+fn used_up_inodes_park_no_session_and_people_are_notified() {
     let mut world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     let Some(disk) = SmallDisk::under(&mut world, "size=64m,nr_inodes=2000") else { return };
@@ -85,7 +85,7 @@ fn used_up_inodes_park_nothing_and_people_are_told() {
     wait_for("both sessions to wait often", || waits(&world) >= 2 * TRIES);
     assert_eq!(ready(&world), (503, json!("inodes_used_up")));
     let warnings = world.status()["host"]["warnings"].to_string();
-    assert!(warnings.contains("inodes") && warnings.contains("sessions/"), "what to free: {warnings}");
+    assert!(warnings.contains("inodes") && warnings.contains("sessions/"), "the warning says what to free: {warnings}");
     let id = asleep["message_id"].as_str().expect("an id");
     let view = client.message(id, Duration::ZERO).expect("the host answers");
     assert_eq!(view["status"], "queued");
@@ -104,14 +104,14 @@ fn used_up_inodes_park_nothing_and_people_are_told() {
     world.down();
 }
 
-/// Sets how many descriptors a process may have from now on.
+/// Sets the descriptor limit of a process.
 fn limit_descriptors(pid: i64, count: &str) {
     let set = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--nofile={count}:")]).status();
     assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
 }
 
 #[test]
-fn missing_descriptors_park_nothing_and_work_goes_on() {
+fn missing_descriptors_park_no_session_and_work_continues() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     world.up();
@@ -119,11 +119,11 @@ fn missing_descriptors_park_nothing_and_work_goes_on() {
     let client = Client::of(&world);
     let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
     let host = i64::from(world.pid().expect("it runs"));
-    // The launcher cannot take the link, then it cannot make the jail; then the host can open nothing.
+    // First the launcher cannot take the link, then it cannot make the jail, then the host can open nothing.
     for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host, "3")] {
         let event = format!("{pid}-{count}");
         limit_descriptors(launcher, "4");
-        let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is taken");
+        let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is accepted");
         let before = waits(&world);
         limit_descriptors(pid, count);
         if pid == host {

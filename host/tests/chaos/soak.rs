@@ -1,40 +1,39 @@
-//! What weeks bring, in a random order: talk, deaths, stops, a clock that is set, rotations, and a home that is put back to
-//! what it was.
+//! A soak test in random steps: messages, kills, stops, clock changes, rotations, and a home that is restored from a copy.
 //!
-//! A run is repeated with the seed that it prints (`IRONCLAW_SEED`), and made longer with `IRONCLAW_WEEKS`. Next: `moments`.
-#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_SOAK_STEPS` makes it longer. See `kill`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::{Sent, all_answered_once, answered, insist, run_of};
 use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, World, copy_as_is, kill, wait_for};
 use fastrand::Rng;
 
-/// Steps of one run, unless `IRONCLAW_WEEKS` says otherwise.
+/// Steps of one run without `IRONCLAW_SOAK_STEPS`.
 const STEPS: u64 = 100;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A copy of the home, and what had been said by then.
+/// A copy of the home and of the messages up to then.
 struct Snapshot {
     directory: tempfile::TempDir,
-    /// The entries of the ledger as they were exported then; none of them may be different later.
+    /// The exported entries of the ledger; none of them may change later.
     ledger: Vec<String>,
     sent: usize,
 }
 
-/// A world with a clock, a past, and a directory for heads outside of the home.
-struct Weeks {
+/// A host with a settable clock, and a directory for heads outside of its home.
+struct Soak {
     world: World,
     client: Client,
     heads: tempfile::TempDir,
     sent: Vec<Sent>,
     events: u64,
     snapshot: Option<Snapshot>,
-    /// Whether some head outside knows of entries that the home has lost.
+    /// True if a head outside names entries that the home has lost.
     lost: bool,
 }
 
-impl Weeks {
+impl Soak {
     fn begin() -> Self {
         let world = World::with(client::own(), Build::Failpoints, None);
         let heads = tempfile::tempdir().expect("a directory");
@@ -49,7 +48,7 @@ impl Weeks {
         Self { world, client, heads, sent: Vec::new(), events: 0, snapshot: None, lost: false }
     }
 
-    /// One message; whether its answer is waited for is chance too.
+    /// Sends one message and waits for its answer or not, at random.
     fn talk(&mut self, chance: &mut Rng) {
         let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
         self.events += 1;
@@ -73,7 +72,7 @@ impl Weeks {
         }
     }
 
-    /// Starts the host with a clock that was set by so many milliseconds.
+    /// Starts the host with a clock shifted by so many milliseconds.
     fn up_at(&mut self, shift_ms: i64) {
         self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&shift_ms.to_string()));
         self.world.up();
@@ -89,12 +88,12 @@ impl Weeks {
         self.world.up();
     }
 
-    /// Puts the home back to what it was, as a person would whose disk has snapshots.
+    /// Restores the home from the snapshot.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
         self.all_answered();
         if self.sent.len() > snapshot.sent {
-            // A kill directly after an answer may come before a head outside, and then no warning can appear.
+            // A kill directly after an answer may precede the next head outside; then no warning can appear.
             wait_for("a head outside", || self.is_known_outside(snapshot.ledger.len()));
         }
         self.world.kill_host();
@@ -111,12 +110,12 @@ impl Weeks {
         }
         let forgotten = self.sent.len() - snapshot.sent;
         self.sent.truncate(snapshot.sent);
-        // By itself the older ledger is whole; the heads outside know that it had gone on, and from where.
+        // The older ledger is valid by itself; the heads outside name the first lost entry.
         assert!(self.entries() == snapshot.ledger, "what was put back is what was there");
         self.is_whole_by_itself();
         if !self.lost {
             match self.verify() {
-                // Nothing was said since, and no head was signed.
+                // No message was sent since, and no head was signed.
                 Ok(_) => assert_eq!(forgotten, 0, "the heads outside know more than the home"),
                 Err(said) => {
                     let first = snapshot.ledger.len();
@@ -133,7 +132,7 @@ impl Weeks {
         }
     }
 
-    /// Whether a head outside of the home names the entry with this number or a later one.
+    /// Returns whether a head outside of the home names this entry or a later one.
     fn is_known_outside(&self, entry: usize) -> bool {
         let files = std::fs::read_dir(self.heads.path()).expect("a directory");
         let texts = files.filter_map(|file| std::fs::read_to_string(file.expect("readable").path()).ok());
@@ -142,19 +141,19 @@ impl Weeks {
         numbers.filter_map(|head| head["seq"].as_u64()).any(|seq| seq >= entry as u64)
     }
 
-    /// The entries as exported, without the head behind them, which is signed anew each time.
+    /// Returns the exported entries without the final head, which is signed at each export.
     fn entries(&self) -> Vec<String> {
         let exported = self.world.ctl(&["audit", "export"]).ok().stdout;
         exported.lines().filter(|line| line.starts_with(r#"{"seq":"#)).map(str::to_owned).collect()
     }
 
-    /// The ledger against the heads that were kept outside.
+    /// Verifies the ledger against the heads outside.
     fn verify(&self) -> Result<String, String> {
         let answer = self.world.ctl(&["audit", "verify"]);
         if answer.code == 0 { Ok(answer.stdout) } else { Err(answer.stdout + &answer.stderr) }
     }
 
-    /// The ledger without the heads: all its chains and their ties.
+    /// Verifies all chains of the ledger and their links without the heads.
     fn is_whole_by_itself(&self) {
         let file = self.heads.path().join("exported.jsonl");
         std::fs::write(&file, self.world.ctl(&["audit", "export"]).ok().stdout).expect("written");
@@ -180,50 +179,50 @@ impl Weeks {
 }
 
 #[test]
-fn random_weeks_lose_no_message_and_keep_the_ledger_whole() {
-    let (seed, steps) = run_of("IRONCLAW_WEEKS", STEPS);
-    let (mut weeks, mut chance) = (Weeks::begin(), Rng::with_seed(seed));
+fn soak_loses_no_message_and_keeps_the_ledger_valid() {
+    let (seed, steps) = run_of("IRONCLAW_SOAK_STEPS", STEPS);
+    let (mut soak, mut chance) = (Soak::begin(), Rng::with_seed(seed));
     for step in 0..steps {
         let what = chance.u64(..16);
         println!("step {step}: {what}");
         match what {
-            0..=7 => weeks.talk(&mut chance),
+            0..=7 => soak.talk(&mut chance),
             8 => {
-                weeks.world.kill_host();
-                weeks.world.up();
+                soak.world.kill_host();
+                soak.world.up();
             }
-            9 => weeks.kill_a_sandbox(),
+            9 => soak.kill_a_sandbox(),
             10 => {
-                weeks.world.down();
-                weeks.up_at(0);
+                soak.world.down();
+                soak.up_at(0);
             }
             11 => {
-                weeks.world.kill_host();
-                weeks.up_at(-HOUR_MS);
+                soak.world.kill_host();
+                soak.up_at(-HOUR_MS);
             }
             12 => {
-                weeks.world.kill_host();
-                weeks.up_at(40 * 24 * HOUR_MS);
+                soak.world.kill_host();
+                soak.up_at(40 * 24 * HOUR_MS);
             }
-            13 => weeks.rotate(),
-            14 => weeks.take_snapshot(),
-            _ => weeks.restore(),
+            13 => soak.rotate(),
+            14 => soak.take_snapshot(),
+            _ => soak.restore(),
         }
     }
-    weeks.all_answered();
-    weeks.sent.sort_by(|a, b| a.id.cmp(&b.id));
-    all_answered_once(&weeks.world, &weeks.sent, seed);
-    weeks.is_whole_by_itself();
-    assert_eq!(weeks.verify().is_err(), weeks.lost, "seed {seed}: {:?}", weeks.verify());
-    // A rotation and a restore at least, whatever chance had in store.
-    weeks.take_snapshot();
-    weeks.world.ctl(&["audit", "rotate"]).ok();
-    weeks.talk(&mut chance);
-    weeks.restore();
-    assert!(weeks.lost, "seed {seed}");
-    weeks.all_answered();
-    all_answered_once(&weeks.world, &weeks.sent, seed);
-    weeks.is_whole_by_itself();
-    assert!(weeks.verify().is_err(), "seed {seed}: the gap stays known");
-    weeks.world.down();
+    soak.all_answered();
+    soak.sent.sort_by(|a, b| a.id.cmp(&b.id));
+    all_answered_once(&soak.world, &soak.sent, seed);
+    soak.is_whole_by_itself();
+    assert_eq!(soak.verify().is_err(), soak.lost, "seed {seed}: {:?}", soak.verify());
+    // At least one rotation and one restore in every run.
+    soak.take_snapshot();
+    soak.world.ctl(&["audit", "rotate"]).ok();
+    soak.talk(&mut chance);
+    soak.restore();
+    assert!(soak.lost, "seed {seed}");
+    soak.all_answered();
+    all_answered_once(&soak.world, &soak.sent, seed);
+    soak.is_whole_by_itself();
+    assert!(soak.verify().is_err(), "seed {seed}: the gap stays known");
+    soak.world.down();
 }

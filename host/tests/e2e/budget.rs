@@ -1,6 +1,6 @@
-//! What models take is counted before they are asked, ceilings hold, and a message that got a notice can be answered after all.
+//! Budgets: model requests are booked before they are sent, ceilings hold, and a message that got a notice can be retried.
 //!
-//! The model is the script, whose tokens the host estimates. Next: `streaming`.
+//! The model is the script; the host estimates its tokens. See `streaming`.
 
 use crate::ops::stops::{notice, text};
 use crate::support::client::{self, Client};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const RULES: &str = "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n";
 
-/// A world with these settings whose script has these rules before the built-in ones.
+/// Starts a host with these settings and a script with these rules before the built-in ones.
 fn world(settings: &str, rules: &str) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     let script = world.home.join("script.toml");
@@ -25,7 +25,7 @@ fn usage(world: &World, more: &[&str]) -> Value {
     world.ctl(&[&["--json", "usage"], more].concat()).ok().json()
 }
 
-/// The sum over all rows of `usage`.
+/// Returns the sum of a column of `usage`.
 fn sum(usage: &Value, column: &str) -> u64 {
     let rows = usage["rows"].as_array().expect("a list");
     rows.iter().map(|row| row[column].as_u64().unwrap_or_else(|| panic!("{column} in {row}"))).sum()
@@ -35,7 +35,7 @@ fn tokens(usage: &Value) -> u64 {
     sum(usage, "input_tokens") + sum(usage, "output_tokens")
 }
 
-/// The only ceiling that is set.
+/// Returns the only ceiling.
 fn ceiling(usage: &Value) -> &Value {
     let ceilings = usage["ceilings"].as_array().expect("a list");
     assert_eq!(ceilings.len(), 1, "{usage}");
@@ -46,7 +46,7 @@ fn set(world: &World, tokens_per_day: &str) {
     world.ctl(&["agent", "set", "a", "--tokens-per-day", tokens_per_day]).ok();
 }
 
-/// What a first request with this message is thought to take, told by its refusal.
+/// Returns the estimated tokens of a first request with this message, read from its refusal.
 fn needed(world: &World, message: &str) -> u64 {
     set(world, "1");
     let answer = world.ctl(&["--json", "chat", "a", message, "--thread", "probe"]).ok().json();
@@ -72,14 +72,14 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     assert!(reply.contains("`ironctl message retry msg_"), "{reply}");
     let (asked, spent) = (world.entries("model.asked").len(), usage(&world, &[]));
     assert!(asked > 2, "it looped for a while");
-    assert_eq!(sum(&spent, "requests"), asked as u64, "what was refused was not asked");
+    assert_eq!(sum(&spent, "requests"), asked as u64, "a refused request is not sent");
     assert!(tokens(&spent) <= limit, "{spent}");
     let refused = &world.entries("budget.refused")[0];
     assert_eq!((&refused["type"], &refused["data"]["ceiling"]), (&"RETRACT".into(), &"tokens_per_agent_day".into()));
     assert_eq!(refused["data"]["turn"], looped["turn_id"]);
     assert!(world.entries("model.refused").is_empty(), "it is no fault of the sandbox");
 
-    // A new conversation needs less for a request: what is left may do for one.
+    // A new conversation needs less for a request, so the remainder may suffice for one.
     let begin = |thread: &str| {
         let answer = world.ctl(&["--json", "chat", "a", "loop forever", "--thread", thread]).ok().json();
         assert_eq!(answer["notice"], true, "{answer}");
@@ -115,7 +115,7 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     assert!(world.ctl(&["usage"]).ok().stdout.contains("tokens_per_agent_day"));
 
     set(&world, "10000000");
-    assert!(world.say("a", "hello").contains("Hello."), "raised, it goes on");
+    assert!(world.say("a", "hello").contains("Hello."), "a raised ceiling lets it continue");
     set(&world, "none");
     assert_eq!(usage(&world, &[])["ceilings"], Value::Array(Vec::new()));
     assert_eq!(world.entries("agent.budget").len(), 3);
@@ -137,9 +137,9 @@ fn racing_conversations_cannot_both_take_the_last_tokens() {
     });
     wait_for("one to be refused", || world.entries("budget.refused").len() == 2);
     wait_for("one to be asked", || world.entries("model.asked").len() == 1);
-    assert_eq!(tokens(&usage(&world, &[])), needed, "what is under way is booked");
+    assert_eq!(tokens(&usage(&world, &[])), needed, "a request in flight is booked");
 
-    // A request of a turn that was cancelled is not waited for, and stays booked: nobody knows what it cost.
+    // The request of a cancelled turn is not waited for and stays booked, because its cost is unknown.
     let asked = text(&world.entries("model.asked")[0]["data"], "session");
     world.ctl(&["session", "cancel", &asked]).ok();
     for message in sent {
@@ -162,7 +162,7 @@ fn a_request_that_a_crash_cut_off_stays_booked() {
     assert_eq!((sum(&shown, "requests"), sum(&shown, "output_tokens")), (2, 2 * 1024), "{shown}");
     let session = text(&sent, "session_id");
     world.ctl(&["session", "cancel", &session]).ok();
-    // What was spent was spent, whatever is erased.
+    // Spent tokens stay booked after an erasure.
     world.ctl(&["session", "remove", &session, "--yes"]).ok();
     world.ctl(&["agent", "remove", "a", "--yes"]).ok();
     let left = usage(&world, &["--session", &session]);
@@ -211,7 +211,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
 }
 
 #[test]
-fn what_no_ceiling_can_be_is_refused() {
+fn invalid_ceiling_is_refused() {
     let world = world("", "");
     for (option, value) in [("--tokens-per-day", "many"), ("--tokens-per-day", "0"), ("--cost-per-day", "1,50")] {
         assert_eq!(world.ctl(&["agent", "set", "a", option, value]).code, 2, "{option} {value}");
@@ -222,7 +222,7 @@ fn what_no_ceiling_can_be_is_refused() {
     assert_eq!((&set["cost_per_day_micros"], &set["mode"]), (&2_500_000.into(), &"enforce".into()), "{set}");
     let set = world.ctl(&["--json", "agent", "set", "a", "--tokens-per-day", "5"]).ok().json();
     assert_eq!((&set["cost_per_day_micros"], &set["tokens_per_day"]), (&2_500_000.into(), &5.into()), "{set}");
-    world.ctl(&["usage", "--agent", "nobody"]).refused("there is no agent");
+    world.ctl(&["usage", "--agent", "unknown"]).refused("there is no agent");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
         assert!(text(&late, "reply").contains("`ironctl message retry msg_"), "{late}");
     }
     assert!(world.entries("session.parked").is_empty());
-    assert!(world.say("a", "hello").contains("Hello."), "the session goes on");
+    assert!(world.say("a", "hello").contains("Hello."), "the session continues");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_message_that_waits_or_is_being_answered_is_not_retried() {
     world.ctl(&["message", "retry", &id]).refused("waits for one");
     world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     notice(&client, &id);
-    // In the same sandbox or another: it begins anew, and only once.
+    // In the same sandbox or another: the turn starts again, and only once.
     let retry = |_: &u32| world.ctl(&["message", "retry", &id, "--wait", "1ms"]).stderr.contains("waits for one");
     let refused = (0..3).filter(retry).count();
     assert_eq!(refused, 2, "the first is taken");

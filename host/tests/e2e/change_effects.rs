@@ -1,7 +1,7 @@
-//! What approved changes make of an agent: who is heard, what is answered, what its model is told; and no way around the policy.
+//! The effects of approved changes on an agent: its senders, its answers, its prompt; and no command goes around the policy.
 //!
-//! Sets in the record of a stopped host only what no change can: a pattern that no check lets through, a server whose secret is not
-//! there. Next: `operators`, `webhook`.
+//! Writes to the record of a stopped host only states that no change can make: a pattern that no check accepts, a server without its
+//! secret. See `security::operators` and `webhook`.
 
 use crate::e2e::streaming;
 use crate::support::client::Raw;
@@ -11,7 +11,7 @@ use crate::support::model_server::{Act, Server};
 use crate::support::record;
 use serde_json::{Value, json};
 
-/// Changes the record while no host runs.
+/// Changes the record of a stopped host.
 fn set(world: &World, sql: &str) {
     world.down();
     let changed = record::open_to_change(&world.home).execute(sql, []).expect("written");
@@ -19,13 +19,13 @@ fn set(world: &World, sql: &str) {
     world.up();
 }
 
-/// A member of this name.
+/// Adds a member of this name.
 fn member(world: &World, name: &str) -> Raw {
     world.ctl(&["person", "add", name, "--role", "member"]).ok();
     Raw::of_person(world, name)
 }
 
-/// A wiring of `shop` where only what fits opens a turn.
+/// Returns a wiring of `shop` in which only matching messages open a turn.
 fn asks_for(pattern: &str) -> Value {
     json!({ "channel": "shop", "engage": "pattern", "pattern": pattern })
 }
@@ -37,7 +37,7 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
 #[test]
 fn non_member_of_a_members_agent_is_heard_on_no_channel() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let mia = member(&world, "Mia");
     world.ctl(&["person", "link", "Mia", "shop:mia"]).ok();
@@ -50,7 +50,7 @@ fn non_member_of_a_members_agent_is_heard_on_no_channel() {
     assert_eq!(code(&answer).1, "agent_not_yours", "{answer:?}");
     assert_eq!(code(&hook.send("e1", &of_mia())), (403, "agent_not_yours"));
     assert_eq!(world.entries("message.recorded").len(), recorded, "nothing of it is kept");
-    assert_eq!(code(&mia.get("/v1/agents/a")), (403, "agent_not_yours"), "nor is what it is told hers to read");
+    assert_eq!(code(&mia.get("/v1/agents/a")), (403, "agent_not_yours"), "she may not read its persona either");
     assert_eq!(world.chat("a", "hello")["status"], "delivered", "an owner talks to every agent");
     let shown = world.ctl(&["agent", "show", "a"]).ok().stdout;
     assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
@@ -60,13 +60,13 @@ fn non_member_of_a_members_agent_is_heard_on_no_channel() {
     assert_eq!(hook.send("e2", &of_mia()).0, 200);
     let (_, shown) = mia.get("/v1/agents/a");
     assert_eq!(shown["access"], "members", "{shown}");
-    assert!(shown.get("wirings").is_none(), "who hears what is not a member's to know: {shown}");
+    assert!(shown.get("wirings").is_none(), "a member does not see the wirings: {shown}");
 }
 
 #[test]
 fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
     world.change("a", "wiring", &asks_for("^hello$"));
     let beside = hook.say("e1", "is anybody there, hello?");
@@ -82,9 +82,9 @@ fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
     let again = hook.send("e1", &Hook::words("is anybody there, hello?"));
     assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(beside.as_str())), "it is known");
 
-    // One that no check would let through is none that fits everything.
+    // A pattern that no check accepts matches no message.
     set(&world, "UPDATE wirings SET pattern = '('");
-    hook.again(&world);
+    hook.follow_restart(&world);
     hook.say("e3", "hello");
     world.change("a", "wiring", &asks_for("last"));
     let last = hook.say("e4", "at last");
@@ -93,9 +93,9 @@ fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
 }
 
 #[test]
-fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
+fn context_only_message_waits_for_a_turn_up_to_a_bound() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     world.change("a", "wiring", &asks_for("^hello$"));
     for number in 0..40 {
@@ -111,29 +111,29 @@ fn what_is_only_context_waits_for_a_turn_up_to_a_bound() {
 fn persona_reaches_the_model_only_once_it_is_approved() {
     let server = Server::start(|_| Act::Say("Noted.".to_owned()));
     let world = streaming::world("", &server, "openai", &[]);
-    let told = || {
+    let instructions = || {
         let (role, text) = server.seen().last().expect("it was asked").conversation().swap_remove(0);
         assert_eq!(role, "system");
         text
     };
     world.say("a", "hello");
-    let before = told();
+    let before = instructions();
     let wanted = json!({ "instructions": "Speak of tulips alone." });
     let id = world.submit("a", "persona", &wanted).ok().json()["id"].as_str().expect("an id").to_owned();
     world.say("a", "hello again");
-    assert_eq!(told(), before, "it is only asked for");
+    assert_eq!(instructions(), before, "it is only asked for");
     world.ctl(&["approve", &id]).ok();
     world.say("a", "and now");
-    assert_eq!(told(), format!("{before}\n\nSpeak of tulips alone."));
+    assert_eq!(instructions(), format!("{before}\n\nSpeak of tulips alone."));
     world.change("a", "persona", &json!({ "instructions": "" }));
     world.say("a", "as before");
-    assert_eq!(told(), before, "it is taken away");
+    assert_eq!(instructions(), before, "it is taken away");
 }
 
 #[test]
 fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     Hook::add(&world, "shop", &receiver, &[]);
     world.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nrequester_may_approve = false\n";

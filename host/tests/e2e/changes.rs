@@ -1,8 +1,8 @@
-//! Each kind of change from the wish in a conversation to its effect, by `ironctl` alone, through the real daemon and the real
-//! sandbox; over a kill of the host between each two steps; and what of it nobody but a person with the role can do.
+//! Each kind of change from its proposal in a conversation to its effect, by `ironctl` alone, through the real daemon and sandbox; with
+//! a kill of the host between any two steps; and the parts that only a person with the role may do.
 //!
-//! Software (`packages`) has a file of its own, because it needs package managers. Next: `deciders`, `changes_random`,
-//! `packages`.
+//! Software (`packages`) has a file of its own, because it needs package managers. See `deciders`, `packages_change` and
+//! `chaos::changes_random`.
 
 mod deciders;
 
@@ -13,13 +13,13 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A person who asks for each kind of change in a conversation, and others who decide.
-pub(crate) struct Desk {
+/// A host on which one person proposes each kind of change in a conversation, and others decide.
+pub(crate) struct ChangeFixture {
     pub(crate) world: World,
     directory: tempfile::TempDir,
 }
 
-/// What each kind asks for in these tests: the word to say, the kind, and the payload as TOML.
+/// The proposals of these tests: the word to say, the kind, and the payload as TOML.
 const WISHES: [(&str, &str, &str); 10] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
@@ -45,7 +45,7 @@ const WISHES: [(&str, &str, &str); 10] = [
     ("unknown", "exec", "{}"),
 ];
 
-impl Desk {
+impl ChangeFixture {
     pub(crate) fn new(build: Build) -> Self {
         let world = World::with(client::own(), build, None);
         let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
@@ -75,19 +75,19 @@ impl Desk {
         Self { world, directory }
     }
 
-    /// Over a world of another making, whose script has [`rules`].
+    /// Uses another host, whose script has [`rules`].
     pub(crate) fn over(world: World, directory: tempfile::TempDir) -> Self {
         Self { world, directory }
     }
 
-    /// Says that something is wanted; gives the change that is held.
-    pub(crate) fn want(&self, word: &str) -> String {
+    /// Proposes a change in the conversation and returns its id.
+    pub(crate) fn propose(&self, word: &str) -> String {
         let reply = self.world.say("a", &format!("want {word}"));
         let id = reply.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(|part| part.starts_with("chg_"));
         id.unwrap_or_else(|| panic!("{word}: {reply}")).to_owned()
     }
 
-    /// The owner asks for a change of the agent, with this JSON.
+    /// Proposes a change of the agent as the owner, with this JSON.
     pub(crate) fn submit(&self, kind: &str, payload: impl std::fmt::Display) -> Answer {
         self.world.submit("a", kind, payload)
     }
@@ -102,35 +102,35 @@ impl Desk {
         list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
     }
 
-    /// Waits until it is what it will be.
+    /// Waits until the change has its final status.
     pub(crate) fn settled(&self, id: &str) -> Value {
         wait_for("the change to be settled", || self.show(id)["status"] != "approved");
         self.show(id)
     }
 
-    /// What the conversation was told, in order.
-    pub(crate) fn told(&self) -> Vec<String> {
+    /// Returns the notices in the conversation, in order.
+    pub(crate) fn notices(&self) -> Vec<String> {
         let list = self.world.ctl(&["--json", "session", "list"]).ok().json();
         let sessions = list.as_array().expect("a list").clone();
-        let mut told = Vec::new();
+        let mut notices = Vec::new();
         for session in sessions {
             let text = self.world.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
             for line in text.lines() {
                 let item: Value = serde_json::from_str(line).expect("a line of JSON");
                 let spans = item["spans"].as_array().filter(|_| item["kind"] == "message");
                 if spans.is_some_and(|spans| !spans.is_empty() && spans.iter().all(|span| span["author"] == "host")) {
-                    told.push(item["text"].as_str().expect("words").to_owned());
+                    notices.push(item["text"].as_str().expect("words").to_owned());
                 }
             }
         }
-        told
+        notices
     }
 
     pub(crate) fn agent(&self) -> Value {
         self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
     }
 
-    /// Everything that any of the kinds would alter.
+    /// Returns all state that any of the kinds changes.
     fn everything(&self) -> Value {
         json!({
             "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
@@ -142,7 +142,7 @@ impl Desk {
     }
 }
 
-/// Rules of a script by which an agent asks for something when somebody says `want WORD`: the word, the kind, the payload as TOML.
+/// Returns the rules of a script by which an agent proposes a change for `want WORD`: the word, the kind, the payload as TOML.
 pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
     let rule = |(word, kind, payload)| {
         format!(
@@ -154,8 +154,8 @@ pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)
     wishes.map(rule).collect()
 }
 
-/// Whether what a kind does is to be seen.
-fn is_there(desk: &Desk, word: &str) -> bool {
+/// Returns whether the effect of a kind is visible.
+fn is_there(desk: &ChangeFixture, word: &str) -> bool {
     let agent = desk.agent();
     match word {
         "persona" => agent["persona"] == "Answer briefly.",
@@ -180,13 +180,13 @@ fn is_there(desk: &Desk, word: &str) -> bool {
 
 #[test]
 fn each_kind_is_held_shown_approved_applied_and_reported() {
-    let desk = Desk::new(Build::Plain);
-    let before = desk.told().len();
-    let mut told = before;
-    // The tools last: without reading there is nothing more to see by reading.
+    let desk = ChangeFixture::new(Build::Plain);
+    let before = desk.notices().len();
+    let mut earlier = before;
+    // The tools last: without reading nothing else could be checked by reading.
     for word in ["persona", "wiring", "mounts", "create", "register", "access", "permissions", "tools"] {
         assert!(!is_there(&desk, word), "{word}: before");
-        let id = desk.want(word);
+        let id = desk.propose(word);
         assert_eq!(desk.waiting(), [id.as_str()], "{word}");
         let held = desk.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
@@ -194,41 +194,41 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
         assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
         assert!(!is_there(&desk, word), "{word}: held");
         let approved = desk.world.ctl(&["approve", &id]).ok();
-        assert!(approved.stdout.contains(&id), "it shows what is approved: {}", approved.stdout);
+        assert!(approved.stdout.contains(&id), "it prints the approved change: {}", approved.stdout);
         let done = desk.settled(&id);
         assert_eq!(done["status"], "applied", "{word}: {done}");
         assert!(done["applied_at"].is_string() && done["decided_by"].is_string(), "{done}");
         assert!(desk.waiting().is_empty(), "{word}");
         wait_for(&format!("{word} to be seen"), || is_there(&desk, word));
-        let now = desk.told();
-        let heard = now.iter().filter(|text| text.contains(&id) && text.contains("is applied")).count();
-        assert_eq!(heard, 1, "{word}: {now:?}");
-        assert!(now.len() > told, "{word}");
-        told = now.len();
+        let now = desk.notices();
+        let reports = now.iter().filter(|text| text.contains(&id) && text.contains("is applied")).count();
+        assert_eq!(reports, 1, "{word}: {now:?}");
+        assert!(now.len() > earlier, "{word}");
+        earlier = now.len();
     }
     desk.world.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
 fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     let reject = |word: &str| {
         let before = desk.everything();
-        let id = desk.want(word);
+        let id = desk.propose(word);
         desk.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
         let done = desk.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("rejected"), &Value::Null), "{word}: {done}");
         assert_eq!(desk.everything(), before, "{word}");
-        let told = desk.told();
-        let heard = told.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
-        assert!(heard, "{word}: {told:?}");
+        let notices = desk.notices();
+        let is_reported = notices.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
+        assert!(is_reported, "{word}: {notices:?}");
         desk.world.ctl(&["approve", &id]).refused("rejected already");
         assert_eq!(desk.everything(), before, "{word}");
     };
     reject("register");
     assert_eq!(desk.everything()["mcp"], json!([]));
-    // A server that there is not is nothing to have access to.
-    let id = desk.want("register");
+    // A server that does not exist cannot be granted.
+    let id = desk.propose("register");
     desk.world.ctl(&["approve", &id]).ok();
     desk.settled(&id);
     for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
@@ -238,7 +238,7 @@ fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
 
 #[test]
 fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     let reply = desk.world.say("a", "want foreign");
     assert!(reply.contains("enabled_tools"), "{reply}");
     let reply = desk.world.say("a", "want unknown");
@@ -246,7 +246,7 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     assert!(desk.waiting().is_empty());
     let refused = desk.world.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
-    // By a person as well.
+    // By a person too.
     desk.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
     for (kind, payload, word) in [
         ("persona", r#"{"instructions":"x","instructions":"y"}"#, "twice"),
@@ -259,25 +259,25 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     assert!(desk.waiting().is_empty());
 }
 
-/// The host dies at every moment of a change, and each time it is finished as it was decided, once. One of the moments after a yes in
-/// the fast tier (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`.
+/// Kills the host at every step of a change; each time the change is completed once, as decided. The fast tier kills at one of the
+/// steps after an approval (`IRONCLAW_SEED` chooses another), `IRONCLAW_LONG=1` at all of them.
 #[test]
 fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
     for point in slice(&points, count, &mut Rng::with_seed(seed)) {
-        let mut desk = Desk::new(Build::Failpoints);
-        let id = desk.want("persona");
-        // Asked for: a kill leaves it waiting.
+        let mut desk = ChangeFixture::new(Build::Failpoints);
+        let id = desk.propose("persona");
+        // Proposed: a kill leaves the change pending.
         desk.world.kill_host();
         desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         desk.world.up();
         desk.world.set_env("IRONCLAW_FAILPOINT", None);
         assert_eq!(desk.waiting(), [id.as_str()], "{point}");
-        assert_eq!(desk.agent()["persona"], "", "{point}: nobody has decided");
+        assert_eq!(desk.agent()["persona"], "", "{point}: no person has decided");
         let host = desk.world.pid().expect("it runs");
-        // Whether the answer arrives before the host dies is chance.
+        // It is random whether the answer arrives before the host dies.
         drop(desk.world.ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
         desk.world.up();
@@ -287,16 +287,16 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         let of =
             |what: &str| desk.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
-        assert_eq!(desk.told().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
+        assert_eq!(desk.notices().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
         desk.world.kill_host();
         desk.world.up();
         assert_eq!(desk.show(&id)["status"], "applied", "{point}");
         desk.world.ctl(&["approve", &id]).refused("already");
     }
-    // Rejected, and killed before anybody hears of it. Of what fails: `packages_change`.
+    // Rejected, with a kill before the notice. `packages_change` tests failures.
     let point = "change_rejected";
-    let mut desk = Desk::new(Build::Failpoints);
-    let id = desk.want("persona");
+    let mut desk = ChangeFixture::new(Build::Failpoints);
+    let id = desk.propose("persona");
     desk.world.down();
     desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
     desk.world.up();
@@ -307,12 +307,12 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
     desk.world.up();
     assert_eq!(desk.settled(&id)["status"], "rejected", "{point}");
     assert_eq!(desk.agent()["persona"], "", "{point}");
-    assert!(desk.told().iter().any(|text| text.contains(&id)), "{point}");
+    assert!(desk.notices().iter().any(|text| text.contains(&id)), "{point}");
 }
 
 #[test]
 fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     desk.world.down();
     let policy = desk.world.home.join("policy.toml");
     std::fs::write(&policy, "[default]\napprovals = 0\n").expect("written");
@@ -321,15 +321,15 @@ fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
     desk.world.ctl(&["config", "check"]).refused("a person always decides");
     std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
     desk.world.up();
-    let id = desk.want("persona");
+    let id = desk.propose("persona");
     desk.world.ctl(&["approve", &id]).refused("somebody else has to");
-    // What a command of one person does at once would go around it.
+    // A command of one person with immediate effect would go around the policy.
     desk.world.ctl(&["agent", "create", "another"]).refused("policy");
 }
 
 #[test]
 fn mount_swapped_for_a_link_or_outside_is_refused() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     let shared: &Path = desk.directory.path();
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
     let home = desk.world.home.display().to_string();
@@ -346,7 +346,7 @@ fn mount_swapped_for_a_link_or_outside_is_refused() {
         desk.submit("mounts", json!([{ "source": source }])).refused(why);
     }
     assert!(desk.waiting().is_empty());
-    let id = desk.want("mounts");
+    let id = desk.propose("mounts");
     desk.world.ctl(&["approve", &id]).ok();
     assert_eq!(desk.settled(&id)["status"], "applied");
     wait_for("the mount", || desk.world.say("a", "read /papers/plan.txt").contains("the plan"));
@@ -362,7 +362,7 @@ fn mount_swapped_for_a_link_or_outside_is_refused() {
 
 #[test]
 fn skill_is_not_installed_by_name_or_through_permissions() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     let before = desk.everything();
     for version in ["1.0.0", "../../../etc"] {
         let reply = desk.world.say("a", &format!("install skill weather {version}"));
@@ -379,7 +379,7 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
 
 #[test]
 fn role_needs_a_whole_identity_and_never_a_common_prefix() {
-    let desk = Desk::new(Build::Plain);
+    let desk = ChangeFixture::new(Build::Plain);
     desk.world.ctl(&["person", "add", "mallory"]).ok();
     desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
@@ -396,7 +396,7 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
     let id = grant("matrix:@alice:corp.example").ok().json()["id"].as_str().expect("an id").to_owned();
     let shown = desk.show(&id)["shown"].as_str().expect("a text").to_owned();
     assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
-    // Taken from the one and given to the other meanwhile: what was shown is not true any more.
+    // Granted to another agent meanwhile: the page shown is outdated.
     desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["approve", &id]).refused("not as it was");
@@ -406,20 +406,20 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
 }
 
 #[test]
-fn why_a_person_said_no_is_never_the_users_words() {
-    let desk = Desk::new(Build::Plain);
-    let id = desk.want("persona");
-    // The script does what a person types; it would ask for this if it took the reason for somebody's words.
+fn reason_of_a_rejection_is_never_the_users_words() {
+    let desk = ChangeFixture::new(Build::Plain);
+    let id = desk.propose("persona");
+    // The script follows the messages of a person; it would propose this change if it took the reason for a person's words.
     desk.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
-    wait_for("the conversation to hear of it", || desk.told().iter().any(|text| text.contains("want create")));
+    wait_for("the notice in the conversation", || desk.notices().iter().any(|text| text.contains("want create")));
     desk.world.say("a", "hello");
     desk.world.say("a", "echo again");
-    assert!(desk.waiting().is_empty(), "nobody asked for anything");
+    assert!(desk.waiting().is_empty(), "no change was proposed");
 }
 
 #[test]
-fn what_one_person_does_at_once_goes_around_no_policy() {
-    let desk = Desk::new(Build::Plain);
+fn immediate_command_of_one_person_bypasses_no_policy() {
+    let desk = ChangeFixture::new(Build::Plain);
     desk.world.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";
     std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
@@ -430,13 +430,13 @@ fn what_one_person_does_at_once_goes_around_no_policy() {
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
     desk.world.ctl(&["agent", "connect", "a", "desk"]).ok();
-    // To remove what an agent hears takes as much as to let it hear no more.
+    // To remove a channel of an agent takes as many people as to disconnect it.
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
     desk.world.ctl(&["agent", "disconnect", "a", "desk"]).ok();
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
-    assert_eq!(status, 200, "nobody hears it: {said}");
-    // A wiring and a new agent through the gateway, by two.
+    assert_eq!(status, 200, "no agent is connected to it: {said}");
+    // A wiring and a new agent through the gateway, by two people.
     let payload = r#"{"name":"another"}"#;
     let made = desk
         .world

@@ -1,16 +1,15 @@
-//! Commands of an agent, through the real daemon and sandbox: what they reach, and that nothing of them is left.
+//! Commands of an agent, through the real daemon and sandbox: their reach, and that no process of them is left.
 //!
-//! Each command here tries something; what is expected of it is in its output or in its refusal. Next:
-//! `sandbox/src/runner.rs`.
+//! Each command tries an action; its output or its refusal shows the expected result. See `sandbox/src/runner.rs`.
 
 use crate::support::host_fixture::{Build, World, kill, wait_for};
-use crate::support::jail_fixture::{Who, everybody};
+use crate::support::jail_fixture::{Who, host_users};
 
-/// Processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
+/// The most processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
 const PROCESSES_MAX: u32 = 32;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// A world with an agent that may run commands, and one that may not.
+/// Starts a host with an agent that may run commands, and one that may not.
 fn with_commands(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
@@ -34,7 +33,7 @@ fn agent_without_commands_runs_none_and_has_no_programs() {
 
 #[test]
 fn command_has_programs_and_agent_files_but_nothing_of_host() {
-    for who in everybody() {
+    for who in host_users() {
         let world = with_commands(who);
         let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
         for words in ["hello\n", "1000\n/workspace\n/workspace\n", "[exit code 0]"] {
@@ -68,7 +67,7 @@ fn command_has_programs_and_agent_files_but_nothing_of_host() {
     }
 }
 
-/// Perl is on every machine that has these tests' own tools, and can make any system call.
+/// Perl is on every machine that can run these tests, and can make any system call.
 const SOCKETS: &str = r#"perl -e '
 use Socket;
 for my $family (1 .. 45) { for my $type (1, 2, 3, 5) {
@@ -95,7 +94,7 @@ fn a_command_opens_no_socket_and_looks_into_no_process() {
     assert!(!said.contains("[exit code 0]"), "{said}");
 }
 
-/// Every way to a socket that has a name: a pair of datagram sockets, an address, a descriptor that is sent along.
+/// Every way to a named socket: a pair of datagram sockets, an address, a descriptor that is sent along.
 const DATAGRAMS: &str = r#"perl -e '
 use Socket;
 for my $type (SOCK_DGRAM, SOCK_SEQPACKET) {
@@ -131,13 +130,13 @@ fn command_reaches_no_host_socket_in_a_directory() {
     assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The process of the only session.
+/// Returns the process of the only session.
 fn sandbox(world: &World) -> i32 {
     let pid = world.session()["pid"].as_i64().expect("it is awake");
     i32::try_from(pid).expect("a process id")
 }
 
-/// The processes below one, as the host sees them.
+/// Returns the children of a process, as the host sees them.
 fn children(pid: i32) -> Vec<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
@@ -150,10 +149,10 @@ fn lost_runner_ends_the_session_with_its_commands() {
     let main = sandbox(&world);
     assert_eq!(std::fs::read_to_string(format!("/proc/{main}/oom_score_adj")).expect("read"), "1000\n");
     let [runner] = children(main)[..] else { panic!("{:?}", children(main)) };
-    // Between two commands: nobody has to ask for one first.
+    // Between two commands: the loss is noticed without another command.
     kill(runner);
     wait_for("another sandbox", || world.session()["pid"].as_i64() != Some(i64::from(main)));
-    // In the middle of one, of which nobody knows then what it did.
+    // In the middle of a command, whose outcome is then unknown.
     let command = "echo > begun; setsid sleep 1000 & sleep 1000";
     let said = std::thread::scope(|scope| {
         let said = scope.spawn(|| run(&world, command));
@@ -174,7 +173,7 @@ fn lost_runner_ends_the_session_with_its_commands() {
     });
     assert!(said.contains("the outcome of this call is unknown; it is not run again"), "{said}");
     assert!(run(&world, "echo once more").contains("once more\n[exit code 0]"));
-    // Where one failure is one too many, a person is told.
+    // If one failure parks the session, the person gets a notice.
     world.down();
     world.configure("[session]\nlaunch_attempts_max = 1\n");
     world.up();
@@ -192,7 +191,7 @@ fn no_process_that_a_command_can_name_gets_its_signals() {
     let said =
         run(&world, "perl -e 'for (1, 2, 3, -1, -2, -3) { print \"killed $_\\n\" if kill 9, $_ } print \"over\\n\"'");
     assert!(said.contains("over\n[exit code 0]"), "{said}");
-    // Process 1 of a jail takes no such signal; the others are refused.
+    // Process 1 of a jail ignores such a signal; the other signals are refused.
     for pid in ["2", "3", "-1", "-2", "-3"] {
         assert!(!said.contains(&format!("killed {pid}\n")), "{said}");
     }
@@ -201,9 +200,9 @@ fn no_process_that_a_command_can_name_gets_its_signals() {
 }
 
 #[test]
-fn nothing_of_a_command_is_left_when_its_result_is_told() {
+fn no_process_of_a_command_is_left_at_its_result() {
     let world = with_commands(Who::Ordinary);
-    // Every way out of a process group, and a process that ignores what it can.
+    // Every way out of a process group, and a process that ignores every signal that it can.
     let started = run(
         &world,
         "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do echo x >> /workspace/alive; sleep 0.01; done' &) ; \
@@ -214,7 +213,7 @@ fn nothing_of_a_command_is_left_when_its_result_is_told() {
     let alive = world.session_directory().join("workspace/alive");
     let size = || std::fs::metadata(&alive).expect("it was written").len();
     let before = size();
-    // Another command takes longer than the writer would rest.
+    // Another command takes longer than the writer's pause.
     let said =
         run(&world, "sleep 0.2; perl -e 'my @left = grep { kill 0, $_ } 4 .. 400; print scalar(@left), \" left\\n\"'");
     assert_eq!(size(), before, "something still writes");
@@ -223,7 +222,7 @@ fn nothing_of_a_command_is_left_when_its_result_is_told() {
 }
 
 #[test]
-fn whatever_a_command_uses_up_is_bounded() {
+fn resources_of_a_command_are_bounded() {
     let world = with_commands(Who::Ordinary);
     let said = run(&world, "yes | head -c 1000000");
     assert!(said.contains("[1000000 bytes of output, of which the first 65536 are shown]"), "{}", said.len());

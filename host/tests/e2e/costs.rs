@@ -1,7 +1,7 @@
-//! What one warm round costs, in counts and without timing: durable commits of the record, and the pages that they write.
+//! The cost of one warm round, in counts and without timing: durable commits of the record, and the pages that they write.
 //!
-//! A round is a message to an awake session that the scripted model answers. Both are counted in the write-ahead log of the record.
-//! Wake-ups of threads are not counted here: they depend on the load and the processors of the machine. See `docs/performance.md`.
+//! A round is a message to an awake session that the scripted model answers. The write-ahead log of the record shows both counts.
+//! Wake-ups of threads are not counted: they depend on the load and the processors of the machine. See `docs/performance.md`.
 
 use crate::support::client::{Client, own};
 use crate::support::host_fixture::{Build, World};
@@ -9,13 +9,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-/// Rounds before the first that counts.
+/// Rounds before the first counted round.
 const WARM_UP: usize = 5;
-/// Rounds that count.
+/// Counted rounds.
 const ROUNDS: usize = 20;
 /// Durable commits of each round: recorded, turn opened, model asked, output sealed, row taken, received.
 const COMMITS: u64 = 6;
-/// Pages that all rounds that count write together. One more page in each round is out of the range.
+/// Pages of all counted rounds together. One more page in each round is out of the range.
 const PAGES: RangeInclusive<u64> = 1_275..=1_300;
 
 const WHY: &str = "A change that adds a commit or a page to each message has to say why, in its commit and in docs/performance.md, and then \
@@ -33,13 +33,13 @@ fn commits_and_pages_of_a_warm_round_are_pinned() {
         let before = Log::of(&log);
         round(&client, number);
         let after = Log::of(&log);
-        // After a checkpoint SQLite begins the log anew, and it does not hold all of the round.
+        // After a checkpoint SQLite restarts the log, so it does not contain the whole round.
         if number < WARM_UP || before.salt != after.salt {
             continue;
         }
         let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
         assert!(commits <= COMMITS, "a warm round had {COMMITS} durable commits, and now has {commits}. {WHY}");
-        // On a busy machine two changes wait at the same time and share a commit. Such a round says nothing about the others.
+        // On a busy machine two changes wait at the same time and share a commit. Such a round is left out.
         if commits == COMMITS {
             rounds.push(pages);
         }
@@ -65,7 +65,7 @@ fn round(client: &Client, number: usize) {
     assert_eq!(view["status"], "delivered", "{view}");
 }
 
-/// What the write-ahead log of the record holds since it was last begun anew.
+/// The contents of the record's write-ahead log since its last restart.
 struct Log {
     salt: [u8; 8],
     commits: u64,

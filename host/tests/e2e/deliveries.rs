@@ -1,22 +1,22 @@
-//! Deliveries that go out: sent again while that does no harm, never sent twice where nobody knows, and never silently lost.
+//! Outgoing deliveries: retried while that is harmless, never sent again if the outcome is unknown, never lost silently.
 //!
-//! The receiver checks each signature; the host is killed by the real programs in a build with fail points. Next: `webhook`.
+//! The receiver checks each signature; fail points of the real programs kill the host. See `webhook`.
 
 use crate::support::client::{self, Client};
-use crate::support::hooks::{Hook, Receiver, Say, receipt, world};
+use crate::support::hooks::{Hook, Receiver, Response, receipt, world};
 use crate::support::host_fixture::{Build, World, alive, copy_as_is, wait_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Soon enough for a test.
+/// A short backoff.
 const SOON: &str = "backoff_ms = 20\n";
 
 fn dead(world: &World) -> Vec<Value> {
     world.ctl(&["--json", "message", "dead", "list"]).ok().json().as_array().expect("a list").clone()
 }
 
-/// What the owner reads in their own conversation with the agent.
+/// Returns the notices in the owner's own conversation with the agent.
 fn notices(world: &World) -> Vec<String> {
     let history = Client::of(world).history("a");
     history.iter().filter(|line| line["author"] == "host").map(|line| line["text"].to_string()).collect()
@@ -30,10 +30,10 @@ fn stages(why: &Value, what: &str) -> usize {
 fn a_reply_is_sent_again_under_the_same_id_until_it_is_received() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| match before {
-        0 => Say::Status(500),
-        1 => Say::Later(503, "0"),
-        2 => Say::Status(429),
-        _ => Say::Status(202),
+        0 => Response::Status(500),
+        1 => Response::Later(503, "0"),
+        2 => Response::Status(429),
+        _ => Response::Status(202),
     });
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
@@ -49,7 +49,7 @@ fn a_reply_is_sent_again_under_the_same_id_until_it_is_received() {
 #[test]
 fn a_reply_without_end_of_its_attempts_is_dead_and_says_so() {
     let world = world(Build::Plain, "backoff_ms = 1\nattempts_max = 3\n");
-    let receiver = Receiver::new(|_, _| Say::Status(500));
+    let receiver = Receiver::new(|_, _| Response::Status(500));
     let hook = Hook::add(&world, "shop", &receiver, &["--idempotent"]);
     let message = hook.say("e1", "hello");
     let why = receipt(&world, &message, "dead");
@@ -65,18 +65,18 @@ fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     let world = world(Build::Plain, SOON);
     let open = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&open);
-    let receiver = Receiver::new(move |_, _| Say::Status(if asked.load(Ordering::SeqCst) { 200 } else { 410 }));
+    let receiver = Receiver::new(move |_, _| Response::Status(if asked.load(Ordering::SeqCst) { 200 } else { 410 }));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
     receipt(&world, &message, "dead");
     assert_eq!(receiver.replies().len(), 1, "gone is gone");
-    let told = notices(&world);
-    assert!(told.len() == 1 && told[0].contains("did not arrive") && told[0].contains("410"), "{told:?}");
+    let found = notices(&world);
+    assert!(found.len() == 1 && found[0].contains("did not arrive") && found[0].contains("410"), "{found:?}");
     let letters = dead(&world);
     assert_eq!((letters.len(), &letters[0]["recipient"]), (1, &"ann".into()), "{letters:?}");
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("1 answer did not arrive"), "{warnings}");
-    // Somebody else's letter is not there for a member.
+    // A member does not see another person's dead letter.
     world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
     let bob = client::Raw::of_person(&world, "Bob");
     assert_eq!(bob.get("/v1/dead").1, json!([]));
@@ -99,21 +99,21 @@ fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     world.ctl(&["audit", "verify"]).ok();
 }
 
-/// Kills the host at this point of the sending of one reply, and starts it again.
+/// Kills the host at this point of the sending of one reply, and restarts it.
 fn killed_while_sending(point: &str, more: &[&str]) -> (World, Receiver, String) {
     let mut world = world(Build::Failpoints, SOON);
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, more);
     world.down();
     world.set_env("IRONCLAW_FAILPOINT", Some(point));
     world.up();
     world.set_env("IRONCLAW_FAILPOINT", None);
-    hook.again(&world);
+    hook.follow_restart(&world);
     let host = world.pid().expect("it runs");
     let message = hook.say("e1", "hello");
     wait_for(&format!("the host to die at {point}"), || !alive(host));
     world.up();
-    hook.again(&world);
+    hook.follow_restart(&world);
     (world, receiver, message)
 }
 
@@ -124,15 +124,15 @@ fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
         let why = receipt(&world, &message, "unknown");
         assert!(why["summary"].as_str().is_some_and(|words| words.contains("not known")), "{point}: {why}");
         assert_eq!(why["message"]["status"], "completed", "{point}");
-        let told = notices(&world);
-        assert!(told.len() == 1 && told[0].contains("may not have arrived"), "{point}: {told:?}");
+        let found = notices(&world);
+        assert!(found.len() == 1 && found[0].contains("may not have arrived"), "{point}: {found:?}");
         assert_eq!(dead(&world)[0]["receipt"], "unknown", "{point}");
-        // Not after another start either, while others go out.
+        // Not after another start either, while other replies are sent.
         world.down();
         world.up();
         let mut hook = Hook { name: "shop".to_owned(), secret: String::new(), hook: String::new() };
-        hook.again(&world);
-        let desk = Hook::add(&world, "desk", &Receiver::glad(), &[]);
+        hook.follow_restart(&world);
+        let desk = Hook::add(&world, "desk", &Receiver::accepting(), &[]);
         drop((hook, desk));
         receipt(&world, &message, "unknown");
         assert_eq!(receiver.replies().len(), sent, "{point}");
@@ -157,7 +157,7 @@ fn idempotent_channel_is_sent_the_same_id_after_a_crash() {
 #[test]
 fn several_lost_replies_in_a_row_make_one_notice() {
     let world = world(Build::Plain, SOON);
-    let gone = Receiver::new(|_, _| Say::Status(410));
+    let gone = Receiver::new(|_, _| Response::Status(410));
     let hook = Hook::add(&world, "shop", &gone, &[]);
     for event in ["e1", "e2", "e3"] {
         receipt(&world, &hook.say(event, "hello"), "dead");
@@ -168,12 +168,12 @@ fn several_lost_replies_in_a_row_make_one_notice() {
 #[test]
 fn broken_connection_is_unknown_or_retried_if_idempotent() {
     let world = world(Build::Plain, SOON);
-    let receiver = Receiver::new(|_, before| if before == 0 { Say::Close } else { Say::Status(200) });
+    let receiver = Receiver::new(|_, before| if before == 0 { Response::Close } else { Response::Status(200) });
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     receipt(&world, &hook.say("e1", "hello"), "unknown");
     receipt(&world, &hook.say("e2", "hello"), "received");
     assert_eq!(receiver.replies().len(), 2);
-    let other = Receiver::new(|_, before| if before == 0 { Say::Close } else { Say::Status(200) });
+    let other = Receiver::new(|_, before| if before == 0 { Response::Close } else { Response::Status(200) });
     let hook = Hook::add(&world, "desk", &other, &["--idempotent"]);
     receipt(&world, &hook.say("e1", "hello"), "received");
     assert_eq!(other.replies().len(), 2);
@@ -185,10 +185,10 @@ fn stuck_reply_blocks_no_other_reply_and_no_session() {
     let receiver = Receiver::new(|got, _| {
         let text = got.body["text"].as_str().unwrap_or_default();
         match got.body["sender"].as_str() {
-            Some("bob") => Say::Hang,
-            _ if text.contains("dead") => Say::Status(410),
-            _ if text.contains("later") => Say::Status(500),
-            _ => Say::Status(200),
+            Some("bob") => Response::Hang,
+            _ if text.contains("dead") => Response::Status(410),
+            _ if text.contains("later") => Response::Status(500),
+            _ => Response::Status(200),
         }
     });
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -208,20 +208,20 @@ fn stuck_reply_blocks_no_other_reply_and_no_session() {
 #[test]
 fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
     let world = world(Build::Plain, "backoff_ms = 3600000\n");
-    let receiver = Receiver::new(|_, _| Say::Status(500));
+    let receiver = Receiver::new(|_, _| Response::Status(500));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
     wait_for("the first attempt", || receiver.replies().len() == 1);
     wait_for("it to be noted", || world.entries("delivery.retried").len() == 1);
     world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
-    // It is not due for an hour; where there is nowhere to send it, nothing is waited for.
+    // It is due in an hour; without an address there is no wait.
     let why = receipt(&world, &message, "dead");
     assert_ne!(why["message"]["status"], "delivered");
     assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("no such channel")), "{why}");
     world.ctl(&["message", "dead", "retry", &message]).ok();
     receipt(&world, &message, "dead");
-    // Another channel of the same name is not the one that it was meant for.
-    let other = Receiver::glad();
+    // Another channel of the same name is not the delivery's channel.
+    let other = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &other, &[]);
     world.ctl(&["message", "dead", "retry", &message]).ok();
     receipt(&world, &message, "dead");
@@ -238,7 +238,7 @@ fn put_back_record_sends_no_open_reply_again_by_itself() {
     let config = world.home.join("config.toml");
     let settings = std::fs::read_to_string(&config).expect("read") + &format!("[ledger]\nheads = {heads:?}\n");
     world.configure(&settings);
-    let busy = || Receiver::new(|_, _| Say::Later(503, "3600"));
+    let busy = || Receiver::new(|_, _| Response::Later(503, "3600"));
     let (receiver, other) = (busy(), busy());
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let twice = Hook::add(&world, "desk", &other, &["--idempotent"]);
@@ -249,7 +249,7 @@ fn put_back_record_sends_no_open_reply_again_by_itself() {
     let kept = world.home.with_file_name("kept");
     copy_as_is(&world.home, &kept);
     world.up();
-    world.say("a", "echo what the backup does not know");
+    world.say("a", "echo said after the backup");
     world.down();
     std::fs::remove_dir_all(&world.home).expect("removed");
     std::fs::rename(&kept, &world.home).expect("put back");

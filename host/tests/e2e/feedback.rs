@@ -1,6 +1,6 @@
-//! What people are told: whether there was an answer, who ended what, and which command goes on from there.
+//! Messages for people: whether an answer arrived, the cause of an end, and the next command.
 //!
-//! The real programs against a model server on loopback. Next: `model_cli`, `failures`.
+//! The real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
 
 use crate::support::client::{Raw, own};
 use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
@@ -10,7 +10,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A running host whose agent `a` has a model that does what this closure says.
+/// Starts a host whose agent `a` has a model that behaves as this closure.
 fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
     let server = Server::start(brain);
     let world = World::new();
@@ -27,7 +27,7 @@ fn add(world: &World, server: &Server, name: &str, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn call_that_makes_no_row_fails_and_the_turn_goes_on() {
+fn call_that_makes_no_row_fails_and_the_turn_continues() {
     let (_server, world) = with_model(|seen| {
         let arguments = match seen.asked().as_str() {
             "schedule" => json!({ "kind": "schedule_task", "prompt": "p", "recurrence": "daily" }),
@@ -92,9 +92,9 @@ fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
     let hint = |base: &str| {
         let words = ["--json", "model", "add", "m", "--kind", "openai", "--base-url", base, "--model", "small"];
         let failed = world.ctl(&words);
-        let told: Value = serde_json::from_str(&failed.stderr).unwrap_or_else(|_| panic!("{}", failed.stderr));
-        assert_eq!(told["error"]["code"], "model_test_failed", "{told}");
-        told["error"]["hint"].as_str().expect("a hint").to_owned()
+        let report: Value = serde_json::from_str(&failed.stderr).unwrap_or_else(|_| panic!("{}", failed.stderr));
+        assert_eq!(report["error"]["code"], "model_test_failed", "{report}");
+        report["error"]["hint"].as_str().expect("a hint").to_owned()
     };
     let keyless = hint(&format!("{}/v1", wants_key.url()));
     assert!(keyless.contains("--key-env"), "{keyless}");
@@ -157,7 +157,7 @@ fn sandbox_that_dies_after_an_erased_turn_is_named() {
     assert_eq!(world.say("b", "hello"), "Hi.");
     world.down();
     world.up();
-    // The newest turn goes with its conversation, and the next turn has its place.
+    // The newest turn is erased with its conversation, and the next turn gets its number.
     let sessions = world.ctl(&["--json", "session", "list"]).ok().json();
     let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
     let newest = sessions.into_iter().find(|id| first != *id).expect("that of b");
@@ -184,9 +184,9 @@ fn chat_that_loses_its_host_names_the_message_it_kept() {
     world.kill_host();
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&ended.stderr).expect("one JSON document");
-    assert_eq!(told["error"]["code"], "host_lost");
-    assert!(told["error"]["message"].as_str().is_some_and(|words| words.contains("msg_") && words.contains("kept")));
+    let report: Value = serde_json::from_slice(&ended.stderr).expect("one JSON document");
+    assert_eq!(report["error"]["code"], "host_lost");
+    assert!(report["error"]["message"].as_str().is_some_and(|words| words.contains("msg_") && words.contains("kept")));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn mistyped_agent_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn mistyped_name_tells_members_of_no_agent_for_others() {
+fn mistyped_name_reveals_no_foreign_agent_to_members() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("assistant");

@@ -1,27 +1,27 @@
-//! What outlives a context, a sleep and a restart: summaries, notes, transcripts, and the bound on all of it.
+//! State that outlives a context, a sleep and a restart: summaries, notes, transcripts, and their bounds.
 //!
-//! Through the real programs; the scripted model says what it was shown. Next: `erase` for what must not outlive a removal.
+//! Uses the real programs; the scripted model repeats its prompt. See `security::erase` for erased state.
 
 use crate::chaos::kill::{answered, insist};
 use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, World, wait_for};
 use serde_json::Value;
 
-/// Little enough that a few messages do not fit.
+/// Too small for more than a few messages.
 const SMALL_CONTEXT: &str = "[turn]\ncontext_bytes_max = 4096\n";
 
 fn labels(item: &Value) -> Vec<&str> {
     item["labels"].as_array().expect("labels").iter().map(|label| label.as_str().expect("a word")).collect()
 }
 
-/// The conversation of the only session, as exported.
+/// Returns the exported conversation of the only session.
 fn exported(world: &World) -> Vec<Value> {
     let session = world.session()["id"].as_str().expect("an id").to_owned();
     let text = world.ctl(&["session", "export", &session]).ok().stdout;
     text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// Talks until a summary stands in for the beginning.
+/// Sends messages until a summary replaces the oldest.
 fn talk_until_summarised(world: &World) {
     for round in 0..20 {
         if !world.entries("summary.sealed").is_empty() {
@@ -49,7 +49,7 @@ fn summary_is_never_taken_for_the_users_words() {
         }
         let said = world.say("a", "what does the summary say?");
         assert!(said.contains("the person: my name is Ada"), "{said}");
-        // The same words, but nobody's request and nobody's telling any more.
+        // The same words, but without the request and the message that they came from.
         let said = world.say("a", "what is my name?");
         assert!(said.starts_with("You have not told me your name"), "after a restart: {restarted}: {said}");
     }
@@ -58,12 +58,12 @@ fn summary_is_never_taken_for_the_users_words() {
     assert_eq!(labels(summary), ["LlmDerived"], "{summary}");
     assert_eq!(summary["spans"][0]["author"], "model", "{summary}");
     assert_eq!(summary["covers"][0], 2, "{summary}");
-    assert!(items.iter().any(|item| item["text"] == "my name is Ada"), "what it stands in for stays in the record");
+    assert!(items.iter().any(|item| item["text"] == "my name is Ada"), "the summarised items stay in the record");
     world.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
-fn a_summary_inherits_that_something_came_from_outside() {
+fn summary_inherits_the_external_label() {
     let world = World::new();
     world.configure(SMALL_CONTEXT);
     world.up();
@@ -74,7 +74,7 @@ fn a_summary_inherits_that_something_came_from_outside() {
     let items = exported(&world);
     let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
     assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
-    // What is made of it later is tainted too, though the file itself is in no context any more.
+    // A later output is labelled too, although the file itself is in no context.
     world.say("a", "keep the summary in mind");
     let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
     assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
@@ -107,7 +107,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
     assert_eq!(texts, ["the ferry is blue", "The ferry is owned by Bo."], "most words first: {said}");
     assert_eq!(labels(&found["notes"][0]), ["External", "LlmDerived"], "{said}");
-    // The result itself is a stranger's word, and what a model made stays so on its way through the memory.
+    // The result itself is external content, and an output keeps its label through the memory.
     let items = exported(&world);
     let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
     assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
@@ -125,7 +125,7 @@ fn agent_finds_no_foreign_and_no_forgotten_note() {
     world.agent("b");
     world.say("a", "keep the vault is green");
     assert!(world.say("b", "recall vault").contains("no note has any of these words"));
-    // Nothing of the index's own language works in a query.
+    // No operator of the index's query language works.
     for query in ["\" OR text:*", "vault* NEAR(", "-text : ^ {", "' ; DROP TABLE memories"] {
         let said = world.say("b", &format!("recall {query}"));
         assert!(said.contains("no note has any of these words"), "{query}: {said}");
@@ -137,7 +137,7 @@ fn agent_finds_no_foreign_and_no_forgotten_note() {
     assert!(world.say("a", "recall vault").contains("no note has any of these words"));
     assert_eq!(world.entries("memory.forgotten").len(), 1);
     world.ctl(&["memory", "add", "a", " "]).refused("1 to 4096 bytes");
-    world.ctl(&["memory", "list", "nobody"]).refused("no agent");
+    world.ctl(&["memory", "list", "unknown"]).refused("no agent");
     world.agent("c");
     world.say("c", "keep the cellar is dry");
     world.ctl(&["agent", "remove", "c", "--yes"]).ok();
@@ -167,9 +167,9 @@ fn note_goes_with_its_last_conversation_unless_a_persons_own() {
 }
 
 #[test]
-fn conversation_goes_on_after_its_named_items_were_dropped() {
+fn conversation_continues_after_its_named_items_were_dropped() {
     let world = World::new();
-    // Less than what one request names: each turn drops items that the awake sandbox still knows.
+    // Fewer than one request names: each turn drops items that the awake sandbox still knows.
     world.configure("[items]\nsession_items_max = 4\n");
     world.up();
     world.agent("a");
@@ -210,7 +210,7 @@ fn two_messages_whose_turn_died_are_answered_each_for_itself() {
     world.down();
     world.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
     world.up();
-    // The host dies in the turn of both, perhaps before it has answered this.
+    // The host dies in the turn of both, perhaps before it has answered this message.
     world.ctl(&["resume"]);
     wait_for("the host to be gone", || world.pid().is_none());
     world.set_env("IRONCLAW_FAILPOINT", None);
@@ -221,7 +221,7 @@ fn two_messages_whose_turn_died_are_answered_each_for_itself() {
 }
 
 #[test]
-fn a_conversation_is_kept_within_its_bound_and_goes_on() {
+fn conversation_is_kept_within_its_bound_and_continues() {
     let world = World::new();
     world.configure("[items]\nsession_items_max = 12\n");
     world.up();
@@ -240,7 +240,7 @@ fn a_conversation_is_kept_within_its_bound_and_goes_on() {
 }
 
 #[test]
-fn bounds_that_have_become_tighter_hold_from_the_next_start_on() {
+fn tighter_bounds_apply_from_the_next_start_on() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -251,13 +251,13 @@ fn bounds_that_have_become_tighter_hold_from_the_next_start_on() {
     world.down();
     world.configure("[items]\nsession_items_max = 4\n");
     world.up();
-    // Nobody talks: the start itself looks.
+    // Without messages: the start itself enforces the bounds.
     wait_for("the oldest to be dropped", || exported(&world).len() <= 4);
     assert_eq!(world.entries("items.dropped").len(), 1);
 }
 
 #[test]
-fn a_transcript_says_who_wrote_what_and_what_became_of_it() {
+fn transcript_names_authors_and_outcomes() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -294,5 +294,5 @@ fn a_transcript_says_who_wrote_what_and_what_became_of_it() {
     let written = std::fs::read_to_string(&file).expect("written");
     assert!(written.contains("> → write_file") && !written.contains('\u{1b}'), "{written}");
     world.ctl(&["session", "export", &session, "--out", &file]).refused("never replaces a file");
-    world.ctl(&["session", "export", "ses_nobody"]).refused("no session");
+    world.ctl(&["session", "export", "ses_unknown"]).refused("no session");
 }

@@ -1,8 +1,8 @@
-//! How long an endpoint is tried, and what is kept of an answer that did not come to its end, through the library.
+//! The attempts at an endpoint, and the kept part of an incomplete answer, through the library.
 //!
-//! Next: `models`.
+//! See `models`.
 
-use crate::e2e::models::{ask, candidates, failed, open, person, prompt, quick, spec, status, told, within};
+use crate::e2e::models::{acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
 use crate::support::model_server::{Act, Server};
 use ironclaw_model::Config;
 use ironclaw_model::draft::Draft;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
     let asked = AtomicU32::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
-        // Once more than a rest begins with, and then two that pass.
+        // One failure more than starts a rest, and then two successes.
         0..=3 | 5 => status(503, &[]),
         _ => Act::Say("well".to_owned()),
     });
@@ -25,7 +25,8 @@ async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
     let candidates = candidates(&endpoints, "sole");
     let tried = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(tried.failures[0].tries, 3);
-    let answered = ask(&candidates, vec![person("hello")]).await.expect("it rests, and no other endpoint is left");
+    let answered =
+        ask(&candidates, vec![person("hello")]).await.expect("a resting endpoint is asked if it is the last");
     assert_eq!(answered.output.text, "well");
     assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("one failure passes").output.text, "well");
 }
@@ -36,7 +37,7 @@ async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // The request is read, so that it is the answer that is missing.
+            // The request is read, so that only the answer is missing.
             let mut bytes = [0; 4096];
             if stream.readable().await.is_ok() {
                 let _ = stream.try_read(&mut bytes);
@@ -54,12 +55,12 @@ async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
 #[tokio::test]
 async fn answer_that_runs_out_of_time_is_shown_marked() {
     for kind in [Kind::Openai, Kind::Anthropic] {
-        let (server, _told) = told(Act::Stall("half of it".to_owned()));
+        let (server, _act) = acting_server(Act::Stall("half of it".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
         let (draft, until) = (Draft::default(), Instant::now() + Duration::from_secs(2));
         let prompt = prompt(vec![person("hello")]);
         let answered = endpoint::generate(&candidates(&endpoints, "local"), &prompt, within(until), &draft).await;
-        let answered = answered.expect("what there is of it");
+        let answered = answered.expect("the part that arrived");
         let (words, mark) = answered.output.text.split_once('\n').expect("a mark");
         assert!(words.starts_with("half of it") && mark.contains("time"), "{}", answered.output.text);
         assert!(answered.usage.output_tokens > 0);
@@ -82,7 +83,7 @@ async fn answer_that_runs_out_of_time_ends_no_rest() {
     failed(ask(&sole, vec![person("hello")]).await);
     let until = Instant::now() + Duration::from_secs(1);
     let cut = endpoint::generate(&sole, &prompt(vec![person("hello")]), within(until), &Draft::default()).await;
-    assert!(cut.expect("what there is of it").output.text.starts_with("half of it"));
+    assert!(cut.expect("the part that arrived").output.text.starts_with("half of it"));
     let both: Vec<_> = sole.into_iter().chain(candidates(&endpoints, "well")).collect();
     assert_eq!(ask(&both, vec![person("hello")]).await.expect("the other answers").output.text, "well");
     assert_eq!(ill.seen().len(), 4, "it rests, and is asked last");

@@ -1,6 +1,6 @@
-//! Real endpoints against a server on loopback that fails in every way, through the library.
+//! Real endpoints with a server on loopback that fails in every way, through the library.
 //!
-//! No daemon is started here. Next: `fallbacks`, `examples/model_server/server.rs`.
+//! No daemon is started here. See `fallbacks` and `examples/model_server/server.rs`.
 
 mod fallbacks;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// Stands in every failing answer, and must stand nowhere else.
+/// A secret in every failing answer, which must appear nowhere else.
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 const WORDS: &str = "words of the provider";
 
@@ -64,7 +64,7 @@ pub(crate) fn person(text: &str) -> Part {
     Part::Person { text: text.to_owned() }
 }
 
-/// No ceiling but that of time.
+/// Returns bounds without a ceiling except time.
 pub(crate) fn within(until: Instant) -> Bounds {
     Bounds { until, allowance: Allowance::NONE }
 }
@@ -81,16 +81,16 @@ pub(crate) fn failed(answered: Result<Answered, Error>) -> Failed {
     }
 }
 
-/// Quick tries, and patience for a busy machine everywhere else.
+/// Returns short retry intervals, and long time limits for a busy machine.
 pub(crate) fn quick() -> Config {
     Config { backoff_ms: 1, tries_max: 3, failures_max: 1000, ..Config::default() }
 }
 
-/// A server that does what it was last told.
-pub(crate) fn told(act: Act) -> (Server, Arc<Mutex<Act>>) {
-    let told = Arc::new(Mutex::new(act));
-    let now = Arc::clone(&told);
-    (Server::start(move |_| now.lock().expect("no holder panics").clone()), told)
+/// Starts a server that follows the last set act.
+pub(crate) fn acting_server(act: Act) -> (Server, Arc<Mutex<Act>>) {
+    let current = Arc::new(Mutex::new(act));
+    let now = Arc::clone(&current);
+    (Server::start(move |_| now.lock().expect("no holder panics").clone()), current)
 }
 
 pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
@@ -162,7 +162,7 @@ async fn conversation_with_tools_works_over_both_apis() {
 
 #[tokio::test]
 async fn every_failure_quotes_no_provider_and_may_succeed_later() {
-    // Short only where the server says nothing for ever.
+    // Short only if the server never sends a byte.
     let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
     let both = [
@@ -191,14 +191,14 @@ async fn every_failure_quotes_no_provider_and_may_succeed_later() {
     ];
     let streams_only = [(Act::Stall("half of it".to_owned()), "stalled", 1)];
     for way in WAYS {
-        let (server, told) = told(Act::Hang);
+        let (server, current) = acting_server(Act::Hang);
         let (patient, hasty) = (
             open(&quick(), vec![spec("local", way, &server.url())]),
             open(&waits, vec![spec("local", way, &server.url())]),
         );
         for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| way.1)) {
             let before = server.seen().len();
-            *told.lock().expect("no holder panics") = act.clone();
+            *current.lock().expect("no holder panics") = act.clone();
             let endpoints = if matches!(code, &"silent" | &"stalled") { &hasty } else { &patient };
             let failed = failed(ask(&candidates(endpoints, "local"), vec![person("hello")]).await);
             let shown = format!("{act:?}").chars().take(80).collect::<String>();
@@ -214,7 +214,7 @@ async fn every_failure_quotes_no_provider_and_may_succeed_later() {
                 assert_eq!(detail, format!("{WORDS}: [key]"));
             }
         }
-        *told.lock().expect("no holder panics") = Act::Say("well again".to_owned());
+        *current.lock().expect("no holder panics") = Act::Say("well again".to_owned());
         let answered = ask(&candidates(&patient, "local"), vec![person("hello")]).await.expect("an output");
         assert_eq!(answered.output.text, "well again");
     }
@@ -242,7 +242,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
             .expect("an output");
         let waited: u64 = answered.output.text.parse().expect("a number");
         assert!(waited >= 1000, "{waited} ms");
-        // What the second try said is gone with it.
+        // The words of the second attempt are discarded with it.
         assert_eq!(draft.watch().borrow().attempt, 3);
         if way.1 {
             assert_eq!(draft.watch().borrow().text, answered.output.text);
@@ -251,9 +251,9 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
 }
 
 #[tokio::test]
-async fn what_a_stream_that_was_cut_has_taken_is_counted() {
+async fn usage_of_a_cut_stream_is_counted() {
     for kind in [Kind::Openai, Kind::Anthropic] {
-        let (server, _told) = told(Act::Cut("some words".to_owned()));
+        let (server, _act) = acting_server(Act::Cut("some words".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
         let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
         assert!(failed.usage.input_tokens > 0 && failed.usage.output_tokens > 0, "{failed:?}");
@@ -272,26 +272,26 @@ async fn attempt_that_may_have_worked_is_counted() {
         (Act::Raw(format!("<html>{WORDS}")), thought.input_tokens, thought.output_tokens),
         (Act::Events(cut), 3 * thought.input_tokens, 3 * 150),
     ] {
-        let (server, _told) = told(act);
+        let (server, _act) = acting_server(act);
         let endpoints = open(&waits, vec![spec("local", (Kind::Anthropic, true), &server.url())]);
         let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
         assert_eq!(failed.usage.output_tokens, output, "{failed:?}");
         assert!(failed.usage.input_tokens >= input && failed.usage.cost_micros > 0, "{failed:?}");
     }
-    let (server, _told) = told(status(500, &[]));
+    let (server, _act) = acting_server(status(500, &[]));
     let endpoints = open(&quick(), vec![spec("local", (Kind::Anthropic, true), &server.url())]);
     let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
-    assert_eq!(failed.usage, Usage::default(), "what refuses has not worked");
+    assert_eq!(failed.usage, Usage::default(), "a refusal took no tokens");
 }
 
 #[tokio::test]
 async fn request_ends_with_its_callers_deadline() {
     for way in WAYS {
-        let (server, told) = told(Act::Hang);
+        let (server, current) = acting_server(Act::Hang);
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
-            *told.lock().expect("no holder panics") = act;
+            *current.lock().expect("no holder panics") = act;
             let (until, draft) = (Instant::now() + Duration::from_millis(400), Draft::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
             assert_eq!(failed(answered).code(), code, "{way:?}");
@@ -301,7 +301,7 @@ async fn request_ends_with_its_callers_deadline() {
             failed(endpoint::generate(&candidates, &prompt(vec![person("a")]), within(past), &draft).await).code(),
             "silent"
         );
-        assert_eq!(server.seen().len(), asked, "nothing is sent when the time is over");
+        assert_eq!(server.seen().len(), asked, "no request is sent after the deadline");
     }
 }
 
@@ -330,7 +330,7 @@ async fn request_without_a_waiting_caller_is_given_up() {
     asking.abort();
     assert!(asking.await.expect_err("it was aborted").is_cancelled());
     assert_eq!(gone.load(Ordering::SeqCst), 1);
-    // The end of the connection is what tells a server to stop.
+    // The end of the connection stops a server.
     loop {
         stream.readable().await.expect("readable");
         match stream.try_read(&mut bytes) {
@@ -360,7 +360,7 @@ async fn servers_with_habits_of_their_own_are_understood() {
         (false, Act::Events(events.clone()), "in pieces"),
         (true, Act::Events(events.iter().map(|event| event.replace('\n', "\r\n")).collect()), "in pieces"),
     ] {
-        let (server, _told) = told(act);
+        let (server, _act) = acting_server(act);
         let endpoints = open(&quick(), vec![spec("local", (Kind::Openai, streams), &server.url())]);
         let answered = ask(&candidates(&endpoints, "local"), vec![person("hello")]).await.expect("an output");
         assert_eq!(answered.output.text, text);
@@ -385,8 +385,9 @@ async fn server_that_refuses_stream_usage_is_not_asked_again() {
 #[tokio::test]
 async fn key_goes_only_to_its_address_and_is_read_before_sending() {
     let way = (Kind::Openai, false);
-    let (elsewhere, _elsewhere) = told(Act::Say("stolen".to_owned()));
-    let (server, _told) = told(status(307, &[("location", &format!("{}/v1/chat/completions", elsewhere.url()))]));
+    let (elsewhere, _elsewhere) = acting_server(Act::Say("stolen".to_owned()));
+    let (server, _act) =
+        acting_server(status(307, &[("location", &format!("{}/v1/chat/completions", elsewhere.url()))]));
     let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
     let redirected = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
     assert_eq!(redirected.code(), "redirected");
@@ -400,7 +401,7 @@ async fn key_goes_only_to_its_address_and_is_read_before_sending() {
     assert_eq!(server.seen().len(), 1);
     assert!(!format!("{candidates:?}").contains("folded"));
 
-    // A server that speaks no TLS gets no key either.
+    // A server without TLS gets no key either.
     let secure = spec("local", way, &server.url().replace("http:", "https:"));
     let endpoints = open(&quick(), vec![secure]);
     let untrusted = failed(ask(&self::candidates(&endpoints, "local"), vec![person("hello")]).await);
@@ -432,7 +433,7 @@ async fn an_endpoint_that_could_never_be_asked_is_not_opened() {
 #[tokio::test]
 async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
     for way in WAYS {
-        let (server, told) = told(Act::Say("ready".to_owned()));
+        let (server, current) = acting_server(Act::Say("ready".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let probe = Endpoint::probe(&candidates[0]).await.expect("it answers");
@@ -441,7 +442,7 @@ async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
         assert_eq!(server.seen()[0].body["tools"].as_array().map(Vec::len), Some(1));
         assert_eq!(Endpoint::models(&candidates[0]).await.expect("a list"), ["small"]);
 
-        *told.lock().expect("no holder panics") = status(500, &[]);
+        *current.lock().expect("no holder panics") = status(500, &[]);
         let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else { panic!("it failed") };
         assert_eq!((failed.code(), failed.failures[0].tries), ("server_error", 1));
         assert_eq!(failed.failures[0].detail.for_operator(), Some("words of the provider: [key]"));

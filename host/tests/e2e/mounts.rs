@@ -1,10 +1,9 @@
-//! What people granted an agent, through the real daemon: its directories in tools and commands, and its packages over `/usr`.
+//! Granted directories and packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
 //!
-//! What is granted is asked for and approved; a layer that is not there is written into the record of a host that is down. Next:
-//! `commands`.
+//! Grants are proposed and approved; a missing layer is written into the record of a stopped host. See `commands`.
 
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{Who, everybody};
+use crate::support::jail_fixture::{Who, host_users};
 use crate::support::record;
 use ironclaw_contract::canonical::Digest;
 use rusqlite::params;
@@ -13,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A world whose agent may run commands, and a directory beside it for what is granted.
+/// Starts a host whose agent may run commands, and makes a directory beside it for grants.
 fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
     let beside = tempfile::tempdir().expect("a temporary directory");
@@ -27,7 +26,7 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     (world, beside)
 }
 
-/// Whoever the jail runs as shall see it.
+/// Lets every user read the path, because the jail may run as any uid.
 fn open_to_all(path: &Path) {
     fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("permissions");
 }
@@ -39,7 +38,7 @@ fn directory(path: PathBuf, file: &str) -> PathBuf {
     path
 }
 
-/// All that the agent has of the host from now on: source, target, and whether it can only read it.
+/// Grants exactly these mounts: source, target, and whether the mount is read-only.
 fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
     let mount = |(source, target, read_only): &(&Path, &str, bool)| {
         let source = source.canonicalize().expect("it is there");
@@ -50,7 +49,7 @@ fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
 
 #[test]
 fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
-    for who in everybody() {
+    for who in host_users() {
         let (world, beside) = world(who);
         let data = directory(beside.path().join("data"), "one");
         let shared = directory(beside.path().join("shared"), "two");
@@ -101,15 +100,15 @@ fn swapped_or_missing_mount_source_fails_the_launch() {
 
 #[test]
 fn without_the_layer_that_was_approved_nothing_starts() {
-    for who in everybody() {
+    for who in host_users() {
         let (world, _beside) = world(who);
         let digest = Digest::of(b"the layer of this test");
         let sql = "INSERT INTO agent_packages SELECT id, '{}', ?1, 0 FROM agents WHERE name = 'a'";
         world.down();
         record::open_to_change(&world.home).execute(sql, params![digest.to_string()]).expect("changed");
-        record::give_back(&world);
+        record::restore_owner(&world);
         world.up();
-        // A failed launch is told instead of a jail that lacks what was asked for.
+        // A failed launch is reported; the jail does not start without the approved mounts.
         let answer = world.ctl(&["--json", "chat", "a", "run true"]);
         assert!(!answer.stdout.contains("[exit code 0]"), "{who:?}: {}", answer.stdout);
         assert!(answer.stderr.contains("not those that were approved"), "{who:?}: {}", answer.stderr);

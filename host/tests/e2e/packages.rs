@@ -1,12 +1,12 @@
 //! Packages from a source of apt and a registry of npm on loopback, fetched by the machine's own clients through a real launcher.
 //!
-//! Nothing here is skipped: where apt-get, dpkg-deb or npm is missing these fail and say so. Next: `host/examples/packages_driver.rs`.
+//! No test is skipped: without apt-get, dpkg-deb or npm they fail and say so. See `host/examples/packages_driver.rs`.
 
 mod registry;
 
 pub(crate) use registry::Registry;
 
-use crate::support::jail_fixture::{self, NOBODY, Who, everybody, example, own};
+use crate::support::jail_fixture::{self, ORDINARY_UID, Who, example, host_users, own};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -25,14 +25,14 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Somebody's home, and what is fetched there from.
-struct Shop {
+/// A user's home, with the sources of its packages.
+struct FetchFixture {
     who: Who,
     directory: tempfile::TempDir,
     registry: Registry,
 }
 
-impl Shop {
+impl FetchFixture {
     fn new(who: Who) -> Self {
         let directory = jail_fixture::directory();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -42,11 +42,11 @@ impl Shop {
             std::fs::create_dir(&path).expect("a directory");
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("permissions");
         }
-        // Where scripts would leave their traces, whoever they run as.
+        // Scripts of packages would leave their traces here, under any uid.
         std::fs::create_dir(shop.path("traces")).expect("a directory");
         std::fs::set_permissions(shop.path("traces"), PermissionsExt::from_mode(0o777)).expect("permissions");
-        own(&shop.path("home"), if who == Who::Root { 0 } else { NOBODY });
-        own(&shop.path("work"), if who == Who::Root { 200_002 } else { NOBODY });
+        own(&shop.path("home"), if who == Who::Root { 0 } else { ORDINARY_UID });
+        own(&shop.path("work"), if who == Who::Root { 200_002 } else { ORDINARY_UID });
         let copied = Command::new("cp").arg(example("packages_driver")).arg(directory_of(&shop)).status();
         assert!(
             copied.is_ok_and(|status| status.success()),
@@ -61,12 +61,12 @@ impl Shop {
         self.directory.path().join(name)
     }
 
-    /// An archive of this name, made of what `fill` puts into its tree.
+    /// Makes an archive of this name; `fill` writes its tree.
     fn archive(&self, name: &str, fill: impl Fn(&Path)) -> PathBuf {
         archive(self.directory.path(), name, fill)
     }
 
-    /// Asks the driver; `order` is completed with the settings.
+    /// Runs the driver; `order` is completed with the settings.
     fn ask(&self, directory: &str, mut order: Value) -> Value {
         let settings = format!(
             "apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{2}/npm/\"\nports = [{2}]\n{1}",
@@ -80,7 +80,7 @@ impl Shop {
         command.arg(self.path(directory)).arg(order.to_string());
         command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
         if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID);
         }
         jail_fixture::answer(command)
     }
@@ -89,29 +89,29 @@ impl Shop {
         self.ask("home", json!({ "apt": apt, "npm": npm }))
     }
 
-    /// Every layer that the agent has.
+    /// Returns every layer of the agent.
     fn layers(&self) -> Vec<String> {
         let agents = self.path("home/agents/agt_01m8184enywn3868yr9c76hhs3");
-        assert_eq!(names(&agents.join("fetching")), Vec::<String>::new(), "what was fetched is gone");
+        assert_eq!(names(&agents.join("fetching")), Vec::<String>::new(), "the fetched files are removed");
         names(&agents.join("layers"))
     }
 }
 
-impl Drop for Shop {
+impl Drop for FetchFixture {
     fn drop(&mut self) {
-        // Layers are read-only, also for whoever removes the directory.
+        // Layers are read-only, also for the test that removes the directory.
         let _ = Command::new("chmod").arg("-R").arg("u+w").arg(self.path("home")).status();
     }
 }
 
-/// Makes an archive of this name in a directory, of what `fill` puts into its tree; its scripts would leave files in `traces` there.
+/// Makes an archive of this name in a directory; `fill` writes its tree, and its scripts would leave files in `traces` there.
 pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> PathBuf {
     let tree = directory.join(format!("tree-{name}"));
     let control = tree.join("DEBIAN");
     std::fs::create_dir_all(&control).expect("a directory");
     std::fs::create_dir_all(tree.join("usr/bin")).expect("a directory");
     let text = format!(
-        "Package: {name}\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <n@example.org>\nDescription: a test\n"
+        "Package: {name}\nVersion: 1.0-1\nArchitecture: all\nMaintainer: tester <n@example.org>\nDescription: a test\n"
     );
     std::fs::write(control.join("control"), text).expect("written");
     for script in ["preinst", "postinst"] {
@@ -127,7 +127,7 @@ pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> Pat
     archive
 }
 
-fn directory_of(shop: &Shop) -> &Path {
+fn directory_of(shop: &FetchFixture) -> &Path {
     shop.directory.path()
 }
 
@@ -143,13 +143,13 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Moments of fetching at which the host dies.
+/// The fail points of a fetch.
 pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
 fn package_with_forbidden_content_is_refused_and_layer_stays() {
-    for who in everybody() {
-        let shop = Shop::new(who);
+    for who in host_users() {
+        let shop = FetchFixture::new(who);
         shop.registry.offer(&[
             shop.archive("good", |_| ()),
             shop.archive("evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755)),
@@ -168,17 +168,17 @@ fn package_with_forbidden_content_is_refused_and_layer_stays() {
             ("evil-link", "\"usr/bin/out\" is a link to \"/etc/passwd\", which leads out of /usr"),
             ("evil-name", "a name that is no plain text"),
         ] {
-            let told = shop.make(&["good", name], &[]);
-            assert_eq!(told["code"], "packages_unfit", "{who:?} {told}");
-            assert!(told["message"].as_str().is_some_and(|message| message.contains(words)), "{who:?} {told}");
+            let result = shop.make(&["good", name], &[]);
+            assert_eq!(result["code"], "packages_unfit", "{who:?} {result}");
+            assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{who:?} {result}");
         }
-        let told = shop.make(&["good", "nowhere"], &[]);
-        assert_eq!(told["code"], "packages_client_failed", "{who:?} {told}");
-        assert!(told["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{who:?} {told}");
-        let told = shop.make(&["good"], &["nowhere"]);
-        assert_eq!(told["code"], "packages_client_failed", "{who:?} {told}");
-        let told = shop.make(&["-o=x"], &[]);
-        assert_eq!(told["code"], "packages_name", "{who:?} {told}");
+        let result = shop.make(&["good", "nowhere"], &[]);
+        assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
+        assert!(result["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{who:?} {result}");
+        let result = shop.make(&["good"], &["nowhere"]);
+        assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
+        let result = shop.make(&["-o=x"], &[]);
+        assert_eq!(result["code"], "packages_name", "{who:?} {result}");
         assert_eq!(shop.layers(), before, "{who:?}");
         assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
     }
@@ -186,8 +186,8 @@ fn package_with_forbidden_content_is_refused_and_layer_stays() {
 
 #[test]
 fn packages_are_in_one_read_only_layer_and_no_script_ran() {
-    for who in everybody() {
-        let shop = Shop::new(who);
+    for who in host_users() {
+        let shop = FetchFixture::new(who);
         let good = shop.archive("good", |tree| {
             std::fs::create_dir_all(tree.join("etc/good")).expect("a directory");
             std::fs::write(tree.join("etc/good/settings"), "x").expect("written");
@@ -197,11 +197,11 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         });
         shop.registry.offer(&[good]);
         shop.registry.publish("hello-npm", &shop.path("traces").join("npm"));
-        let told = shop.make(&["good"], &["hello-npm"]);
-        assert_eq!(told["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{who:?} {told}");
-        assert_eq!(told["left_out"], json!({ "etc": 3 }), "{who:?} {told}");
-        assert_eq!(shop.layers(), [told["digest"].as_str().unwrap_or_default()], "{who:?}");
-        let layer = PathBuf::from(told["path"].as_str().expect("a path"));
+        let result = shop.make(&["good"], &["hello-npm"]);
+        assert_eq!(result["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{who:?} {result}");
+        assert_eq!(result["left_out"], json!({ "etc": 3 }), "{who:?} {result}");
+        assert_eq!(shop.layers(), [result["digest"].as_str().unwrap_or_default()], "{who:?}");
+        let layer = PathBuf::from(result["path"].as_str().expect("a path"));
         assert_eq!(names(&layer), ["usr"]);
         assert_eq!(names(&layer.join("usr/bin")), ["good", "hello-npm", "older", "well"], "{who:?}");
         let run = Command::new(layer.join("usr/bin/well")).output().expect("it can be executed");
@@ -216,7 +216,7 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         }
         assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{who:?}");
         assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
-        // Once more, after a call for the same change that was cut short, and it is the same layer.
+        // Once more, after an interrupted call for the same change: the layer is the same.
         let change = ironclaw_contract::ids::ChangeId::new();
         let left =
             layer.ancestors().nth(2).expect("the agent's").join(format!("fetching/{change}/work/unpacked/0/usr"));
@@ -224,54 +224,57 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         std::fs::write(left.join("left"), "x").expect("written");
         std::fs::set_permissions(&left, PermissionsExt::from_mode(0o555)).expect("permissions");
         for path in left.ancestors().take(5) {
-            own(path, if who == Who::Root { 0 } else { NOBODY });
+            own(path, if who == Who::Root { 0 } else { ORDINARY_UID });
         }
         let again = shop.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
-        assert_eq!(again["digest"], told["digest"], "{who:?} {again}");
+        assert_eq!(again["digest"], result["digest"], "{who:?} {again}");
         assert_eq!(shop.layers().len(), 1, "{who:?}");
     }
 }
 
 #[test]
-fn what_is_larger_or_slower_than_allowed_is_refused_in_time() {
-    let shop = Shop::new(Who::Ordinary);
+fn oversized_or_slow_fetch_is_refused_in_time() {
+    let shop = FetchFixture::new(Who::Ordinary);
     shop.registry.offer(&[shop.archive("large", |tree| {
         std::fs::write(tree.join("usr/large"), vec![0; 2 << 20]).expect("written");
     })]);
-    let told = shop.ask("home", json!({ "apt": ["large"], "settings": "layer_bytes_max = 1048576" }));
-    assert_eq!(told["code"], "packages_too_large", "{told}");
-    // A registry that takes a connection and never answers.
+    let result = shop.ask("home", json!({ "apt": ["large"], "settings": "layer_bytes_max = 1048576" }));
+    assert_eq!(result["code"], "packages_too_large", "{result}");
+    // A registry that accepts a connection and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
     std::fs::write(shop.path("own.list"), format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n"))
         .expect("written");
     let settings = format!("fetch_seconds_max = 1\nproxy = \"http://127.0.0.1:{port}/\"");
-    let told = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
-    assert_eq!(told["message"], "cannot read what apt offers: fetching took longer than 1 seconds in all", "{told}");
+    let result = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
+    assert_eq!(
+        result["message"], "cannot read what apt offers: fetching took longer than 1 seconds in all",
+        "{result}"
+    );
     assert_eq!(shop.layers(), Vec::<String>::new());
 }
 
 #[test]
-fn a_machine_without_the_client_says_which_and_what_to_do() {
-    let shop = Shop::new(Who::Ordinary);
+fn missing_client_is_named_with_a_remedy() {
+    let shop = FetchFixture::new(Who::Ordinary);
     for (kind, setting) in [("apt", "apt = \"/usr/bin/no-apt\""), ("npm", "npm = \"/usr/bin/no-npm\"")] {
-        let told = shop.ask("home", json!({ kind: ["jq"], "settings": setting }));
-        assert_eq!(told["code"], "packages_client_missing", "{told}");
+        let result = shop.ask("home", json!({ kind: ["jq"], "settings": setting }));
+        assert_eq!(result["code"], "packages_client_missing", "{result}");
         assert!(
-            told["message"].as_str().is_some_and(|message| message.contains(&format!("/usr/bin/no-{kind}"))),
-            "{told}"
+            result["message"].as_str().is_some_and(|message| message.contains(&format!("/usr/bin/no-{kind}"))),
+            "{result}"
         );
-        assert!(told["hint"].as_str().is_some_and(|hint| hint.contains(kind)), "{told}");
+        assert!(result["hint"].as_str().is_some_and(|hint| hint.contains(kind)), "{result}");
     }
 }
 
 #[test]
 fn client_sees_only_the_machines_programs_and_harms_nothing() {
-    for who in everybody() {
-        let shop = Shop::new(who);
+    for who in host_users() {
+        let shop = FetchFixture::new(who);
         let look = |script: &str, ports: Value| {
-            let told = shop.ask("work", json!({ "look": script, "ports": ports }));
-            (told["exit"]["code"].as_i64(), told["said"].as_str().unwrap_or_default().trim().to_owned())
+            let result = shop.ask("work", json!({ "look": script, "ports": ports }));
+            (result["exit"]["code"].as_i64(), result["said"].as_str().unwrap_or_default().trim().to_owned())
         };
         let port = shop.registry.port;
         let ports = || json!([port]);
@@ -340,8 +343,8 @@ print "connected
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn client_reaches_no_unlisted_port_by_any_protocol() {
-    for who in everybody() {
-        let shop = Shop::new(who);
+    for who in host_users() {
+        let shop = FetchFixture::new(who);
         let script = format!(
             "exec perl - {} <<'END'
 {BESIDE_CONNECT}END
@@ -349,8 +352,8 @@ fn client_reaches_no_unlisted_port_by_any_protocol() {
             shop.registry.port
         );
         let look = |ports: Value| {
-            let told = shop.ask("work", json!({ "look": script, "ports": ports }));
-            told["said"].as_str().unwrap_or_default().to_owned()
+            let result = shop.ask("work", json!({ "look": script, "ports": ports }));
+            result["said"].as_str().unwrap_or_default().to_owned()
         };
         let said = look(json!([shop.registry.port]));
         for call in ["multipath", "raw", "netlink", "sendto", "sendmsg", "sendmmsg"] {

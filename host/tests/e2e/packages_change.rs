@@ -1,17 +1,17 @@
-//! Software from the wish in a conversation to a command that uses it, by `ironctl` alone, through the real daemon and sandbox.
+//! Software from its proposal in a conversation to a command that uses it, by `ironctl` alone, through the real daemon and sandbox.
 //!
-//! What is fetched comes from a source of apt and a registry of npm on loopback, and from nowhere else. Next: `packages`.
+//! All packages come from a source of apt and a registry of npm on loopback. See `packages`.
 
-use crate::e2e::changes::{Desk, rules};
+use crate::e2e::changes::{ChangeFixture, rules};
 use crate::e2e::packages::{Registry, archive, names, program};
 use crate::support::host_fixture::{Build, World, alive, kill, wait_for};
-use crate::support::jail_fixture::{Who, everybody};
+use crate::support::jail_fixture::{Who, host_users};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// What the agent asks for when somebody says `want WORD`: the word, and the payload as TOML.
+/// The agent's proposals for `want WORD`: the word, and the payload as TOML.
 const WISHES: [(&str, &str); 9] = [
     ("both", r#"{ apt = ["good"], npm = ["hello-npm"] }"#),
     ("good", r#"["good"]"#),
@@ -24,20 +24,20 @@ const WISHES: [(&str, &str); 9] = [
     ("path", r#"{ npm = ["../../etc"] }"#),
 ];
 
-/// An agent that may run commands, and where its software comes from.
-struct Store {
-    desk: Desk,
-    /// Where archives are made, and where scripts of packages would leave traces.
+/// A host with an agent that may run commands, and the sources of its software.
+struct SoftwareFixture {
+    desk: ChangeFixture,
+    /// The directory of the archives, and of the traces that scripts of packages would leave.
     shelf: PathBuf,
     registry: Registry,
 }
 
-impl Store {
+impl SoftwareFixture {
     fn new(who: Who, build: Build) -> Self {
         Self::with(who, build, "", "")
     }
 
-    /// With these settings of `[packages]` too, and this variable in the environment of the first host: a fail point.
+    /// Adds settings of `[packages]`, and a fail point in the environment of the first host.
     fn with(who: Who, build: Build, settings: &str, point: &str) -> Self {
         let mut world = World::with(who, build, None);
         let directory = tempfile::tempdir().expect("a directory");
@@ -51,7 +51,7 @@ impl Store {
             archive(&shelf, name, move |tree| {
                 std::fs::write(tree.join(format!("usr/bin/{name}")), format!("#!/bin/sh\necho {name} is here\n"))
                     .expect("written");
-                // What a layer does not take.
+                // A file that no layer accepts.
                 std::fs::create_dir_all(tree.join("etc")).expect("a directory");
                 std::fs::write(tree.join("etc").join(name), "x").expect("written");
             })
@@ -76,7 +76,7 @@ impl Store {
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.agent("a");
-        let store = Self { desk: Desk::over(world, directory), shelf, registry };
+        let store = Self { desk: ChangeFixture::over(world, directory), shelf, registry };
         store.world().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         store
     }
@@ -85,16 +85,16 @@ impl Store {
         &self.desk.world
     }
 
-    /// Asks for packages of the agent, approves them, and gives what came of it.
+    /// Proposes packages for the agent, approves them, and returns the change afterwards.
     fn asked(&self, packages: &Value) -> Value {
         let asked = self.desk.submit("packages", packages.clone()).ok().json();
         self.approve(asked["id"].as_str().expect("an id"))
     }
 
-    /// Approves what is held, and gives what it came to, well or not.
+    /// Approves a change and returns it afterwards, applied or failed.
     fn approve(&self, id: &str) -> Value {
         let answer = self.world().ctl(&["approve", id]);
-        assert!(answer.stdout.contains(id), "it shows what is approved: {}{}", answer.stdout, answer.stderr);
+        assert!(answer.stdout.contains(id), "it prints the approved change: {}{}", answer.stdout, answer.stderr);
         self.desk.settled(id)
     }
 
@@ -102,19 +102,19 @@ impl Store {
         self.world().ctl(&["--json", "agent", "show", name]).ok().json()
     }
 
-    /// The directory of an agent's own.
+    /// Returns the directory of an agent.
     fn place(&self, name: &str) -> PathBuf {
         self.world().home.join("agents").join(self.agent(name)["id"].as_str().expect("an id"))
     }
 
-    /// The layers of an agent, with nothing beside them.
+    /// Returns the layers of an agent, and checks that no other files are beside them.
     #[track_caller]
     fn layers(&self, name: &str) -> Vec<String> {
-        assert_eq!(names(&self.place(name).join("fetching")), Vec::<String>::new(), "what was fetched is gone");
+        assert_eq!(names(&self.place(name).join("fetching")), Vec::<String>::new(), "the fetched files are removed");
         names(&self.place(name).join("layers"))
     }
 
-    /// Waits until the agent's commands have an outcome: a session begins anew a moment after its agent was changed.
+    /// Waits until a command of the agent has this output: a session restarts a moment after a change of its agent.
     fn runs(&self, agent: &str, command: &str, words: &str) {
         let mut said = String::new();
         wait_for(&format!("{command:?} to say {words:?}"), || {
@@ -123,16 +123,16 @@ impl Store {
         });
     }
 
-    /// How often the conversation heard of a change, with these words.
-    fn heard(&self, id: &str, words: &str) -> usize {
-        self.desk.told().iter().filter(|text| text.contains(id) && text.contains(words)).count()
+    /// Returns how many notices of a change with these words are in the conversation.
+    fn notices_of(&self, id: &str, words: &str) -> usize {
+        self.desk.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
     }
 }
 
-impl Drop for Store {
+impl Drop for SoftwareFixture {
     fn drop(&mut self) {
         self.desk.world.kill_host();
-        // Layers are read-only, also for whoever removes the directory.
+        // Layers are read-only, also for the test that removes the directory.
         let _ =
             std::process::Command::new("chmod").arg("-R").arg("u+w").arg(self.desk.world.home.join("agents")).status();
     }
@@ -140,27 +140,27 @@ impl Drop for Store {
 
 #[test]
 fn rejected_or_impossible_software_is_not_fetched_with_reason() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "changes nothing")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
         assert_eq!(store.desk.waiting(), Vec::<String>::new(), "{word}");
     }
-    let id = store.desk.want("both");
+    let id = store.desk.propose("both");
     store.world().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
     assert_eq!(store.desk.settled(&id)["status"], "rejected");
-    wait_for("the conversation to hear of it", || store.heard(&id, "not on this machine") == 1);
+    wait_for("the notice in the conversation", || store.notices_of(&id, "not on this machine") == 1);
     store.world().ctl(&["approve", &id]).refused("rejected already");
     store.runs("a", "good; echo tried", "tried\n");
     assert!(store.world().say("a", "run good").contains("not found"));
     assert_eq!(store.agent("a")["packages"], Value::Null);
-    assert_eq!(store.registry.asked(), 0, "nothing is fetched before somebody says yes");
+    assert_eq!(store.registry.asked(), 0, "nothing is fetched before an approval");
     assert_eq!(names(&store.world().home.join("agents")), Vec::<String>::new());
 }
 
 #[test]
 fn machine_without_the_client_refuses_and_says_what_is_missing() {
-    let store = Store::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
+    let store = SoftwareFixture::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
     store.desk.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
@@ -173,7 +173,7 @@ fn machine_without_the_client_refuses_and_says_what_is_missing() {
             (&json!("packages_client_missing"), &json!("packages"))
         );
     }
-    // The other one is there.
+    // The other client is present.
     let id = store.desk.submit("packages", json!({ "npm": ["hello-npm"] })).ok().json()["id"]
         .as_str()
         .expect("an id")
@@ -184,7 +184,7 @@ fn machine_without_the_client_refuses_and_says_what_is_missing() {
 
 #[test]
 fn failed_fetch_leaves_the_old_layer_and_says_why() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
@@ -196,7 +196,7 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         ("suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid", false),
         ("better", "cannot read what apt offers", true),
     ] {
-        let id = store.desk.want(word);
+        let id = store.desk.propose(word);
         gone(is_gone);
         let done = store.approve(&id);
         gone(false);
@@ -205,19 +205,19 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         assert_eq!(done["applied_at"], Value::Null, "{word}: {done}");
         assert_eq!(store.agent("a")["packages"], had, "{word}");
         assert_eq!(store.layers("a"), layers, "{word}");
-        wait_for("the conversation to hear of it", || store.heard(&id, "could not be done") == 1);
-        assert_eq!(store.heard(&id, "nothing was changed"), 1, "{word}");
-        // What a stranger wrote is no word of the host's, and where its files are is nothing for an agent.
+        wait_for("the notice in the conversation", || store.notices_of(&id, "could not be done") == 1);
+        assert_eq!(store.notices_of(&id, "nothing was changed"), 1, "{word}");
+        // The host's notice quotes no package, and an agent does not learn where the home is.
         let home = store.world().home.display().to_string();
         for words in [why, &home] {
-            assert_eq!(store.heard(&id, words), 0, "{word}: {:?}", store.desk.told());
+            assert_eq!(store.notices_of(&id, words), 0, "{word}: {:?}", store.desk.notices());
         }
         store.world().ctl(&["approve", &id]).refused("already");
     }
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
     assert_eq!(names(&store.shelf.join("traces")), Vec::<String>::new());
-    // Nothing of it stands in the way of the next.
-    let id = store.desk.want("better");
+    // No leftover of it blocks the next change.
+    let id = store.desk.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     store.world().ctl(&["audit", "verify"]).ok();
@@ -225,10 +225,10 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
 
 #[test]
 fn approved_software_is_in_the_jail_without_running_scripts() {
-    for who in everybody() {
-        let store = Store::new(who, Build::Plain);
+    for who in host_users() {
+        let store = SoftwareFixture::new(who, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
-        let id = store.desk.want("both");
+        let id = store.desk.propose("both");
         assert_eq!(store.desk.waiting(), [id.as_str()], "{who:?}");
         let held = store.desk.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
@@ -238,7 +238,7 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         for words in ["good", "hello-npm", "apt", "npm", "/usr/bin/apt-get", "/usr/bin/npm", &own, &registry] {
             assert!(shown.contains(words), "{who:?} {words}: {shown}");
         }
-        assert_eq!(store.registry.asked(), 0, "{who:?}: nothing is fetched before somebody says yes");
+        assert_eq!(store.registry.asked(), 0, "{who:?}: nothing is fetched before an approval");
         let done = store.approve(&id);
         assert_eq!(done["status"], "applied", "{who:?} {done}");
         store.runs("a", "good; hello-npm", "good is here\nhello\n[exit code 0]");
@@ -253,9 +253,14 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         assert_eq!((&has["apt"], &has["npm"]), (&json!(["good"]), &json!(["hello-npm"])), "{who:?} {has}");
         let layer = has["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{who:?}");
-        wait_for("the conversation to hear of it", || store.heard(&id, "is applied") == 1);
-        assert_eq!(store.heard(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {:?}", store.desk.told());
-        assert_eq!(store.heard(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.told());
+        wait_for("the notice in the conversation", || store.notices_of(&id, "is applied") == 1);
+        assert_eq!(
+            store.notices_of(&id, "fetched: good=1.0-1, hello-npm=1.2.3"),
+            1,
+            "{who:?} {:?}",
+            store.desk.notices()
+        );
+        assert_eq!(store.notices_of(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.notices());
         let set = store.world().entries("agent.packages");
         assert_eq!(set.len(), 1, "{who:?} {set:?}");
         assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{who:?} {set:?}");
@@ -268,16 +273,16 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
 #[test]
 fn host_killed_while_fetching_finishes_once_and_cleans_up() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
-        // What is asked for first reaches the last of them too.
-        let mut store = Store::new(Who::Ordinary, Build::Failpoints);
-        let id = store.desk.want("good");
+        // The first proposal reaches the last fail point too.
+        let mut store = SoftwareFixture::new(Who::Ordinary, Build::Failpoints);
+        let id = store.desk.propose("good");
         store.desk.world.down();
         store.desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         store.desk.world.up();
         store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
         let host = store.world().pid().expect("it runs");
         let place = store.place("a");
-        // Whether the answer arrives before the host dies is chance.
+        // It is random whether the answer arrives before the host dies.
         drop(store.world().ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
         let left = (names(&place.join("fetching")).len(), names(&place.join("layers")).len());
@@ -297,7 +302,7 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
             store.world().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
         };
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
-        assert_eq!(store.heard(&id, "is applied"), 1, "{point}");
+        assert_eq!(store.notices_of(&id, "is applied"), 1, "{point}");
         store.desk.world.kill_host();
         store.desk.world.up();
         assert_eq!(store.desk.show(&id)["status"], "applied", "{point}");
@@ -308,8 +313,8 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
 
 #[test]
 fn host_killed_after_a_failed_fetch_reports_once_only() {
-    let mut store = Store::new(Who::Ordinary, Build::Failpoints);
-    let id = store.desk.want("suid");
+    let mut store = SoftwareFixture::new(Who::Ordinary, Build::Failpoints);
+    let id = store.desk.propose("suid");
     store.desk.world.down();
     store.desk.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
     store.desk.world.up();
@@ -319,16 +324,16 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
     wait_for("the host to die at change_failed", || !alive(host));
     let asked = store.registry.asked();
     assert!(asked > 0, "it was fetched");
-    // The second start finds nothing to do either.
+    // The second start has no work either.
     for start in 0..2 {
         store.desk.world.kill_host();
         store.desk.world.up();
         let done = store.desk.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
-        wait_for("the conversation to hear of it", || store.heard(&id, "could not be done") > 0);
+        wait_for("the notice in the conversation", || store.notices_of(&id, "could not be done") > 0);
         store.runs("a", "good; echo tried", "tried\n");
-        assert_eq!(store.heard(&id, "could not be done"), 1, "{start}");
+        assert_eq!(store.notices_of(&id, "could not be done"), 1, "{start}");
         assert_eq!(store.layers("a"), Vec::<String>::new(), "{start}");
         assert_eq!(store.agent("a")["packages"], Value::Null, "{start}");
         let of = |what: &str| {
@@ -342,7 +347,7 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
 
 #[test]
 fn a_package_that_would_replace_a_program_is_refused_by_name() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     let trace = store.shelf.join("traces/npm");
     store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
     let done = store.asked(&json!({ "npm": ["evil-npm"] }));
@@ -354,7 +359,7 @@ fn a_package_that_would_replace_a_program_is_refused_by_name() {
 
 #[test]
 fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
     let trace = store.shelf.join("traces/npm");
@@ -367,9 +372,9 @@ fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
 
 #[test]
 fn a_fetch_that_hangs_holds_up_no_other_change() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     store.registry.be_silent(true);
-    let (asked, id) = (store.registry.asked(), store.desk.want("good"));
+    let (asked, id) = (store.registry.asked(), store.desk.propose("good"));
     let mut approving = store.world().command("ironctl");
     approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
     approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -386,9 +391,9 @@ fn a_fetch_that_hangs_holds_up_no_other_change() {
 
 #[test]
 fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
-        let id = store.desk.want(word);
+        let id = store.desk.propose(word);
         let (asked, host) = (store.registry.asked(), store.world().pid().expect("it runs"));
         store.registry.be_silent(true);
         let mut approving = store.world().command("ironctl");
@@ -415,15 +420,15 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
         let done = store.desk.settled(&id);
         assert_eq!(done["status"], "applied", "{stop}: {done}");
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
-        assert_eq!(store.heard(&id, "is applied"), 1, "{stop}");
-        // What it was told of the outcome, if the host lived long enough to tell it, is not what this is about.
+        assert_eq!(store.notices_of(&id, "is applied"), 1, "{stop}");
+        // The notice of the outcome is left out: the host may have sent it before it died.
         approving.wait().expect("it ends");
     }
 }
 
 #[test]
 fn damaged_layer_is_not_used_until_it_is_fetched_again() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     store.world().agent("b");
     store.world().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
     for agent in ["a", "b"] {
@@ -434,14 +439,14 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
     assert_eq!(store.layers("b"), [layer.as_str()], "the same software is the same layer");
     let damaged = store.place("b").join("layers").join(&layer);
     store.world().down();
-    // As long as it was, and with the rights that it had.
+    // With its former length and rights.
     let file = damaged.join("usr/bin/good");
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("permissions");
     mode(0o755);
     std::fs::write(&file, "#!/bin/sh\necho good is HERE\n").expect("written");
     mode(0o555);
     store.world().up();
-    // The other agent's is whole, and says nothing about this one.
+    // The other agent's layer is valid and does not concern this one.
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
     let notice = store.world().ctl(&["chat", "b", "run good"]);
     let said = format!("{}{}", notice.stdout, notice.stderr);
@@ -454,7 +459,7 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
         list.as_array().expect("a list").iter().find(|session| session["agent"] == "b").expect("a session").clone();
     let parked = parked["id"].as_str().expect("an id");
     assert!(!store.world().entries("launch.refused").is_empty());
-    // The same names once more: that is how they are fetched again.
+    // The same names once more: this fetches them again.
     store.world().change("b", "packages", &json!(["good"]));
     assert_eq!(store.layers("b"), [layer.as_str()]);
     store.world().ctl(&["session", "release", parked]).ok();
@@ -463,12 +468,12 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
 
 #[test]
 fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
-    let store = Store::new(Who::Ordinary, Build::Plain);
+    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
-    // Other software is another layer, and no session is left with the one before.
-    let id = store.desk.want("better");
+    // Other software is another layer, and no session keeps the former layer.
+    let id = store.desk.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "better", "better is here\n[exit code 0]");
     let both = store.layers("a");
@@ -479,7 +484,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     assert!(second.len() == 1 && second != first, "{second:?}");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     let asked = store.registry.asked();
-    let id = store.desk.want("nothing");
+    let id = store.desk.propose("nothing");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good", "not found");
     assert_eq!(store.agent("a")["packages"], Value::Null);
@@ -488,7 +493,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.world().down();
     store.world().up();
     assert_eq!(names(&agents), Vec::<String>::new());
-    // Whoever is removed keeps none either.
+    // A removed agent keeps none either.
     store.world().change("a", "packages", &json!(["good"]));
     assert_eq!(names(&agents).len(), 1);
     store.world().ctl(&["agent", "remove", "a", "--yes"]).ok();

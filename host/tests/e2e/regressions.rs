@@ -1,11 +1,11 @@
-//! Ways in which systems built like this one lost, doubled or blocked messages; each is a promise here.
+//! Bugs in which similar systems lost, doubled or blocked messages; each is a promise here.
 //!
-//! The table in `docs/contributing.md` says which test is which bug's, and the first test here that it says the truth. What
-//! happens at a death of the host is in `crash` and `moments`. Next: `secrets`.
+//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `crash` and
+//! `moments` cover the death of the host. Next: `secrets`.
 
 use crate::security::escape::attack::{Attacked, generate};
 use crate::support::host_fixture::{Build, World, kill, wait_for};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::processes::Process;
 use crate::support::record;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
 
-/// Fewest rows of the tables about the campaigns, so that a heading that changes cannot leave them unread.
+/// Fewest rows of the tables about the campaigns: a heading that changes must not leave them unread.
 const CAMPAIGN_ROWS_MIN: usize = 120;
 
-/// Whether a source has a test of this name.
+/// Returns whether a source has a test of this name.
 fn has_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
     let head = [format!("fn {name}("), format!("async fn {name}(")];
@@ -48,8 +48,9 @@ fn every_bug_of_the_field_has_the_test_that_the_table_names() {
         .collect();
     assert!(rows.len() >= 12, "{rows:?}");
     for (number, test) in rows {
-        let (file, name) = test.split_once("::").expect("file::test");
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(format!("{file}.rs"));
+        let (module, name) = test.rsplit_once("::").expect("room::module::test");
+        let file = format!("{}.rs", module.replace("::", "/"));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
         let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(has_test(&source, name), "bug {number}: there is no {test}");
     }
@@ -83,7 +84,7 @@ fn reply_goes_to_its_own_conversation_or_nowhere() {
         }
         row
     };
-    // The owner's own conversation with the other agent, and a place that is no place at all.
+    // The owner's own conversation with the other agent, and an empty address.
     let elsewhere = json!({ "channel": "loopback", "platform": "owner" });
     let nowhere = json!({ "channel": "loopback", "platform": "" });
     let script = json!([output(), reply(elsewhere), reply(nowhere), reply(json!({})), { "ring": 1 }, "leave"]);
@@ -116,11 +117,11 @@ fn no_old_message_is_read_again_for_a_new_one() {
     let key = || SessionKey::new(key.clone().try_into().expect("32 bytes"));
     let place = world.session_directory();
     let inbound = InboundReader::open(&place.join("in/inbound.db"), &key()).expect("it opens");
-    let lies = inbound.messages(0, 1000).expect("readable");
-    assert!(lies.len() <= 2, "what one turn needs lies there, and no history: {} rows", lies.len());
+    let rows = inbound.messages(0, 1000).expect("readable");
+    assert!(rows.len() <= 2, "the queue has the rows of one turn and no history: {} rows", rows.len());
     let mut outbound = OutboundReader::open(&place.join("out/outbound.db"), &key()).expect("it opens");
-    let lies = outbound.look(0).expect("readable").rows.len();
-    assert!(lies <= 2, "what was taken is deleted: {lies} rows");
+    let rows = outbound.look(0).expect("readable").rows.len();
+    assert!(rows <= 2, "taken rows are deleted: {rows} rows");
 }
 
 #[test]
@@ -173,10 +174,10 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
     world.say("a", "hello");
     world.say("a", "change persona to pirate");
     world.say("a", "loop forever");
-    let told = |world: &World| -> Vec<Value> {
+    let own_entries = |world: &World| -> Vec<Value> {
         world.ledger().into_iter().filter(|entry| !["BOOT", "META"].iter().any(|kind| entry["type"] == *kind)).collect()
     };
-    let before = told(&world);
+    let before = own_entries(&world);
     for start in 0..3 {
         if start % 2 == 0 {
             world.down()
@@ -185,9 +186,9 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
         }
         world.up();
     }
-    // An answer shows that the session has looked at all that lies in its queue.
+    // An answer shows that the session has read its whole queue.
     world.say("a", "echo last");
-    let after = told(&world);
+    let after = own_entries(&world);
     assert_eq!(after[..before.len()], before[..]);
     let new: HashSet<&str> = after[before.len()..].iter().filter_map(|entry| entry["data"]["what"].as_str()).collect();
     let round = [
@@ -242,13 +243,13 @@ fn dead_sandbox_is_seen_at_once_and_replaced() {
 
 #[test]
 fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.agent("a");
         world.say("a", "hello");
         let sandbox = world.session()["pid"].as_i64().expect("awake") as i32;
-        // It does not move while the messages come in, and then it is gone.
+        // The sandbox is stopped while the messages arrive, and is then killed.
         let pid = nix::unistd::Pid::from_raw(sandbox);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
         let chat = |text: &str| -> Child {
@@ -265,7 +266,7 @@ fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
         }
         kill(sandbox);
         for mut chat in chats {
-            assert!(chat.wait().expect("it ends").success(), "{who:?}: each of them is answered");
+            assert!(chat.wait().expect("it ends").success(), "{who:?}: each message is answered");
         }
         let db = record::open(&world.home);
         assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");
@@ -286,7 +287,7 @@ fn message_that_kills_every_sandbox_ends_with_one_notice() {
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ironctl starts");
     let mut killed = HashSet::new();
     wait_for("an answer", || {
-        // Each sandbox that has a turn open is killed in it.
+        // Each sandbox with an open turn is killed in it.
         let session = world.session();
         if let Some(pid) = session["pid"].as_i64().filter(|_| session["waiting"] != 0)
             && killed.insert(pid)
@@ -303,8 +304,8 @@ fn message_that_kills_every_sandbox_ends_with_one_notice() {
 }
 
 #[test]
-fn the_agent_cannot_write_where_its_own_inbound_rows_lie() {
-    for who in everybody() {
+fn agent_cannot_write_to_its_own_inbound_queue() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.agent("a");
@@ -314,12 +315,12 @@ fn the_agent_cannot_write_where_its_own_inbound_rows_lie() {
             session["jail"]["mounts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
         assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{who:?}: {mounts:?}");
         let pid = session["pid"].as_i64().expect("awake");
-        // What the agent sees as /in is the host's own directory, and none of its others shows a way to it.
+        // `/in` in the jail is the host's own directory, and no other mount leads to it.
         let inside = |path: &str| std::path::PathBuf::from(format!("/proc/{pid}/root{path}"));
         let names = |path: &str| -> HashSet<String> {
             let found = std::fs::read_dir(inside(path)).expect("readable").flatten();
             let names = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            // The host may be writing just now: SQLite keeps a journal beside the file for that time.
+            // The host may be writing: SQLite then keeps a journal beside the file.
             names.filter(|name| name != "inbound.db-journal").collect()
         };
         if nix::unistd::geteuid().is_root() {

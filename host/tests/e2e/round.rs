@@ -1,11 +1,11 @@
-//! The main job, end to end: a person's message reaches a jailed agent, and the answer comes back.
+//! The main path, end to end: a person's message reaches a jailed agent, and the answer comes back.
 
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 
 #[test]
 fn a_message_is_answered_by_an_agent_behind_every_wall() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.agent("a");
@@ -16,7 +16,7 @@ fn a_message_is_answered_by_an_agent_behind_every_wall() {
         }
         let session = world.session();
         let operator =
-            if who == crate::support::jail_fixture::Who::Root { 0 } else { crate::support::jail_fixture::NOBODY };
+            if who == crate::support::jail_fixture::Who::Root { 0 } else { crate::support::jail_fixture::ORDINARY_UID };
         for (what, jail) in [("sandbox", &session["jail"]), ("reader", &session["reader"]["jail"])] {
             let own = jail["own_namespaces"].as_array().unwrap_or_else(|| panic!("{who:?} {what}: {session}"));
             assert_eq!(own.len(), 7, "{who:?} {what}: {jail}");
@@ -53,7 +53,7 @@ fn the_conversation_survives_a_stop_and_a_start() {
 }
 
 #[test]
-fn a_tool_without_a_handler_is_refused_and_the_agent_is_told() {
+fn tool_without_a_handler_is_refused_and_the_agent_notified() {
     let world = World::new();
     world.up();
     world.agent("a");

@@ -1,6 +1,6 @@
-//! The words of an answer as they come: in order, each try anew, harmless also in pieces, and never the answer itself.
+//! Streamed words of an answer: in order, reset by each attempt, harmless also in pieces, and never taken for the answer itself.
 //!
-//! The real daemon between a model server on loopback and a listener. Next: `models`.
+//! The real daemon between a model server on loopback and a listener. See `models`.
 
 use crate::ops::stops::text;
 use crate::support::client::{self, Raw};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
-/// A world whose agent `a` asks this server.
+/// Starts a host whose agent `a` uses this server.
 pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure(settings);
@@ -22,7 +22,7 @@ pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) 
     world
 }
 
-/// Whoever follows a message.
+/// A client that follows a message.
 struct Listener(BufReader<UnixStream>);
 
 impl Listener {
@@ -30,7 +30,7 @@ impl Listener {
         Self(BufReader::new(raw.begin("GET", &format!("/v1/messages/{message}/events"), "")))
     }
 
-    /// The next event with this name or one of them.
+    /// Returns the next event with one of these names.
     fn next(&mut self, names: &[&str]) -> (String, Value) {
         let (mut name, mut line) = (String::new(), String::new());
         loop {
@@ -46,7 +46,7 @@ impl Listener {
         }
     }
 
-    /// Words up to these, as they stand on a screen that begins anew with each try; and which try that was.
+    /// Returns the words up to `end`, as a screen shows them that each attempt resets, and the number of the attempt.
     fn words_until(&mut self, end: &str) -> (u64, String) {
         let (mut attempt, mut words) = (0, String::new());
         loop {
@@ -77,7 +77,7 @@ fn send(raw: &Raw, words: &str) -> Value {
 
 #[test]
 fn words_are_streamed_neutral_and_end_with_their_turn() {
-    // Cut after each blank: the look-alikes come in pieces.
+    // Cut after each blank, so that the look-alikes arrive in pieces.
     let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
     for kind in ["openai", "anthropic"] {
         let world = world("", &server, kind, &[]);
@@ -86,10 +86,10 @@ fn words_are_streamed_neutral_and_end_with_their_turn() {
         let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
         let (attempt, words) = listener.words_until(" three ");
         assert_eq!((attempt, words.as_str()), (1, "One ⟦[⟧MSG_ AUTH:1] two ⟦<⟧tool_ result> three "), "{kind}");
-        // Somebody who comes later is told what stands there already.
+        // A later listener gets the words so far.
         let (_, again) = Listener::of(&raw, &text(&sent, "message_id")).words_until(" three ");
         assert_eq!(again, words);
-        assert_eq!(server.stalled(), 1, "the request is under way");
+        assert_eq!(server.stalled(), 1, "the request is in flight");
 
         world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
         let answer = listener.answer();
@@ -98,7 +98,7 @@ fn words_are_streamed_neutral_and_end_with_their_turn() {
         assert!(world.entries("output.sealed").is_empty());
         let ledger = world.ledger().iter().map(Value::to_string).collect::<String>();
         let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
-        assert!(!ledger.contains("three") && !log.contains("three"), "words stand in no ledger and no log");
+        assert!(!ledger.contains("three") && !log.contains("three"), "no streamed word is in the ledger or the log");
     }
 }
 

@@ -1,6 +1,6 @@
-//! Which tools an agent has, how a person adds and takes away some of them, and what a model is shown of it.
+//! The tools of an agent: their list, changes of the list, and the prompt that results.
 //!
-//! The real programs, with a model server on loopback where a prompt is looked at. Next: `changes`.
+//! The real programs, with a model server on loopback to read a prompt. See `changes`.
 
 use crate::e2e::streaming;
 use crate::support::host_fixture::World;
@@ -37,7 +37,7 @@ fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
     assert_eq!(world.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
         let answer = world.ctl(&["agent", "create", "c", "--tool", tool]).refused("nothing handles it");
-        assert!(answer.stderr.contains("request_capability_change"), "it lists what can be: {}", answer.stderr);
+        assert!(answer.stderr.contains("request_capability_change"), "it lists the valid tools: {}", answer.stderr);
     }
 }
 

@@ -1,9 +1,9 @@
-//! Webhooks that come in: whoever has no secret learns nothing, and what is acknowledged stands in the record.
+//! Incoming webhooks: a sender without a secret learns nothing, and an acknowledged message is in the record.
 //!
-//! Everything goes through the real daemon and its port. Next: `journal` for what goes out.
+//! Uses the real daemon and its port. See `deliveries` for outgoing messages.
 
 use crate::support::client;
-use crate::support::hooks::{Hook, Receiver, Say, now, receipt, world};
+use crate::support::hooks::{Hook, Receiver, Response, now, receipt, world};
 use crate::support::host_fixture::{Build, World, alive, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 #[test]
 fn unsigned_event_is_refused_and_reveals_no_channel() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let other = Hook::add(&world, "desk", &receiver, &[]);
     let (body, at) = (Hook::words("hello"), now());
@@ -42,21 +42,21 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
     answers.push(hook.post(&headers("e1", &at, "v1,AAAA"), &body));
     answers.push(hook.post(&right, &Hook::words("hello!")));
     answers.push(other.post(&right, &body));
-    let nobody = Hook { name: "nobody".to_owned(), ..hook.clone() };
-    answers.push(nobody.post(&right, &body));
+    let unknown = Hook { name: "unknown".to_owned(), ..hook.clone() };
+    answers.push(unknown.post(&right, &body));
     for answer in &answers {
         refused(answer, 401, "signature_invalid");
         assert_eq!(answer.1, answers[0].1, "each is answered alike");
     }
     assert_eq!(messages(&world), 0);
-    assert!(world.entries("webhook.refused").len() <= 2, "however often it was tried");
-    assert_eq!(hook.post(&right, &body).0, 200, "and what nobody made use of is still good");
+    assert!(world.entries("webhook.refused").len() <= 2, "the entries are bounded");
+    assert_eq!(hook.post(&right, &body).0, 200, "an unused event id is still valid");
 }
 
 #[test]
 fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let body = Hook::words("hello");
     let at_time = |at: i64| {
@@ -76,7 +76,7 @@ fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
     refused(&hook.send("e", &Hook::words(&"x".repeat(300 * 1024))), 413, "message_too_long");
     let (status, answer) = hook.send("a b", &body);
     assert_eq!((status, &answer["error"]["code"]), (400, &"event_id".into()));
-    // What is too large is not even read to its end.
+    // A body over the limit is not read to its end.
     let mut stream = hook.connect();
     let path = hook.path();
     write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n").expect("sent");
@@ -100,17 +100,17 @@ fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
 #[test]
 fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
-    assert_eq!(hook.say("e1", "hello"), message, "signed anew, as a sender does that tries again");
+    assert_eq!(hook.say("e1", "hello"), message, "a retry with a new signature is the same message");
     refused(&hook.send("e1", &Hook::words("hello!")), 409, "event_reused");
     let other = json!({ "sender": "ann", "text": "hello", "thread": "t" }).to_string();
     refused(&hook.send("e1", &other), 409, "event_reused");
     receipt(&world, &message, "received");
     world.down();
     world.up();
-    hook.again(&world);
+    hook.follow_restart(&world);
     assert_eq!(hook.say("e1", "hello"), message, "after a restart too");
     let second = hook.say("e2", "hello");
     assert_ne!(second, message);
@@ -121,9 +121,9 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
 #[test]
 fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
-    let other = Receiver::glad();
+    let other = Receiver::accepting();
     let desk = Hook::add(&world, "desk", &other, &[]);
     let mut slowed = 0;
     for _ in 0..200 {
@@ -137,7 +137,7 @@ fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
     assert!(statuses.contains(&429) && statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
     desk.say("e1", "hello");
     receipt(&world, &message, "received");
-    // Half a request holds a place, and gives it to whoever comes.
+    // Half a request holds a place, and loses it to the next client.
     let half: Vec<TcpStream> = (0..80)
         .map(|_| {
             let mut stream = hook.connect();
@@ -154,13 +154,13 @@ fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
 #[test]
 fn a_message_is_acknowledged_only_after_it_is_stored() {
     let mut world = world(Build::Failpoints, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
     world.down();
     world.set_env("IRONCLAW_FAILPOINT", Some("record"));
     world.up();
     world.set_env("IRONCLAW_FAILPOINT", None);
-    hook.again(&world);
+    hook.follow_restart(&world);
     let host = world.pid().expect("it runs");
     let (body, at) = (Hook::words("hello"), now());
     let mut stream = hook.connect();
@@ -173,12 +173,12 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
     )
     .expect("sent");
     let mut answer = String::new();
-    // However the connection ends, nothing was said on it.
+    // However the connection ends, no answer was sent on it.
     let _ = stream.read_to_string(&mut answer);
     assert_eq!(answer, "", "no acknowledgement before the host died");
     wait_for("the host to die", || !alive(host));
     world.up();
-    hook.again(&world);
+    hook.follow_restart(&world);
     let message = hook.say("e1", "hello");
     receipt(&world, &message, "received");
     let recorded: Vec<Value> =
@@ -190,7 +190,7 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
 #[test]
 fn linked_sender_gets_signed_replies_and_threads_are_separate() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let tested = world.ctl(&["--json", "channel", "test", "shop"]).ok().json();
     assert_eq!(tested["received"], true, "{tested}");
@@ -226,7 +226,7 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
 #[test]
 fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let add = |name: &str, url: &str| world.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
     for name in ["loopback", "host", "Shop", "a b", "a:b"] {
         add(name, &receiver.url).refused("name");
@@ -243,7 +243,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     let bob = client::Raw::of_person(&world, "Bob");
     assert_eq!(bob.get("/v1/channels").0, 403);
     assert_eq!(bob.get("/v1/dead"), (200, json!([])));
-    // An admin cannot take up a name under which people are linked: whoever has its secret speaks as they.
+    // An admin cannot take a name under which people are linked: a holder of its secret could speak as them.
     world.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
     let eve = client::Raw::of_person(&world, "Eve");
     world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
@@ -281,7 +281,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
 #[test]
 fn event_of_an_erased_session_stays_known() {
     let world = world(Build::Plain, "");
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
     let why = receipt(&world, &message, "received");
@@ -295,7 +295,7 @@ fn event_of_an_erased_session_stays_known() {
 #[test]
 fn repeated_event_is_answered_uncounted_and_without_an_agent() {
     let world = world(Build::Plain, "requests_per_minute = 2\n");
-    let hook = Hook::add(&world, "shop", &Receiver::glad(), &[]);
+    let hook = Hook::add(&world, "shop", &Receiver::accepting(), &[]);
     let first = hook.say("e1", "hello");
     let again = || hook.send("e1", &Hook::words("hello"));
     for _ in 0..5 {
@@ -309,7 +309,7 @@ fn repeated_event_is_answered_uncounted_and_without_an_agent() {
 #[test]
 fn clock_once_ahead_stops_no_event_and_no_delivery() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
-    let receiver = Receiver::new(|_, before| Say::Status(if before == 0 { 500 } else { 200 }));
+    let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
     world.down();
     let shift = world.home.with_file_name("shift");
@@ -318,7 +318,7 @@ fn clock_once_ahead_stops_no_event_and_no_delivery() {
     world.up();
     world.say("a", "hello");
     std::fs::write(&shift, "0").expect("written");
-    hook.again(&world);
+    hook.follow_restart(&world);
     let message = hook.say("e1", "hello");
     receipt(&world, &message, "received");
     assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
@@ -332,7 +332,7 @@ fn the_example_of_the_manual_works_as_it_is_written() {
     let example = section.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
     let example = example.split("```").next().expect("its end");
     let world = world(Build::Plain, "");
-    let receiver = Receiver::new(|_, _| Say::Status(204));
+    let receiver = Receiver::new(|_, _| Response::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     // Who speaks in the example is whom the manual links.
     world.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();

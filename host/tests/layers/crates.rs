@@ -1,14 +1,14 @@
-//! What each crate of the workspace may know of the others.
+//! The permitted dependencies of each crate of the workspace.
 
-/// One crate, and what it may know of the others.
+/// One crate and its permitted dependencies.
 pub(super) struct Crate {
     pub(super) directory: &'static str,
     pub(super) own_name: &'static str,
     /// Modules of the contract that it may name.
     pub(super) contract: &'static [&'static str],
-    /// Words that its sources must not hold, with the reason.
+    /// Words that its sources must not contain, with the reason.
     pub(super) never: &'static [(&'static str, &'static str)],
-    /// Whether it may read the environment.
+    /// True if it may read the environment.
     pub(super) environment: bool,
     /// Packages of the workspace that its Cargo.toml may name.
     pub(super) packages: &'static [&'static str],
@@ -51,7 +51,7 @@ pub(super) const CRATES: &[Crate] = &[
         never: &[
             ("InboundWriter", "the host's end of the inbound queue"),
             ("OutboundReader", "the host's end of the outbound queue"),
-            ("operator", "the operator's side is not a sandbox's to name"),
+            ("operator", "a sandbox never names the operator's side"),
         ],
         environment: false,
         packages: &["ironclaw-contract"],
@@ -106,7 +106,7 @@ pub(super) const CRATES: &[Crate] = &[
     },
 ];
 
-/// Crates of ours by the name that a path starts with.
+/// Crates of the workspace by the name that a path starts with.
 pub(super) const OURS: &[&str] = &[
     "ironclaw_contract",
     "ironclaw_host",

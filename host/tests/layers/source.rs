@@ -1,18 +1,18 @@
-//! Reads Rust sources as text, as far as it takes to see who imports whom.
+//! Reads Rust sources as text, as far as the import rules need it.
 //!
-//! No parser: comments, texts and tests are left out, and what is left is words and signs. Never decides what is allowed.
-//! Next: `layers`.
+//! This is no parser: it leaves out comments, texts and tests, and returns words and signs. It decides no rule. See `layers`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What the rules look at in one file, tests left out.
+/// The contents of one file that the rules check, without tests.
 pub(crate) struct Source {
     pub(crate) file: String,
     /// Path of the file's module from the root of its crate; empty for the root.
     pub(crate) module: Vec<String>,
-    /// Every path, with the groups of `use` spelled out and a glob as `*`; how many modules deep it stands in the file.
+    /// Every path, with the groups of `use` spelled out and a glob as `*`.
     pub(crate) paths: Vec<Vec<String>>,
+    /// The depth of each path in inline modules.
     depths: Vec<usize>,
     /// Every word.
     pub(crate) words: BTreeSet<String>,
@@ -35,7 +35,7 @@ impl Source {
         Self { file: file.to_owned(), module, paths, depths, words, tokens }
     }
 
-    /// The paths from the crate's root that are named, each with its module first, whichever way round.
+    /// Returns the paths from the crate's root, each with its module first.
     pub(crate) fn crate_imports(&self) -> BTreeSet<Vec<String>> {
         let depth_of_file = if self.module == ["main"] { 0 } else { self.module.len() };
         let mut found = BTreeSet::new();
@@ -54,14 +54,14 @@ impl Source {
         found
     }
 
-    /// The modules that it declares.
+    /// Returns the modules that it declares.
     pub(crate) fn modules(&self) -> BTreeSet<String> {
         let pairs = self.tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";");
         pairs.map(|three| three[1].clone()).collect()
     }
 }
 
-/// Words, `::`, and single signs. No comment, no text, no character, no number that looks like a word.
+/// Returns words, `::`, and single signs, without comments, texts, characters and numbers.
 fn tokens(text: &str) -> Vec<String> {
     let text: Vec<char> = text.chars().collect();
     let mut tokens = Vec::new();
@@ -129,7 +129,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Where a raw text ends that begins here (`r"…"`, `r#"…"#`, `br"…"`), if one does.
+/// Returns the end of a raw text that begins here (`r"…"`, `r#"…"#`, `br"…"`), if one does.
 fn end_of_raw_text(text: &[char], at: usize) -> Option<usize> {
     let is_word = |c: char| c == '_' || c.is_alphanumeric();
     if at > 0 && is_word(text[at - 1]) {
@@ -186,7 +186,7 @@ fn without_tests(tokens: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// Every path of two or more segments, and `super` or `crate` alone; with the inline modules that it stands in.
+/// Returns every path of two or more segments, and `super` or `crate` alone, with the depth of its inline modules.
 fn paths(tokens: &[String]) -> Vec<(Vec<String>, usize)> {
     let mut found = Vec::new();
     let mut braces: Vec<bool> = Vec::new();
@@ -199,7 +199,7 @@ fn paths(tokens: &[String]) -> Vec<(Vec<String>, usize)> {
             _ => {}
         }
         let inline = braces.iter().filter(|is_module| **is_module).count();
-        // `pub(in crate::x)` widens what others see of this; it imports nothing.
+        // `pub(in crate::x)` widens the visibility of an item; it imports nothing.
         let visibility = at >= 2 && tokens[at - 1] == "in" && tokens[at - 2] == "(";
         // `a::b` begins at `a`, and `use ::a` at `a` too.
         let continues = at > 1 && tokens[at - 1] == "::" && is_name(&tokens[at - 2]) && !is_keyword(&tokens[at - 2]);
@@ -230,7 +230,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c == '_' || c.is_alphabetic())
 }
 
-/// Keywords that a path from the root can follow.
+/// Returns whether a path from the root can follow this keyword.
 fn is_keyword(token: &str) -> bool {
     matches!(
         token,
@@ -238,7 +238,7 @@ fn is_keyword(token: &str) -> bool {
     )
 }
 
-/// Reads one path from `at`, with what stands in braces behind it; returns where it ends.
+/// Reads one path from `at`, with the braces behind it; returns its end.
 fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
     let own = before.len();
     loop {
@@ -259,7 +259,7 @@ fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: 
         }
         if tokens.get(at).is_some_and(|token| token == "::") {
             at += 1;
-            // The arguments of a generic type in a path begin with `::<`; what they name is a path of its own.
+            // The arguments of a generic type in a path begin with `::<`; they are paths of their own.
             if tokens.get(at).is_some_and(|token| token == "<") {
                 break;
             }
@@ -277,17 +277,17 @@ fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: 
 }
 
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace").to_owned()
 }
 
 pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The directories of the crates that the host is made of.
+/// The directories of the crates of the host.
 pub(crate) const HOST_CRATES: [&str; 6] = ["host", "host/jail", "host/ledger", "host/model", "host/state", "host/text"];
 
-/// Every source file of a crate, by its path from the workspace.
+/// Returns every source file of a crate by its path from the workspace.
 pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut directories = vec![workspace().join(directory).join("src")];

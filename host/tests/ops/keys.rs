@@ -1,38 +1,38 @@
-//! Fresh keys: the master key and tokens are replaced, at any crash one of the two keys opens everything, and the old one is worth nothing.
+//! Key rotation: the master key and tokens are replaced, one of two keys opens everything after any crash, and the old key is refused.
 //!
-//! Through the real programs, with fail points where it has to die. Next: `operators`.
+//! Uses the real programs, with fail points for the kills. See `security::operators`.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Answer, Build, World};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::record;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Every point at which a rotation of the master key can die, in order, and whether the record is under the fresh key by then.
+/// The fail points of a master key rotation, in order, and whether the record uses the fresh key by then.
 const OF_THE_MASTER_KEY: [(&str, bool); 4] =
     [("key_written", false), ("key_copied", false), ("key_switched", true), ("key_adopted", true)];
 
-/// Every point at which a rotation of a token can die, and whether the old one has ended by then.
+/// The fail points of a token rotation, and whether the old token has ended by then.
 const OF_A_TOKEN: [(&str, bool); 2] = [("token_prepared", false), ("token_rotated", true)];
 
-/// For the list of all of them.
+/// Returns all of them, for the list in `chaos::crash`.
 pub(crate) fn points() -> impl Iterator<Item = &'static str> {
     OF_THE_MASTER_KEY.iter().chain(&OF_A_TOKEN).map(|(point, _)| *point)
 }
 
-/// A world with a conversation in it, with its host stopped.
-fn told(world: &World) {
+/// Starts a conversation and stops the host.
+fn start_a_conversation(world: &World) {
     world.up();
     world.agent("a");
     world.say("a", "my name is Ada");
     world.down();
 }
 
-/// The old conversation goes on, its words are there, and the ledger is whole.
+/// Checks that the old conversation continues with its words and that the ledger is valid.
 #[track_caller]
-fn goes_on(world: &World) {
+fn conversation_continues(world: &World) {
     assert!(world.say("a", "what is my name?").contains("Ada"), "the conversation is lost");
     let session = world.session()["id"].as_str().expect("an id").to_owned();
     let transcript = world.ctl(&["--json", "session", "show", &session, "--transcript"]);
@@ -46,7 +46,7 @@ fn key_of(world: &World) -> Vec<u8> {
 }
 
 fn put(world: &World, name: &str, bytes: &[u8]) {
-    // In place, so that owner and mode stay.
+    // In place, so that owner and mode are kept.
     std::fs::write(world.home.join(name), bytes).expect("written");
 }
 
@@ -56,9 +56,9 @@ fn rotate(world: &World, more: &[&str]) -> Answer {
 
 #[test]
 fn fresh_master_key_opens_everything_and_old_one_is_refused() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        told(&world);
+        start_a_conversation(&world);
         let old = key_of(&world);
         let said = rotate(&world, &["--json"]).ok().json();
         let fresh = key_of(&world);
@@ -72,7 +72,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
             .collect();
         assert!(left.is_empty(), "{left:?}");
         world.up();
-        goes_on(&world);
+        conversation_continues(&world);
         let entries = world.entries("key.rotated");
         assert_eq!(entries.len(), 1, "{entries:?}");
         assert_eq!(entries[0]["type"], "META");
@@ -82,7 +82,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
         world.down();
         for (name, bytes) in record::files(&world.home) {
             for needle in record::Needle::key("the old key", &old) {
-                assert!(!needle.stands_in(&bytes), "{} stands in {}", needle.name, name.display());
+                assert!(!needle.is_in(&bytes), "{} is in {}", needle.name, name.display());
             }
         }
         // The old key comes back, by mistake or from a backup.
@@ -98,52 +98,52 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
         put(&world, "master.key", &[7; 32]);
         world.ctl(&["up", "--detach"]).refused("wrong master key or damaged file");
         rotate(&world, &[]).refused("wrong master key or damaged file");
-        assert_eq!(key_of(&world), [7; 32], "a rotation that is refused changes nothing");
+        assert_eq!(key_of(&world), [7; 32], "a refused rotation changes nothing");
         put(&world, "master.key", &fresh);
         world.up();
-        goes_on(&world);
+        conversation_continues(&world);
         world.down();
-        // Again, with a copy of the old one.
+        // Again, with a copy of the old key.
         let kept = world.home.join("kept.key");
         rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).ok();
         assert_eq!(std::fs::read(&kept).expect("kept"), fresh);
         rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).refused("is there already");
         world.up();
-        goes_on(&world);
+        conversation_continues(&world);
     }
 }
 
 #[test]
 fn master_key_is_rotated_after_the_ledger_began_a_new_chain() {
     let world = World::new();
-    told(&world);
+    start_a_conversation(&world);
     world.ctl(&["audit", "rotate"]).ok();
     let old = key_of(&world);
     rotate(&world, &[]).ok();
     assert_ne!(key_of(&world), old);
     world.up();
-    goes_on(&world);
+    conversation_continues(&world);
     world.ctl(&["audit", "rotate"]).ok();
     world.down();
     rotate(&world, &[]).ok();
     world.up();
-    goes_on(&world);
+    conversation_continues(&world);
 }
 
 #[test]
 fn key_rotation_killed_at_any_step_leaves_one_working_key() {
-    for who in everybody() {
+    for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
-        told(&world);
+        start_a_conversation(&world);
         for (point, switched) in OF_THE_MASTER_KEY {
             let before = key_of(&world);
             world.set_env("IRONCLAW_FAILPOINT", Some(point));
             assert_ne!(rotate(&world, &[]).code, 0, "{who:?}: it dies at {point}");
             world.set_env("IRONCLAW_FAILPOINT", None);
-            // Somebody looks before the next start has settled it.
+            // A reader opens the home before the next start has completed the rotation.
             world.ctl(&["audit", "verify"]).ok();
             world.up();
-            goes_on(&world);
+            conversation_continues(&world);
             world.down();
             assert_eq!(key_of(&world) != before, switched, "{who:?}: killed at {point}");
             assert!(
@@ -153,15 +153,15 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
         }
         rotate(&world, &[]).ok();
         world.up();
-        goes_on(&world);
-        assert_eq!(world.entries("key.rotated").len(), 3, "{who:?}: two that were cut short late, and the last");
+        conversation_continues(&world);
+        assert_eq!(world.entries("key.rotated").len(), 3, "{who:?}: two that were interrupted late, and the last");
     }
 }
 
 #[test]
 fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     let mut world = World::with(client::own(), Build::Plain, None);
-    told(&world);
+    start_a_conversation(&world);
     let directory = world.home.parent().expect("a directory").join("keys");
     std::fs::create_dir(&directory).expect("made");
     let (named, next) = (directory.join("named"), directory.join("next"));
@@ -176,7 +176,7 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     for keep in [path(&next), roundabout] {
         rotate(&world, &["--to", &path(&next), "--keep-old", &keep]).refused("cannot take the fresh key and the copy");
     }
-    // A key may have any name, also that of something in the making.
+    // A key file may have any name, also that of a temporary file.
     let foreign = directory.join("next.new");
     std::fs::rename(&named, &foreign).expect("moved");
     world.configure(&format!("[keys]\nmaster_key_file = {:?}\n", path(&foreign)));
@@ -189,9 +189,9 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     let said = rotate(&world, &["--to", &path(&next)]).ok().stdout;
     assert!(said.contains(&format!("mv {} {}", path(&next), path(&named))), "{said}");
     world.ctl(&["up", "--detach"]).refused("was replaced at");
-    std::fs::rename(&next, &named).expect("as it was told");
+    std::fs::rename(&next, &named).expect("as the command says");
     world.up();
-    goes_on(&world);
+    conversation_continues(&world);
     world.down();
     // The same key as a credential of systemd.
     let credentials = directory.join("credentials");
@@ -203,9 +203,9 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     let said = rotate(&world, &["--to", &path(&next)]).ok().stdout;
     assert!(said.contains(&format!("LoadCredential=ironclaw-master-key:{}", path(&next))), "{said}");
     world.ctl(&["up", "--detach"]).refused("was replaced at");
-    std::fs::rename(&next, credentials.join("ironclaw-master-key")).expect("as it was told");
+    std::fs::rename(&next, credentials.join("ironclaw-master-key")).expect("as the command says");
     world.up();
-    goes_on(&world);
+    conversation_continues(&world);
     world.down();
     world.set_env("CREDENTIALS_DIRECTORY", None);
     assert!(!world.home.join("master.key").exists(), "the home never got a key of its own");
@@ -214,7 +214,7 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
 #[test]
 fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
     let world = World::new();
-    told(&world);
+    start_a_conversation(&world);
     let db = record::open(&world.home);
     let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c \
                WHERE m.type = 'table' AND m.name NOT LIKE 'memories_text_%' AND c.type = 'BLOB'";
@@ -230,7 +230,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "items.body",
     ];
     let unknown: Vec<_> = found.iter().filter(|column| !known.contains(&column.as_str())).collect();
-    assert!(unknown.is_empty(), "is it under the master key? then `rotation` has to know it: {unknown:?}");
+    assert!(unknown.is_empty(), "add it to the key rotation if it is under the master key: {unknown:?}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn token_is_replaced_in_its_file_and_the_old_one_ends() {
     let bob = old.with_token(text);
     assert_eq!(bob.get("/v1/agents").0, 200);
     let rotated: Value = world.ctl(&["--json", "token", "rotate", id]).ok().json();
-    assert_eq!(rotated["token"]["expires_at"], made["token"]["expires_at"], "its end stays");
+    assert_eq!(rotated["token"]["expires_at"], made["token"]["expires_at"], "its expiry is kept");
     assert_eq!(bob.get("/v1/agents").1["error"]["code"], "token_revoked");
     assert_eq!(bob.with_token(rotated["text"].as_str().expect("a token")).get("/v1/agents").0, 200);
     world.ctl(&["token", "rotate", id]).refused("is revoked already");

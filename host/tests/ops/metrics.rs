@@ -1,6 +1,6 @@
-//! What a machine asks about the host: alive, ready, and figures that say nothing of anybody.
+//! The endpoints for machines: liveness, readiness, and metrics without personal data.
 //!
-//! Through the real sockets. Next: `failures` for a host that is not ready.
+//! Uses the real sockets. See `chaos::failures` for a host that is not ready.
 
 use crate::support::client::{Client, Raw, exchange, own};
 use crate::support::host_fixture::{Build, World};
@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-/// The text of `/metrics`, with this token or none, over the unix socket.
+/// Returns `/metrics` over the unix socket, with the owner's token.
 pub(crate) fn scrape(world: &World) -> (u16, String) {
     let run: serde_json::Value =
         serde_json::from_slice(&std::fs::read(world.home.join("run.json")).expect("it runs")).expect("JSON");
@@ -28,7 +28,7 @@ pub(crate) fn scrape(world: &World) -> (u16, String) {
     (head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status"), body.to_owned())
 }
 
-/// Each figure by its name with labels, as it stands in the text.
+/// Returns each metric by its name with labels.
 pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
     let (status, text) = scrape(world);
     assert_eq!(status, 200, "{text}");
@@ -52,8 +52,8 @@ fn request_without_token_learns_only_alive_and_ready() {
         assert_eq!((status, &answer["error"]["code"]), (401, &json!("token_missing")), "{path}");
     }
     let (status, _) = raw.ask_with("POST", "/healthz", &[], "");
-    assert_eq!(status, 405, "only looking");
-    // A web page, and a name that leads here from elsewhere, are refused before anything else.
+    assert_eq!(status, 405, "only GET is allowed");
+    // A request of a foreign web page, or to a foreign host name, is refused first.
     let port = raw.port();
     let over_port = |headers: &[(&str, &str)], path: &str| {
         let (status, _, answer) = exchange(TcpStream::connect(&port).expect("it listens"), "GET", path, headers, "");
@@ -95,7 +95,7 @@ fn metrics_count_events_and_contain_no_id_name_or_word() {
     assert!(found["ironclaw_ledger_seq"] <= last as f64 && found["ironclaw_ledger_seq"] > 10.0);
     let (_, text) = scrape(&world);
     for secret in ["a-secret-word", "parrot-agent", "ses_", "msg_", "trn_", "per_", "tok_", "owner"] {
-        assert!(!text.contains(secret), "{secret} stands in {text}");
+        assert!(!text.contains(secret), "{secret} is in {text}");
     }
     assert!(text.ends_with("# EOF\n"));
 }

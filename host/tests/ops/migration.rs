@@ -1,6 +1,6 @@
 //! An upgrade and the way back: a home of version 5 under today's host, and a host that is older than its home.
 //!
-//! The rows are what version 5 wrote, the schema is made of its scripts as they were released. Next: `state`.
+//! The rows are those of version 5; the schema is made by its scripts as released. See `state`.
 
 use crate::support::client::{Client, own};
 use crate::support::host_fixture::{Build, World};
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::process::Command;
 
-/// The master key of that home, which has never held anything but these rows.
+/// The master key of that home; it has never protected other data.
 const MASTER_KEY: &str = "65754e85a17b46db5df8984f5328cd69fcebe1ea60bca4cdbf4dca5e918a49bd";
 
 /// The token of its owner.
@@ -26,7 +26,7 @@ const SCHEMA: [&str; 5] = [
 
 const ROWS: &str = include_str!("migration/v5.sql");
 
-/// A home as version 5 left it.
+/// Makes a home as version 5 left it.
 fn of_version_5() -> World {
     let world = World::with(own(), Build::Plain, None);
     let path = world.home.join("state.db");
@@ -88,7 +88,7 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     world.up();
     world.say("a", "echo newer");
     world.down();
-    // What this host is to a home of the next version, an older one is to this: the newest snapshot that it can open counts.
+    // This host is to a home of the next version as an older host is to this home; it takes the newest snapshot that it can open.
     let newer = record::open_to_change(&world.home);
     newer.execute_batch("PRAGMA user_version = 99;").expect("changed");
     drop(newer);
@@ -103,9 +103,9 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
     let history = Client::of(&world).history("a").iter().map(ToString::to_string).collect::<String>();
-    assert!(!history.contains("newer"), "the snapshot knows nothing of what came after it: {history}");
-    assert!(world.home.join("state-v99/state.db").exists(), "what was newer is kept");
-    assert!(Path::new(&world.home).join("state.db.before-v6").exists(), "and so is the way back for the next time");
+    assert!(!history.contains("newer"), "the snapshot has no later messages: {history}");
+    assert!(world.home.join("state-v99/state.db").exists(), "the newer record is kept");
+    assert!(Path::new(&world.home).join("state.db.before-v6").exists(), "the snapshot is kept for the next time");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn erased_content_or_a_replaced_key_leaves_no_snapshot() {
     assert!(snapshot.exists());
     let id = world.session()["id"].as_str().expect("an id").to_owned();
     world.ctl(&["session", "remove", &id, "--yes"]).ok();
-    assert!(!snapshot.exists(), "its key would open what was said");
+    assert!(!snapshot.exists(), "its key would open the erased conversation");
     assert_eq!(world.entries("state.snapshots_removed").len(), 1);
     world.down();
     let world = of_version_5();

@@ -1,9 +1,9 @@
-//! Model endpoints as an operator handles them: added, tested, chosen, removed; and their keys, which must be found nowhere.
+//! Model endpoints on the command line: added, tested, chosen, removed; their keys must be found nowhere.
 //!
-//! The real daemon and command line against a model server on loopback. Next: `secret_store`, `models`.
+//! The real daemon and command line with a model server on loopback. See `security::secret_store` and `e2e::models`.
 
 use crate::support::host_fixture::{Answer, World, wait_for};
-use crate::support::jail_fixture::{NOBODY, Who};
+use crate::support::jail_fixture::{ORDINARY_UID, Who};
 use crate::support::model_server::{Act, Api, Seen, Server};
 use crate::support::processes::below;
 use crate::support::record::{self, Needle};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-/// The key that the server of a test lets in.
+/// The key that the test's server accepts.
 const KEY: &str = "sk-zinnober-4711-zinnober";
 
-/// One that it does not.
+/// A key that it refuses.
 const WRONG: &str = "sk-karmesin-0815-karmesin";
 
-/// Writes a note, reads it back, and says what stood in it; anything else it repeats.
+/// Writes a note, reads it back, and returns its content; repeats any other message.
 fn clerk(seen: &Seen) -> Act {
     let asked = seen.asked();
     let Some((_, note)) = asked.split_once("note ") else { return Act::Say(format!("You said: {asked}")) };
@@ -30,7 +30,7 @@ fn clerk(seen: &Seen) -> Act {
     }
 }
 
-/// The same for whoever has the key; to others it says no, and repeats the key as some providers do.
+/// Works like `clerk` for the right key; refuses others and repeats the key, as some providers do.
 fn guarded(seen: &Seen) -> Act {
     match &seen.key {
         Some(key) if key == KEY => clerk(seen),
@@ -47,12 +47,12 @@ fn running() -> World {
     world
 }
 
-/// Where an API of this server begins.
+/// Returns the base URL of an API of this server.
 fn base(server: &Server, kind: &str) -> String {
     if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() }
 }
 
-/// `model add NAME --kind KIND` with a model, and more.
+/// Runs `model add NAME --kind KIND` with a model and more arguments.
 fn add(world: &World, server: &Server, name: &str, kind: &str, more: &[&str], input: &str) -> Answer {
     let base = base(server, kind);
     let words = [&["model", "add", name, "--kind", kind, "--base-url", &base, "--model", "small"], more].concat();
@@ -89,7 +89,7 @@ fn agent_works_in_several_steps_over_both_apis() {
                 assert_eq!((seen.api, seen.streams(), seen.key.as_deref()), (api, streams, Some(KEY)), "{name}");
                 assert_eq!(seen.body["model"], "small", "{name}");
             }
-            assert_eq!(world.say(&name, "thank you"), "You said: thank you", "{name}: the conversation goes on");
+            assert_eq!(world.say(&name, "thank you"), "You said: thank you", "{name}: the conversation continues");
         }
     }
     assert_eq!(world.entries("call.reported").len(), 8, "two tools in each of four conversations");
@@ -112,13 +112,13 @@ fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
     for needle in [KEY, token.trim()] {
         let Some(_) = copies(host, needle) else {
             assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
-            return; // a security module lets an ordinary user read the memory of children alone
+            return; // a security module allows an ordinary user to read only the memory of children
         };
         wait_for("every copy to be wiped", || copies(host, needle) == Some(0));
     }
 }
 
-/// How often the writable memory of a process holds a text; `None` where the kernel does not show it.
+/// Returns how often the writable memory of a process contains a text; `None` if the kernel does not show it.
 fn copies(pid: i32, needle: &str) -> Option<usize> {
     use std::os::unix::fs::FileExt;
     const PIECE_BYTES: usize = 1 << 20;
@@ -136,7 +136,7 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
             // A mapping may be gone by now.
             let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
             count += pattern.find_iter(&piece[..read]).count();
-            // A text that crosses the end of this piece is in the next.
+            // A text across the end of this piece is in the next.
             let is_last = at + read as u64 >= to || read < needle.len();
             at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
         }
@@ -190,7 +190,7 @@ fn model_default_covers_every_agent_without_a_choice() {
     assert_eq!(world.say("later", "hello"), "You said: hello");
     world.down();
     world.up();
-    assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the record knows it after a restart");
+    assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
     world.ctl(&["agent", "set", "still", "--model", "here"]).ok();
     assert_eq!(world.say("still", "hello"), "You said: hello", "from the next message on");
     world.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
@@ -215,14 +215,14 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     let commands: Vec<&str> = lines.iter().copied().filter(|line| line.contains("target/release/ironctl ")).collect();
     let asked = ["quickstart --no-chat", "model add ollama --model llama3.2 --default", "chat assistant"];
     let shown = commands.windows(3).any(|three| three.iter().zip(asked).all(|(line, asked)| line.ends_with(asked)));
-    assert!(shown, "the README shows them: {commands:?}");
+    assert!(shown, "the README shows these commands: {commands:?}");
 
     let server = Server::start(clerk);
     let world = World::new();
     let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     let (_, next) = first.split_once("For a real one, type:\n").expect("it ends with what to type");
     assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
-    // The preset's port may be anybody's on this machine.
+    // Another program of this machine may use the preset's port.
     let base = base(&server, "openai");
     world
         .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
@@ -249,8 +249,8 @@ fn impossible_endpoint_is_refused_before_any_request() {
     local("scripted", &[]).refused("taken by the host itself");
     local("default", &[]).refused("taken by the host itself");
     local("lab", &["--fallback", "lab"]).refused("would be asked twice");
-    local("lab", &["--fallback", "nobody"]).refused("there is no model endpoint \"nobody\"");
-    local("lab", &["--key", "secret:nobody"]).refused("there is no secret:nobody");
+    local("lab", &["--fallback", "unknown"]).refused("there is no model endpoint \"unknown\"");
+    local("lab", &["--key", "secret:unknown"]).refused("there is no secret:unknown");
     let mixed_up = local("lab", &["--key", "sk-Zinnober"]).refused("no secret's name");
     assert!(!mixed_up.stderr.contains("Zinnober"), "{}", mixed_up.stderr);
     assert_eq!(local("lab", &["--price-in", "1"]).code, 2);
@@ -264,7 +264,7 @@ fn impossible_endpoint_is_refused_before_any_request() {
     add(&["lab", "--kind", "telepathy", "--base-url", &here, "--model", "m"]).refused("no kind of model endpoint");
     assert_eq!(add(&["lab"]).code, 2, "no preset, and no kind");
     add(&["openai"]).refused("the key of openai");
-    assert_eq!(server.seen().len(), 0, "nobody was asked");
+    assert_eq!(server.seen().len(), 0, "no request was sent");
     assert_eq!(names(&world), ["scripted"]);
 
     local("lab", &[]).ok();
@@ -330,11 +330,11 @@ fn replaced_or_systemd_key_counts_from_the_next_request_on() {
     std::fs::write(&credential, format!("{KEY}\n")).expect("written");
     std::fs::set_permissions(&credential, PermissionsExt::from_mode(0o400)).expect("permissions");
     if world.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-        chown(&credential, Some(NOBODY), Some(NOBODY)).expect("root can give files away");
+        chown(&credential, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
     }
     world.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
     world.up();
-    assert!(world.say("a", "with a credential").starts_with("You said: "), "systemd's stands before the stored one");
+    assert!(world.say("a", "with a credential").starts_with("You said: "), "systemd's key precedes the stored one");
 }
 
 #[test]
@@ -344,38 +344,38 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     world.configure("[log]\nlevel = \"debug\"\n");
     world.up();
     let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
-    // A server on this machine asks for none by itself.
+    // A server on this machine is added without a key by default.
     added.refused("the test failed: the model endpoint `lab`");
     world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
     world.ctl_given(KEY, &["secret", "set", "right"]).ok();
-    let mut told = Vec::new();
+    let mut outputs = Vec::new();
     for (kind, key) in [("openai", "wrong"), ("openai", "right"), ("anthropic", "wrong"), ("anthropic", "right")] {
         let name = format!("{kind}-{key}");
-        told.push(add(&world, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
-        told.push(world.ctl(&["model", "test", &name]));
+        outputs.push(add(&world, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
+        outputs.push(world.ctl(&["model", "test", &name]));
         world.ctl(&["agent", "create", &name, "--model", &name]).ok();
-        told.push(world.ctl(&["--json", "chat", &name, "note milk"]));
-        told.push(world.ctl(&["why"]));
+        outputs.push(world.ctl(&["--json", "chat", &name, "note milk"]));
+        outputs.push(world.ctl(&["why"]));
     }
-    told.push(world.ctl(&["audit", "rotate"]).ok());
-    told.push(world.ctl(&["audit", "export"]).ok());
-    told.push(world.ctl(&["logs"]));
+    outputs.push(world.ctl(&["audit", "rotate"]).ok());
+    outputs.push(world.ctl(&["audit", "export"]).ok());
+    outputs.push(world.ctl(&["logs"]));
     let needles: Vec<Needle> = [("the key", KEY), ("the wrong key", WRONG)]
         .iter()
         .flat_map(|(name, key)| Needle::key(name, key.as_bytes()))
         .collect();
     let absent = |place: &str, bytes: &[u8]| {
         for needle in &needles {
-            assert!(!needle.stands_in(bytes), "{} stands in {place}", needle.name);
+            assert!(!needle.is_in(bytes), "{} is in {place}", needle.name);
         }
     };
-    for answer in &told {
-        absent("what was answered", answer.stdout.as_bytes());
-        absent("what was answered", answer.stderr.as_bytes());
+    for answer in &outputs {
+        absent("the output", answer.stdout.as_bytes());
+        absent("the output", answer.stderr.as_bytes());
     }
     let host = world.pid().expect("it runs");
     let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
-    assert!(processes.len() >= 5, "a launcher, and two of each jail");
+    assert!(processes.len() >= 5, "a launcher, and two processes of each jail");
     processes.push(host);
     for pid in processes {
         for file in ["environ", "cmdline", "comm"] {
@@ -393,7 +393,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     for (path, bytes) in files {
         absent(&path.display().to_string(), &bytes);
     }
-    assert!(server.seen().iter().any(|seen| seen.key.as_deref() == Some(KEY)), "it did reach whom it was for");
+    assert!(server.seen().iter().any(|seen| seen.key.as_deref() == Some(KEY)), "the key reached its server");
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
     world.down();
     let sql = "UPDATE models SET base_url = 'http://8.8.8.8/v1' WHERE name = 'odd'";
     assert_eq!(record::open_to_change(&world.home).execute(sql, []).expect("changed"), 1);
-    record::give_back(&world);
+    record::restore_owner(&world);
     world.up();
     assert_eq!(world.say("a", "hello"), "You said: hello");
     let shown = world.ctl(&["--json", "model", "list"]).ok().json();

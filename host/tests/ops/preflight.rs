@@ -1,39 +1,38 @@
-//! What preflight finds on this machine, and on machines that lack something.
+//! The results of preflight on this machine, and on machines with a fault.
 //!
-//! The lack is made for real (a filter, a user namespace) or put into a copy of `/proc/sys`. Next:
-//! `host/src/preflight/diagnosis.rs`.
+//! A fault is real (a filter, a user namespace) or a value in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
 
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{Stage, Who, answer, directory, everybody};
+use crate::support::jail_fixture::{JailFixture, Who, answer, directory, host_users};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The checks of a preflight that failed, as (name, found, remedy).
-fn faults(told: &Value) -> Vec<(String, String, String)> {
+/// Returns the failed checks of a preflight, as (name, found, remedy).
+fn faults(report: &Value) -> Vec<(String, String, String)> {
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
-    let failed = told["checks"].as_array().expect("checks").iter().filter(|check| check["ok"] == false);
+    let failed = report["checks"].as_array().expect("checks").iter().filter(|check| check["ok"] == false);
     failed.map(|check| (text(check, "name"), text(check, "found"), text(check, "remedy"))).collect()
 }
 
 fn preflight(who: Who, settings: &Path, filter: &str) -> Value {
-    let stage = Stage::new(who);
+    let stage = JailFixture::new(who);
     answer(stage.command(&format!("preflight:{}", settings.display()), Some(filter)))
 }
 
 #[test]
 fn preflight_finds_that_this_machine_can_hold_an_agent() {
-    for who in everybody() {
-        let told = preflight(who, Path::new("/proc/sys"), "none");
-        assert_eq!((faults(&told), &told["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
+    for who in host_users() {
+        let report = preflight(who, Path::new("/proc/sys"), "none");
+        assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
     }
 }
 
 #[test]
 fn preflight_as_root_tries_the_ids_of_the_settings() {
-    if !everybody().contains(&Who::Root) {
+    if !host_users().contains(&Who::Root) {
         return; // an ordinary user gives no ids
     }
     let world = World::with(Who::Root, Build::Plain, None);
@@ -47,10 +46,10 @@ fn preflight_as_root_tries_the_ids_of_the_settings() {
     assert_eq!(faults(&with), Vec::new());
 }
 
-/// What a preflight prints in a user namespace in which root and the ids from 70000 on exist, and no others.
+/// Returns the output of a preflight in a user namespace with root and ten ids from 70000 on only.
 fn with_few_ids(words: &[&str]) -> Value {
     let mut command = Command::new("unshare");
-    // Nobody until the ids are mapped, and root of the namespace from the next program on.
+    // The process has no id until the ids are mapped; the next program runs as root of the namespace.
     command.args(["--user", "sh", "-c", "echo && read -r mapped && exec \"$@\"", "sh"]).args(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
     let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -68,16 +67,16 @@ fn with_few_ids(words: &[&str]) -> Value {
 
 #[test]
 fn preflight_tells_a_container_filter_from_the_kernel() {
-    for who in everybody() {
+    for who in host_users() {
         for (filter, check, words) in [
             ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
             ("namespaces:38", "namespaces", "says that the call does not exist"),
             ("mounts:1", "root of a jail", "a seccomp filter around this process forbids the call"),
             ("mounts:38", "root of a jail", "says that the call does not exist"),
         ] {
-            let told = preflight(who, Path::new("/proc/sys"), filter);
-            assert_eq!(told["ok"], false, "{who:?} {filter}");
-            let (name, found, remedy) = faults(&told).remove(0);
+            let report = preflight(who, Path::new("/proc/sys"), filter);
+            assert_eq!(report["ok"], false, "{who:?} {filter}");
+            let (name, found, remedy) = faults(&report).remove(0);
             assert_eq!(name, check, "{who:?} {filter}");
             assert!(found.contains(words), "{who:?} {filter}: {found}");
             assert!(remedy.contains("--security-opt seccomp=unconfined"), "{who:?} {filter}: {remedy}");
@@ -97,9 +96,9 @@ fn preflight_names_the_setting_that_forbids_user_namespaces() {
         let file = settings.path().join(setting);
         std::fs::create_dir_all(file.parent().expect("it has a directory")).expect("a directory");
         std::fs::write(&file, format!("{value}\n")).expect("a file");
-        let told = preflight(Who::Ordinary, settings.path(), "none");
-        assert_eq!(told["ok"], false, "{setting}");
-        let (name, _, advice) = faults(&told).remove(0);
+        let report = preflight(Who::Ordinary, settings.path(), "none");
+        assert_eq!(report["ok"], false, "{setting}");
+        let (name, _, advice) = faults(&report).remove(0);
         assert_eq!(name, check);
         assert!(advice.contains(remedy), "{setting}: {advice}");
     }
@@ -107,28 +106,28 @@ fn preflight_names_the_setting_that_forbids_user_namespaces() {
 
 #[test]
 fn preflight_in_a_limited_user_namespace_names_the_limit() {
-    let stage = Stage::new(*everybody().last().expect("somebody"));
+    let stage = JailFixture::new(*host_users().last().expect("a user"));
     let driver = stage.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c"]);
     command.arg("echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"").arg("sh");
     command.arg(driver.get_program()).args(driver.get_args());
-    let told = answer(command);
-    let names: Vec<String> = faults(&told).into_iter().map(|(name, _, _)| name).collect();
+    let report = answer(command);
+    let names: Vec<String> = faults(&report).into_iter().map(|(name, _, _)| name).collect();
     assert_eq!(names.first().map(String::as_str), Some("limit of user namespaces"));
-    let (_, found, remedy) = faults(&told).into_iter().find(|(name, _, _)| name == "namespaces").expect("it fails");
+    let (_, found, remedy) = faults(&report).into_iter().find(|(name, _, _)| name == "namespaces").expect("it fails");
     assert!(found.contains("the number of user namespaces is limited"), "{found}");
     assert!(remedy.contains("user.max_user_namespaces=15000"), "{remedy}");
 }
 
 #[test]
 fn preflight_as_namespace_root_without_more_ids_says_so() {
-    let stage = Stage::new(*everybody().last().expect("somebody"));
+    let stage = JailFixture::new(*host_users().last().expect("a user"));
     let driver = stage.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user"]).arg(driver.get_program()).args(driver.get_args());
-    let told = answer(command);
-    let (name, found, remedy) = faults(&told).remove(0);
+    let report = answer(command);
+    let (name, found, remedy) = faults(&report).remove(0);
     assert_eq!(name, "host ids", "{found}");
     assert!(remedy.contains("as an ordinary user"), "{remedy}");
 }

@@ -1,6 +1,6 @@
-//! A home that was put back, moved or copied, and archives that are damaged: what heads and archives tell, and what an owner accepts.
+//! Restored, moved and copied homes, and damaged archives: the checks by heads and archives, and the breaks that an owner accepts.
 //!
-//! Next: `lost_record`, for a record that is gone; `tamper`, for a ledger that was changed.
+//! See `chaos::lost_record` for a missing record, and `security::tamper` for a changed ledger.
 
 use crate::security::tamper::{outside, perl};
 use crate::support::host_fixture::{World, copy_as_is, wait_for};
@@ -14,7 +14,7 @@ fn warnings(world: &World) -> String {
     world.status()["host"]["warnings"].to_string()
 }
 
-/// What `audit verify --json` prints, and its exit code.
+/// Returns the exit code and the output of `audit verify --json`.
 fn verified(world: &World) -> (i32, Value) {
     let answer = world.ctl(&["--json", "audit", "verify"]);
     (answer.code, answer.json())
@@ -54,7 +54,7 @@ fn accepted_break_is_named_in_every_later_verification() {
     let entry = &world.entries("ledger.break_accepted")[0];
     assert_eq!((&entry["seq"], &entry["data"]["reason"]), (&accepted["seq"], &reason.into()));
     assert!(entry["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
-    // It goes on past the end of the other history, over a rotation and a start.
+    // The ledger grows past the end of the other history, over a rotation and a start.
     for text in ["one", "two", "three"] {
         world.say("a", &format!("echo {text}"));
     }
@@ -66,19 +66,19 @@ fn accepted_break_is_named_in_every_later_verification() {
     let (code, whole) = verified(&world);
     assert_eq!((code, &whole["accepted"][0]["seq"]), (0, &accepted["seq"]), "{whole}");
     assert_eq!((&whole["accepted"][0]["reason"], &whole["accepted"][0]["from"]), (&reason.into(), &accepted["from"]));
-    // The other verifier comes to the same.
+    // The other verifier reports the same.
     let export = world.home.with_file_name("ledger.ndjson");
     std::fs::write(&export, world.ctl(&["audit", "export"]).ok().stdout).expect("written");
     let (shown, of) = (heads.display().to_string(), export.display().to_string());
     let host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
     assert!(host.stdout.contains("   accepted at "), "{}", host.stdout);
     assert_eq!(perl(&export, &heads), (0, host.stdout));
-    // Another break is red again.
+    // A further break fails again.
     put_back(&kept, &world.home);
     assert_eq!(verified(&world).0, 1);
 }
 
-/// Has the record refuse what it is to remember of an acceptance, and looks at the names of the archives.
+/// Makes the record refuse an acceptance, and checks that the archives keep their names.
 fn refused_accept_moves_no_archive(world: &World) {
     let names = || {
         let found = std::fs::read_dir(world.home.join("ledger")).expect("archives");
@@ -127,7 +127,7 @@ fn record_older_than_its_archives_is_named_and_accepted() {
     assert_eq!(verified(&world).0, 0);
 }
 
-/// The only directory of heads below the user's data directory.
+/// Returns the only directory of heads below the user's data directory.
 fn kept_in(data: &Path) -> PathBuf {
     let mut found: Vec<_> = std::fs::read_dir(data.join("ironclaw/heads")).expect("made").flatten().collect();
     assert_eq!(found.len(), 1, "{found:?}");
@@ -139,7 +139,7 @@ fn count(directory: &Path) -> usize {
 }
 
 #[test]
-fn heads_follow_a_moved_home_and_tell_of_a_copy() {
+fn heads_follow_a_moved_home_and_reveal_a_copy() {
     let mut world = World::new();
     let data = outside(&world);
     world.set_env("XDG_DATA_HOME", data.to_str());
@@ -153,7 +153,7 @@ fn heads_follow_a_moved_home_and_tell_of_a_copy() {
     // An earlier version named it after the path of the home, and the home was moved since.
     let before = count(&directory);
     std::fs::rename(&directory, directory.with_file_name("0123456789ab")).expect("renamed");
-    assert_eq!(verified(&world).1["heads"], before, "they are found without a host");
+    assert_eq!(verified(&world).1["heads"], before, "the heads are found without a host");
     let moved = world.home.with_file_name("moved");
     std::fs::rename(&world.home, &moved).expect("moved");
     let original = std::mem::replace(&mut world.home, moved);
@@ -163,7 +163,7 @@ fn heads_follow_a_moved_home_and_tell_of_a_copy() {
     assert_eq!(kept_in(&data), directory);
     assert!(count(&directory) > before && verified(&world).1["heads"] == count(&directory));
     assert!(world.entries("ledger.copy_found").is_empty(), "a moved home is no copy");
-    // A copy in the place where it was before, and then both at once.
+    // A copy at the former path of the home, and then both hosts at once.
     copy_as_is(&world.home, &original);
     let first = std::mem::replace(&mut world.home, original);
     world.up();
@@ -216,7 +216,7 @@ fn head_goes_outside_after_seconds_with_changes() {
         world.say("a", &format!("echo {text}"));
         wait_for("a newer head", || newest() > before);
     }
-    // The first one, and the newest: each takes the place of the one before.
+    // The first head stays; each later head replaces the one before.
     wait_for("the one before it to go", || count(&heads) <= 2);
 }
 
@@ -235,8 +235,8 @@ fn passing_head_goes_after_a_head_that_was_not_kept() {
     let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
     std::fs::rename(&away, &heads).expect("put back");
     world.down();
-    assert!(!heads.join(&last.name).exists(), "the last head of the host takes its place");
-    assert_eq!(count(&heads), 2, "the first one, and that of the end");
+    assert!(!heads.join(&last.name).exists(), "the last head of the host replaces it");
+    assert_eq!(count(&heads), 2, "the first head and the last one");
 }
 
 #[test]
@@ -278,11 +278,11 @@ fn archive_that_is_none_or_damaged_is_named_at_once() {
     }
     std::fs::rename(&away, &archive).expect("put back");
     assert_eq!(verified(&world).0, 0);
-    // Without the whole directory the chains that were in it are missing, and rotation goes on.
+    // Without the whole directory its chains are missing, and rotation continues.
     std::fs::remove_dir_all(world.home.join("ledger")).expect("removed");
     let (code, bad) = verified(&world);
     assert_eq!((code, &bad["class"]), (1, &"missing".into()), "{bad}");
     world.say("a", "echo on");
     world.ctl(&["audit", "rotate"]).ok();
-    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("made anew").count(), 1);
+    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("made again").count(), 1);
 }

@@ -1,11 +1,11 @@
-//! What the ledger does by itself: heads that are kept outside, chains that are rotated, and what a crash leaves of both.
+//! Automatic work of the ledger: heads kept outside, rotated chains, and their recovery after a crash.
 //!
-//! Next: `tamper`, for ledgers that somebody changed.
+//! See `security::tamper` for changed ledgers.
 
 use crate::security::tamper::outside;
 use crate::support::client;
 use crate::support::host_fixture::{Build, World, alive, wait_for};
-use crate::support::jail_fixture::{NOBODY, Who, everybody, own};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, host_users, own};
 use crate::support::record;
 use ironclaw_contract::operator::SignedHead;
 use ironclaw_ledger::head;
@@ -22,7 +22,7 @@ fn next_of(export: &[Value]) -> u64 {
     export.iter().filter_map(|line| line["seq"].as_u64()).max().expect("entries") + 1
 }
 
-/// Every number once, in order, over all chains.
+/// Checks that the ledger has every number once, in order, over all chains.
 #[track_caller]
 fn whole(world: &World) -> Vec<Value> {
     let lines = world.ledger();
@@ -34,7 +34,7 @@ fn whole(world: &World) -> Vec<Value> {
 
 #[test]
 fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
         world.configure(&format!("[ledger]\nhead_every_entries = 10\nheads = \"{}\"\n", directory.display()));
@@ -46,14 +46,14 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
         world.down();
         let last = heads(&directory).into_iter().next_back().expect("a head");
         let lines = whole(&world);
-        assert_eq!(last.seq + 1, next_of(&lines), "{who:?}: the last head stands at the end");
+        assert_eq!(last.seq + 1, next_of(&lines), "{who:?}: the last head is of the last entry");
         assert_eq!(lines[last.seq as usize]["data"]["what"], "host.stopped", "{who:?}");
         assert_eq!(lines[last.seq as usize]["hash"], last.hash.as_str(), "{who:?}");
         assert_eq!(
             (lines[0]["hash"].as_str(), lines[0]["data"]["key"].as_str()),
             (Some(&*last.ledger), Some(&*last.key))
         );
-        // By hand, with a host and without.
+        // By command, with a host and without.
         let file = world.home.parent().expect("a directory").join(format!("by-hand-{who:?}"));
         if who == client::own() {
             let path = file.to_str().expect("UTF-8");
@@ -73,7 +73,7 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
 
 #[test]
 fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
         let gone = directory.join("not-mounted");
@@ -84,13 +84,13 @@ fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
         let warned = || world.status()["host"]["warnings"].to_string().contains("was not kept in");
         wait_for("a warning", warned);
         assert!(world.say("a", "echo still here").contains("still here"), "{who:?}");
-        assert_eq!(world.entries("ledger.head_not_kept").len(), 1, "{who:?}: once, and not for each try");
+        assert_eq!(world.entries("ledger.head_not_kept").len(), 1, "{who:?}: one entry for all attempts");
         let asked = world.ctl(&["audit", "head"]).ok().stdout;
         assert!(asked.contains("warning: ") && asked.contains("not-mounted"), "{who:?}: {asked}");
-        // It comes back: the next try is the one at the stop, at the latest.
+        // The directory comes back: the next attempt is at the stop at the latest.
         std::fs::create_dir(&gone).expect("made");
         if who == Who::Ordinary {
-            own(&gone, NOBODY);
+            own(&gone, ORDINARY_UID);
         }
         world.down();
         assert_eq!(world.entries("ledger.head_kept_again").len(), 1, "{who:?}");
@@ -103,10 +103,10 @@ fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
 fn without_a_directory_outside_the_status_says_so() {
     let world = World::new();
     world.up();
-    // The user's data directory lies in the home of this world.
+    // The user's data directory is in the home of this host.
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("heads of the ledger are kept nowhere"), "{warnings}");
-    assert!(!world.home.join(".local").exists(), "and none was made in the home");
+    assert!(!world.home.join(".local").exists(), "no directory was made in the home");
 }
 
 #[test]
@@ -123,7 +123,10 @@ fn the_usual_directory_is_the_users_own() {
     assert!(kept >= 1);
     assert_eq!(usual.metadata().expect("made").permissions().mode() & 0o777, 0o700);
     let said = world.ctl(&["audit", "verify"]).ok().stdout;
-    assert!(said.contains(&format!("outside heads {kept}\n")), "heads in the usual place are compared unasked: {said}");
+    assert!(
+        said.contains(&format!("outside heads {kept}\n")),
+        "heads in the default directory are compared without an option: {said}"
+    );
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn a_directory_for_heads_inside_the_home_is_refused() {
 
 #[test]
 fn long_chain_is_rotated_and_why_explains_archived_entries() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[ledger]\nrotate_entries = 24\n");
         world.up();
@@ -163,7 +166,7 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
         for genesis in world.entries("ledger.rotated") {
             assert_eq!((&genesis["type"], &genesis["data"]["why"]), (&"GENESIS".into(), &"entries".into()), "{who:?}");
         }
-        // Every message, also one whose entries lie on both sides of a rotation.
+        // Every message, also one with entries on both sides of a rotation.
         for message in world.entries("message.recorded") {
             let id = message["data"]["message"].as_str().expect("an id");
             let why = world.ctl(&["--json", "why", id]).ok().json();
@@ -181,11 +184,11 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
         let tail = world.ctl(&["--json", "audit", "tail", "-n", "60"]).ok().stdout;
         assert_eq!(tail.lines().count(), 60, "{who:?}: the tail reaches into archives");
         whole(&world);
-        // An archive that is gone is named.
+        // A missing archive is named.
         let archive = world.home.join("ledger/chain-000000000000.ndjson");
         std::fs::rename(&archive, world.home.join("ledger/away")).expect("moved");
-        let told = world.ctl(&["why", &first]).ok().stdout;
-        assert!(told.contains("chain-000000000000.ndjson"), "{who:?}: {told}");
+        let output = world.ctl(&["why", &first]).ok().stdout;
+        assert!(output.contains("chain-000000000000.ndjson"), "{who:?}: {output}");
         std::fs::rename(world.home.join("ledger/away"), &archive).expect("moved");
         world.down();
         let seal = std::fs::read_to_string(&archive).expect("read");
@@ -197,14 +200,14 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
 
 #[test]
 fn a_ledger_is_rotated_by_hand_with_a_host_and_without() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let offline = world.ctl(&["--json", "audit", "rotate"]).ok().json();
         assert_eq!(offline["first"], 0, "{who:?}: {offline}");
         world.ctl(&["audit", "rotate"]).refused("holds nothing but its genesis");
         world.up();
-        let told = world.ctl(&["audit", "rotate"]).ok().stdout;
-        assert!(told.starts_with("entries ") && told.contains("chain-"), "{who:?}: {told}");
+        let output = world.ctl(&["audit", "rotate"]).ok().stdout;
+        assert!(output.starts_with("entries ") && output.contains("chain-"), "{who:?}: {output}");
         world.ctl(&["audit", "rotate"]).refused("holds nothing but its genesis");
         let by: Vec<Value> = world.entries("ledger.rotated").iter().map(|entry| entry["data"]["by"].clone()).collect();
         assert!(by.len() == 2 && by[0].is_null() && by[1].as_str().is_some_and(|by| by.starts_with("per_")), "{by:?}");
@@ -234,7 +237,7 @@ fn a_chain_that_is_not_whole_is_not_rotated() {
 
 #[test]
 fn host_killed_during_a_rotation_loses_no_entry() {
-    for who in everybody() {
+    for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
         world.up();
         world.agent("a");
@@ -252,7 +255,7 @@ fn host_killed_during_a_rotation_loses_no_entry() {
             let said = world.ctl(&["audit", "verify"]).ok().stdout;
             assert_eq!(said.contains("cut short"), !rotated, "{who:?} {point}: {said}");
             let after = whole(&world);
-            assert!(after.starts_with(&before), "{who:?} {point}: an entry is gone or another");
+            assert!(after.starts_with(&before), "{who:?} {point}: an entry is missing or changed");
             assert_eq!(world.entries("ledger.rotated").len(), chains + usize::from(rotated), "{who:?} {point}");
             world.up();
             assert!(world.say("a", "echo on").contains("on"), "{who:?} {point}");
@@ -298,7 +301,7 @@ fn an_archive_of_another_history_is_set_aside_and_not_replaced() {
     world.down();
     let archive = world.home.join("ledger/chain-000000000000.ndjson");
     let forgotten = std::fs::read(&archive).expect("archived");
-    // Only the record is put back; it knows nothing of the archive.
+    // Only the record is restored; it has no trace of the archive.
     std::fs::write(&state, older).expect("put back");
     let verdict = world.ctl(&["audit", "verify"]);
     assert!(verdict.code == 1 && verdict.stdout.contains("older than its archive"), "{}", verdict.stdout);

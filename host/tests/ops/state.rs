@@ -1,9 +1,9 @@
-//! The record's own promises: a change stands whole or not at all, time never goes back, a file that is not ours is refused.
+//! The guarantees of the record: a change is stored whole or not at all, time never goes back, a foreign file is refused.
 //!
-//! Uses the host as a library where a running one cannot be brought into the situation. Next: `crash`.
+//! Uses the host as a library for states that a running host cannot reach. See `chaos::crash`.
 
 use crate::support::host_fixture::{Build, PATIENCE, World};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::record;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const KEY: [u8; 32] = [7; 32];
-/// What the tests write; the record itself notes there that it is open.
+/// Counts the rows of the tests; the record's own row says that it is open.
 const NOTES: &str = "SELECT count(*) FROM meta WHERE key <> 'log'";
 
 fn open(path: &Path) -> Result<State, Error> {
@@ -36,7 +36,7 @@ fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
     Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
 }
 
-/// A record with its genesis.
+/// Opens a record with its genesis.
 async fn begun(path: &Path) -> State {
     let state = open(path).expect("it opens");
     let genesis = |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
@@ -64,7 +64,7 @@ fn searches_that_wait_share_no_snapshot() {
                 state.search(PATIENCE, look).await.expect("found")
             })
         };
-        // The first one holds the thread until the other two wait; the second one is at work while a change is committed.
+        // The first search holds the thread until the other two wait; the second runs while a change is committed.
         let [(here, first), (go, wait), (here_too, second), (go_on, wait_too)] = [(); 4].map(|()| mpsc::channel());
         let found = [search(Some((here, wait))), search(Some((here_too, wait_too))), search(None)];
         tokio::task::yield_now().await;
@@ -87,7 +87,7 @@ fn failed_write_is_undone_alone_within_its_group() {
     let path = directory.path().join("state.db");
     run(async {
         let state = begun(&path).await;
-        let mut told = state.events();
+        let mut listener = state.events();
         // The first change waits until all are queued, so that one commit takes them all.
         let (go, wait) = mpsc::channel::<()>();
         let mut group = vec![tokio::spawn({
@@ -105,7 +105,7 @@ fn failed_write_is_undone_alone_within_its_group() {
             group.push(tokio::spawn(async move {
                 let change = move |tx: &mut WriteTx<'_>| {
                     note(tx, &number.to_string())?;
-                    // Twice the same key breaks after rows and an entry were written.
+                    // A repeated key fails after rows and an entry were written.
                     if number % 3 == 0 { note(tx, "1") } else { Ok(()) }
                 };
                 state.write(change).await
@@ -128,10 +128,10 @@ fn failed_write_is_undone_alone_within_its_group() {
         let view = View::open(&path, &SessionKey::new(KEY)).expect("it opens");
         assert_eq!(chain::check(&view.tx(), None, &BTreeSet::new()).expect("the chain is whole").last, 7);
         let mut seqs = Vec::new();
-        while let Ok(entry) = told.try_recv() {
+        while let Ok(entry) = listener.try_recv() {
             seqs.push(entry.seq);
         }
-        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "what was undone is told to nobody");
+        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "listeners get no undone entry");
     });
 }
 
@@ -141,7 +141,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
     let path = directory.path().join("state.db");
     run(async {
         let state = begun(&path).await;
-        let mut told = state.events();
+        let mut listener = state.events();
         let (go, wait) = mpsc::channel::<()>();
         let spawn = |key: &'static str| {
             let state = state.clone();
@@ -164,10 +164,10 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
             let state = state.clone();
             async move {
                 let alone = move |tx: &mut WriteTx<'_>| {
-                    // Entries are told once they are committed.
-                    let seen = std::iter::from_fn(|| told.try_recv().ok()).count();
+                    // Listeners get entries after the commit.
+                    let seen = std::iter::from_fn(|| listener.try_recv().ok()).count();
                     note(tx, "alone")?;
-                    Ok::<_, Error>((seen, told))
+                    Ok::<_, Error>((seen, listener))
                 };
                 state.write_alone(alone).await
             }
@@ -176,13 +176,13 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
         let after = spawn("after");
         tokio::task::yield_now().await;
         go.send(()).expect("it waits");
-        let (seen, mut told) = alone.await.expect("no panic").expect("written");
-        assert_eq!(seen, 2, "what came before was committed before it began");
+        let (seen, mut listener) = alone.await.expect("no panic").expect("written");
+        assert_eq!(seen, 2, "earlier changes were committed before it began");
         for change in [held, before, after] {
             change.await.expect("no panic").expect("written");
         }
         state.close().await;
-        assert_eq!(std::iter::from_fn(|| told.try_recv().ok()).count(), 2, "and what came after was not lost");
+        assert_eq!(std::iter::from_fn(|| listener.try_recv().ok()).count(), 2, "later changes were not lost");
         assert_eq!(record::count(&look(&path), NOTES), 4);
     });
 }
@@ -208,7 +208,7 @@ fn closed_state_keeps_accepted_writes_and_takes_no_more() {
         assert!(matches!(state.read(|_| Ok::<_, Error>(())).await, Err(Error::Closed)));
         state.close().await;
         assert_eq!(record::count(&look(&path), NOTES), kept);
-        assert_eq!(kept, 20, "all of them came before the end");
+        assert_eq!(kept, 20, "all of them were accepted before the close");
     });
 }
 
@@ -222,7 +222,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
         let file = std::fs::read(&path).expect("readable");
         let log = std::fs::read(directory.path().join("state.db-wal")).expect("readable");
         let damage = || rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None);
-        // The one that comes upon it shares its commit with one before it and has one behind it.
+        // The change that finds the damage shares its commit with an earlier one and is followed by a later one.
         let (go, wait) = mpsc::channel::<()>();
         let first = state.write(move |tx| {
             wait.recv().map_err(|_| Error::Closed)?;
@@ -239,9 +239,9 @@ fn damage_stops_commits_and_closing_writes_nothing() {
         assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
         state.close().await;
         assert_eq!(std::fs::read(&path).expect("readable"), file);
-        assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("it stays"), log);
+        assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("the log stays"), log);
     });
-    assert_eq!(record::count(&look(&path), NOTES), 1, "what was written before is kept");
+    assert_eq!(record::count(&look(&path), NOTES), 1, "earlier writes are kept");
 }
 
 #[test]
@@ -263,10 +263,10 @@ fn caller_during_the_close_of_the_record_is_answered() {
             let ended = tokio::time::timeout(PATIENCE, async {
                 state.close().await;
                 for one in come {
-                    one.await.expect("nobody panics");
+                    one.await.expect("no panic");
                 }
             });
-            ended.await.expect("nobody waits for a record that is closed");
+            ended.await.expect("a closed record answers at once");
         }
     });
 }
@@ -276,7 +276,7 @@ fn time_never_goes_back_even_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
-    // As if the last run had known a clock that was a day ahead.
+    // As if the last run had had a clock a day ahead.
     let ahead = now + 86_400_000;
     run(async {
         let state = begun(&path).await;
@@ -288,7 +288,7 @@ fn time_never_goes_back_even_after_a_restart() {
         state.close().await;
         let state = open(&path).expect("it opens");
         let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
-        assert!(read >= ahead, "who reads has the same time as who writes: {read} < {ahead}");
+        assert!(read >= ahead, "a reader has the same time as a writer: {read} < {ahead}");
         let written = |tx: &mut WriteTx<'_>| {
             note(tx, "later")?;
             Ok::<_, Error>(tx.now())
@@ -326,7 +326,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
     world.agent("a");
     assert!(world.say("a", "hello").contains("Hello."));
     let stopped = world.session()["pid"].as_i64().expect("awake") as i32;
-    // A sandbox that does not move comes to no end of its own.
+    // A stopped sandbox does not end its turn.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(stopped), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
     let answer = world.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
     assert_eq!(answer["notice"], true, "{answer}");
@@ -335,7 +335,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
 
 #[test]
 fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.down();
@@ -358,7 +358,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
 
 #[test]
 fn wrong_master_key_is_refused_with_a_sentence() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.agent("a");

@@ -1,14 +1,14 @@
-//! Cancel in each phase of a turn; panic under load, over a crash and over restarts; resume answers everything.
+//! Cancel in each phase of a turn; an emergency stop under load, over a crash and over restarts; a resume answers every message.
 //!
-//! Next: `scale`.
+//! See `chaos::scale`.
 
 use crate::chaos::scale::{answered, each_answered_once, world};
 use crate::security::escape::attack::{Attacked, generate};
 use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, World, alive, kill, wait_for};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::many_sessions::name;
-use crate::support::processes::{below, nobody_looks_into};
+use crate::support::processes::{below, no_process_uses};
 use crate::support::record;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CANCELLED: &str = "This was cancelled before there was an answer.";
 
-/// What the host's answer to a message is, once it is there.
+/// Returns the host's notice for a message.
 pub(crate) fn notice(client: &Client, id: &str) -> String {
     answered(client, id, 0);
     let view = client.message(id, std::time::Duration::ZERO).expect("the host answers");
@@ -65,7 +65,7 @@ fn waiting_message_is_cancelled_and_the_running_one_is_not() {
     let cancelled = world.ctl(&["--json", "session", "cancel", &text(&waiting, "session_id")]).ok().json();
     assert_eq!(cancelled["running"], false);
     assert!(notice(&client, &text(&waiting, "message_id")).starts_with(CANCELLED));
-    wait_for("nobody to wait", || client.status().expect("answers")["places"]["waiting"] == 0);
+    wait_for("an empty queue", || client.status().expect("answers")["places"]["waiting"] == 0);
     let view = client.message(&text(&running, "message_id"), std::time::Duration::ZERO).expect("answers");
     assert_eq!(view["status"], "processing", "{view}");
     assert_eq!(world.entries("session.launching").len(), 1, "nothing was launched for it");
@@ -76,9 +76,9 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     let attacked = Attacked::new("");
     let world = &attacked.world;
     let reply = json!({ "row": { "content": { "reply": "$output.item" } } });
-    let written = json!({ "ask": { "ask": "items", "after_seq": 0 } }); // seen from outside, and after the row
+    let written = json!({ "ask": { "ask": "items", "after_seq": 0 } }); // visible from outside, and after the row
     let cases = [
-        // A tool that never comes back; and a reply that is written, without its bell.
+        // A call without an end, and a reply that is written without its bell.
         ("list .", json!([generate(json!(["$own"])), "hang"]), "call.recorded"),
         ("hello", json!([generate(json!(["$own"])), reply, written, "hang"]), "output.sealed"),
     ];
@@ -113,7 +113,7 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     assert_eq!(record::count(&db, "SELECT count(*) FROM sessions WHERE state <> 'live'"), 0);
 }
 
-/// Panic in the middle of everything: what runs, what waits, and what comes after it.
+/// An emergency stop with running, waiting and later messages.
 #[test]
 fn panic_stops_everything_and_resume_answers_exactly_once() {
     let world = world("[session]\nawake_max = 3\n");
@@ -145,7 +145,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     world.ctl(&["session", "cancel", &session]).ok();
     world.ctl(&["doctor", "--prove"]).refused("");
     assert!(world.ctl(&["status"]).ok().stdout.starts_with("EVERYTHING IS STOPPED since "));
-    // A second time changes nothing, and neither does a death or a start.
+    // A second stop changes nothing, and neither does a kill or a start.
     assert_eq!(world.ctl(&["--json", "panic"]).ok().json()["since"], panicked["since"]);
     world.kill_host();
     world.up();
@@ -157,7 +157,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     assert_eq!((after[0], after[1], after[4]), (before[0], before[1], before[4]), "nothing began");
     assert_eq!(world.entries("host.panicked").len(), 1);
     assert_eq!(world.entries("host.panicked")[0]["type"], "META");
-    // What was slow is not wanted any more.
+    // The slow message is not needed further.
     let slow_session = text(&client.message(&slow, std::time::Duration::ZERO).expect("answers"), "session_id");
     world.ctl(&["session", "cancel", &slow_session]).ok();
     assert_eq!(world.ctl(&["--json", "resume"]).ok().json(), json!({ "resumed": true }));
@@ -175,7 +175,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
 
 #[test]
 fn host_killed_during_a_panic_starts_stopped() {
-    for who in everybody() {
+    for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
         world.up();
         world.agent("a");
@@ -185,21 +185,21 @@ fn host_killed_during_a_panic_starts_stopped() {
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.say("a", "my name is Ada");
         let host = world.pid().expect("it runs");
-        // It gets no answer, and finds nobody to kill: everything is stopped all the same.
+        // The command gets no answer and finds no process to kill; everything is stopped all the same.
         assert!(world.ctl(&["panic"]).ok().stdout.contains("the next start will be stopped"), "{who:?}");
         wait_for("the host to be gone", || !alive(host));
-        nobody_looks_into(&world.home);
+        no_process_uses(&world.home);
         assert!(world.entries("host.panicked").is_empty(), "{who:?}: it died before that");
         world.up();
         assert_eq!(world.status()["stopped"]["by"], "the panic file in the home", "{who:?}");
-        assert!(!world.home.join("panic").exists(), "{who:?}: the record has it now");
+        assert!(!world.home.join("panic").exists(), "{who:?}: the record has the stop now");
         world.ctl(&["chat", "a", "what is my name?"]).refused("everything is stopped");
         world.ctl(&["resume"]).ok();
         wait_for("the answer", || world.entries("delivery.received").len() == 2);
         assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{who:?}");
         world.down();
         world.up();
-        assert_eq!(world.status()["stopped"], Value::Null, "{who:?}: resumed is resumed");
+        assert_eq!(world.status()["stopped"], Value::Null, "{who:?}: the resume lasts");
     }
 }
 
@@ -207,7 +207,7 @@ fn host_killed_during_a_panic_starts_stopped() {
 fn panic_works_without_a_host_and_kills_a_hanging_one() {
     let world = world("");
     assert!(world.ctl(&["panic"]).ok().stdout.contains("no host runs"));
-    assert_eq!(world.ctl(&["resume"]).code, 3, "nobody is there to let go on");
+    assert_eq!(world.ctl(&["resume"]).code, 3, "no host is there to resume");
     world.up();
     world.agent("a");
     world.ctl(&["chat", "a", "hello"]).refused("everything is stopped by the panic file in the home");
@@ -273,7 +273,7 @@ fn a_panic_file_that_comes_during_a_resume_stops_again() {
     world.ctl(&["panic"]).ok();
     let (file, is_over) = (world.home.join("panic"), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // The resume takes the file away, and finds it again at its end or leaves it to the host.
+        // The resume removes the file, and finds it again at its end or leaves it to the host.
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
                 let _ = File::create(&file);
@@ -284,19 +284,19 @@ fn a_panic_file_that_comes_during_a_resume_stops_again() {
         is_over.store(true, Ordering::SeqCst);
         assert_eq!(resumed.ok().json(), json!({ "resumed": true }));
     });
-    wait_for("the file to stop everything", || world.status()["stopped"]["by"] == "the panic file in the home");
+    wait_for("the emergency stop by the file", || world.status()["stopped"]["by"] == "the panic file in the home");
     world.ctl(&["resume"]).ok();
     assert_eq!(world.status()["stopped"], Value::Null);
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
 }
 
-/// What the host keeps of itself takes no stop, as on a full disk.
+/// Makes the record refuse a stop, as on a full disk.
 const FULL: &str = "CREATE TRIGGER full BEFORE INSERT ON meta WHEN NEW.key = 'stopped' \
     BEGIN SELECT RAISE(ABORT, 'no room'); END;";
 
 fn change_the_record(world: &World, sql: &str) {
     record::open_to_change(&world.home).execute_batch(sql).expect("changed");
-    record::give_back(world);
+    record::restore_owner(world);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_panic_that_cannot_be_recorded_is_a_stop_like_any_other() {
     let (status, answer) = raw.ask("POST", "/v1/panic", "");
     assert_eq!((status, &answer["error"]["code"]), (500, &"internal".into()), "{answer}");
     assert_eq!(client.status().expect("answers")["stopped"]["by"], "owner");
-    assert!(world.home.join("panic").exists(), "over a restart, too");
+    assert!(world.home.join("panic").exists(), "the stop lasts over a restart");
     let sent = client.send("a", "what is my name?", "1").expect("recorded");
     assert!(world.ctl(&["status"]).ok().stdout.starts_with("EVERYTHING IS STOPPED since "));
     assert_eq!(world.ctl(&["--json", "resume"]).ok().json(), json!({ "resumed": true }));
@@ -321,7 +321,7 @@ fn a_panic_that_cannot_be_recorded_is_a_stop_like_any_other() {
     assert_eq!(world.status()["stopped"], Value::Null);
     assert!(!world.home.join("panic").exists());
     assert!(world.ctl(&["resume"]).ok().stdout.contains("nothing was stopped"));
-    // Who asks with ironctl wants it to last: the host that cannot see to it is killed.
+    // `ironctl panic` asks for a lasting stop: a host that cannot record it is killed.
     let host = world.pid().expect("it runs");
     let panicked = world.ctl(&["panic"]).ok();
     assert!(panicked.stdout.contains(&format!("was killed (process {host})")), "{}", panicked.stdout);

@@ -1,6 +1,6 @@
-//! Who has a say in what: that two are two, that one admin alone weakens nothing where the policy asks for two, and who sees what.
+//! Authority: two approvals come from two independent people, one admin alone weakens nothing, and a member sees no foreign agent.
 //!
-//! By `ironctl` and the API, through the real daemon. Next: `changes`, `kinds`.
+//! Uses `ironctl` and the API of the real daemon. See `e2e::changes` and `e2e::change_effects`.
 
 use crate::support::client;
 use crate::support::client::Raw;
@@ -9,7 +9,7 @@ use crate::support::model_server::{Act, Server};
 use serde_json::{Value, json};
 use std::sync::{Mutex, mpsc};
 
-/// A host on which two people decide everything; `carol` is an admin from the beginning, and `mara` a member.
+/// Starts a host on which two people decide every change; `carol` is an admin from the beginning, and `mara` a member.
 pub(crate) fn of_two() -> World {
     under("[default]\napprovals = 2\n")
 }
@@ -39,7 +39,7 @@ fn shown(world: &World, id: &str) -> Value {
     world.ctl(&["--json", "change", "show", id]).ok().json()
 }
 
-/// A person says yes to what they are shown.
+/// Approves the page that is shown to this person.
 fn approve(world: &World, who: &Raw, id: &str) -> (u16, Value) {
     let shown = json!({ "shown": shown(world, id)["shown_digest"] }).to_string();
     who.ask("POST", &format!("/v1/changes/{id}/approve"), &shown)
@@ -56,7 +56,7 @@ fn a_puppet_of_one_owner_is_no_second_voice() {
     let id = persona(&world);
     assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("beside whoever gave them"));
     world.ctl(&["approve", &id]).ok();
-    // A person, a token for a real admin, a role: each from the owner, after it was asked for.
+    // A person, a token for a real admin, a role: each from the owner, after the proposal.
     world.ctl(&["person", "add", "puppet", "--role", "admin"]).ok();
     let puppet = Raw::of_person(&world, "puppet");
     let borrowed = Raw::of_person(&world, "carol");
@@ -101,7 +101,7 @@ fn a_channel_is_made_and_wired_where_two_have_to_say_yes() {
 }
 
 #[test]
-fn policy_that_cannot_be_met_fails_the_check_and_is_told() {
+fn policy_that_cannot_be_met_fails_the_check_and_is_reported() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let policy = world.home.join("policy.toml");
@@ -118,7 +118,7 @@ fn policy_that_cannot_be_met_fails_the_check_and_is_told() {
         assert!(up.stderr.contains("warning: no change can be approved"), "{}", up.stderr);
         assert!(world.status()["host"]["warnings"].to_string().contains("no change can be approved"));
     }
-    // With a member there is a person on whose behalf an agent asks: a warning, and no error.
+    // A member can be the principal of a proposal: a warning, and no error.
     world.ctl(&["person", "add", "mara"]).ok();
     let warned = checked("[default]\nrequester_may_approve = false\n").ok();
     assert!(warned.stderr.contains("no request of an owner or admin can be approved"), "{}", warned.stderr);
@@ -147,14 +147,14 @@ fn a_member_sees_nothing_of_an_agent_for_others() {
     assert_eq!(mara.get("/v1/agents").1[0]["name"], "a");
 }
 
-/// Asked for by the owner; both people say yes.
+/// Checks that the owner and `carol` approve a change.
 fn approved_by_both(world: &World, carol: &Raw, id: &str) {
     world.ctl(&["approve", id]).ok();
     assert_eq!(approve(world, carol, id).0, 200);
     crate::support::host_fixture::wait_for("the change to be applied", || shown(world, id)["status"] == "applied");
 }
 
-/// The one change that waits.
+/// Returns the only pending change.
 fn waiting(world: &World) -> String {
     let list = world.ctl(&["--json", "change", "list"]).ok().json();
     let list = list["changes"].as_array().expect("a list").clone();
@@ -180,7 +180,7 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
         assert_eq!(code(&answer), (403, "policy_asks_for_more"), "{path}: {answer:?}");
         assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--kind settings")), "{answer:?}");
     }
-    // A change that tightens is done at once; one that loosens again waits for a decision.
+    // A change that tightens is applied at once; one that loosens waits for a decision.
     world.ctl(&["agent", "set", "a", "--mode", "enforce", "--tokens-per-day", "1000"]).ok();
     for ceiling in [2000, 0] {
         let answer = carol.ask("POST", "/v1/agents/a/budget", &json!({ "tokens_per_day": ceiling }).to_string());
@@ -189,7 +189,7 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
     assert_eq!(world.ctl(&["--json", "agent", "show", "a"]).ok().json()["model"], "scripted");
     assert_eq!(carol.get("/v1/agents/a/budget").1["tokens_per_day"], 1000);
     assert!(world.entries("agent.mode").is_empty(), "it was enforce already");
-    // The commands become changes that wait, and do what they say once both agree.
+    // The commands become pending changes and take effect once both approve.
     let refused = world.ctl(&["--json", "agent", "set", "a", "--mode", "dangerous_warn", "--tokens-per-day", "none"]);
     assert!(refused.code == 1 && refused.stderr.contains("change_pending"), "{}", refused.stderr);
     let id = waiting(&world);
@@ -214,7 +214,7 @@ fn a_removal_whose_approver_lost_the_role_erases_nothing() {
     let session = world.session()["id"].clone();
     let carol = Raw::of_person(&world, "carol");
     let id = id_of(&world.submit("a", "settings", json!({ "remove": true })).ok().json());
-    // What is approved during a panic waits for its end.
+    // A change that is approved during an emergency stop waits for its end.
     world.ctl(&["panic"]).ok();
     world.ctl(&["--json", "approve", &id]).ok();
     assert_eq!(approve(&world, &carol, &id).0, 200);
@@ -245,7 +245,7 @@ fn the_default_model_and_endpoints_in_use_are_settings() {
     world.ctl(&["--json", "model", "default", "other"]);
     approved_by_both(&world, &olaf, &waiting(&world));
     assert_eq!(world.ctl(&["--json", "agent", "show", "a"]).ok().json()["model"], "other", "it follows the default");
-    // Another endpoint in the place of one that agents use is another model for them.
+    // A replaced endpoint that agents use is another model for them.
     world
         .ctl(&["--json", "model", "add", "other", "--kind", "scripted", "--no-test", "--replace"])
         .refused("policy_asks_for_more");
@@ -260,7 +260,7 @@ fn an_endpoint_in_use_since_its_test_is_not_replaced() {
     let is_gone = Mutex::new(is_gone);
     let server = Server::start(move |_| {
         asked.send(()).expect("the test waits");
-        is_gone.lock().expect("one request").recv().expect("the test goes on");
+        is_gone.lock().expect("one request").recv().expect("the test continues");
         Act::Say("yes".to_owned())
     });
     let url = format!("{}/v1", server.url());
@@ -277,7 +277,7 @@ fn an_endpoint_in_use_since_its_test_is_not_replaced() {
 }
 
 #[test]
-fn what_one_owner_sets_at_once_is_a_change_in_the_ledger() {
+fn setting_by_one_owner_is_a_change_in_the_ledger() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -295,5 +295,5 @@ fn what_one_owner_sets_at_once_is_a_change_in_the_ledger() {
     assert!(!exists(&world, "a"));
     let removed = &world.entries("agent.removed")[0]["data"];
     let id = removed["change"].as_str().expect("a change");
-    assert_eq!(shown(&world, id)["status"], "applied", "what removed it is kept");
+    assert_eq!(shown(&world, id)["status"], "applied", "the change that removed it is kept");
 }

@@ -1,11 +1,11 @@
-//! The proof that anyone can run, and the proof of the proof: with any wall missing, it says so.
+//! The containment check that every person can run, and its own check: without any single wall it fails.
 //!
-//! The walls are taken down by name in a test build only; the released build does not know how. A slice of them in the fast tier
-//! (`IRONCLAW_SEED` chooses another), all of them with `IRONCLAW_LONG=1`. Next: `host/jail/src/wall.rs`.
+//! A test build leaves out a named wall; the released build cannot. Runs a slice of the walls in the fast tier (`IRONCLAW_SEED` chooses
+//! another), all of them with `IRONCLAW_LONG=1`. See `host/jail/src/wall.rs`.
 
 use crate::chaos::kill::{run_of, slice};
 use crate::support::host_fixture::{Build, World, wait_for};
-use crate::support::jail_fixture::{Who, everybody};
+use crate::support::jail_fixture::{Who, host_users};
 use fastrand::Rng;
 use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 /// Names the wall that a test build leaves out of every jail.
 const WITHOUT_WALL: &str = "IRONCLAW_WITHOUT_WALL";
 
-/// Walls that are taken down for each user in the fast tier.
+/// Walls that are left out for each user in the fast tier.
 const WALLS: u64 = 8;
 
-/// A world with one session, asleep.
+/// Starts a host with one session, asleep.
 fn with_session(who: Who, build: Build) -> World {
     let world = World::with(who, build, None);
     world.up();
@@ -27,21 +27,21 @@ fn with_session(who: Who, build: Build) -> World {
     world
 }
 
-/// The attempts of a list, by name.
+/// Returns the attempts of a list, by name.
 fn lines(attempts: &Value) -> BTreeMap<String, Value> {
     let all = attempts.as_array().unwrap_or_else(|| panic!("attempts: {attempts}"));
     all.iter().map(|one| (one["name"].as_str().expect("a name").to_owned(), one.clone())).collect()
 }
 
-/// The attempts that are not as they should be, in both jails: name and wall.
-fn red(report: &Value) -> Vec<(String, String)> {
+/// Returns the failed attempts of both jails: name and wall.
+fn failed_attempts(report: &Value) -> Vec<(String, String)> {
     let all = ["attempts", "reader"].into_iter().flat_map(|jail| lines(&report[jail]));
     all.filter(|(_, one)| one["contained"] == false)
         .map(|(name, one)| (name, one["wall"].as_str().unwrap_or_default().to_owned()))
         .collect()
 }
 
-/// Wall and attempt of each row of the table in the threat model.
+/// Returns wall and attempt of each row of the table in the threat model.
 fn documented() -> BTreeMap<String, String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/threat-model.md");
     let text = std::fs::read_to_string(path).expect("the threat model");
@@ -53,17 +53,17 @@ fn documented() -> BTreeMap<String, String> {
 
 #[test]
 fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
-    for who in everybody() {
+    for who in host_users() {
         let world = with_session(who, Build::Plain);
         let answer = world.ctl(&["--json", "doctor", "--prove"]);
         let report = answer.json();
-        assert_eq!(red(&report), Vec::new(), "{who:?}");
+        assert_eq!(failed_attempts(&report), Vec::new(), "{who:?}");
         let answer = answer.ok();
         assert_eq!(report["ok"], true, "{who:?}");
         for jail in ["attempts", "reader"] {
             let attempts = report[jail].as_array().expect("a list");
             assert!(attempts.len() >= 40, "{who:?} {jail}: {}", attempts.len());
-            assert_eq!(lines(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is there twice");
+            assert_eq!(lines(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is repeated");
             for attempt in attempts {
                 for field in ["name", "expected", "observed", "wall"] {
                     assert!(attempt[field].is_string(), "{who:?} {jail}: {attempt}");
@@ -73,11 +73,11 @@ fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
             }
         }
         let work = lines(&report["attempts"]).into_values().filter(|one| one["expected"] == "allowed").count();
-        assert!(work >= 4, "{who:?}: a jail in which nothing works holds everything");
+        assert!(work >= 4, "{who:?}: a jail must allow some attempts");
         let control = &report["controls"][0];
         assert_eq!((&control["caught"], &control["wall"]), (&Value::Bool(true), &CONTROL.name().into()), "{who:?}");
         assert!(control["noticed"].as_u64() > Some(20), "{who:?}: {control}");
-        // It leaves nothing behind, and stands in the ledger.
+        // It leaves no file behind, and is in the ledger.
         for directory in ["in", "out", "workspace"] {
             let entries = std::fs::read_dir(world.session_directory().join(directory)).expect("a directory");
             let left: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -118,12 +118,12 @@ fn a_proof_that_cannot_be_made_fails_and_is_recorded() {
     assert!(world.entries("jail.proved").is_empty());
 }
 
-/// What has to come of a proof in a build that lacks this wall.
+/// Returns the expected result of a check in a build without this wall.
 fn expected(wall: Wall, who: Who) -> Without {
     match (wall, who) {
-        // The kernel makes no other namespace for an ordinary user: without this one there is no jail at all.
+        // The kernel makes no other namespace for an ordinary user: without this wall there is no jail.
         (Wall::UserNamespace, Who::Ordinary) => Without::NoJail,
-        // Only root can give somebody else's uid, and leave groups.
+        // Only root can set another uid and leave groups.
         (Wall::OwnUid | Wall::OwnGroups, Who::Ordinary) => Without::NoSuchWall,
         _ => Without::Red,
     }
@@ -131,11 +131,11 @@ fn expected(wall: Wall, who: Who) -> Without {
 
 #[derive(Debug, PartialEq)]
 enum Without {
-    /// At least one line is red.
+    /// At least one attempt fails.
     Red,
     /// The launch is refused.
     NoJail,
-    /// For this user there is nothing to take down.
+    /// This user has no such wall.
     NoSuchWall,
 }
 
@@ -150,15 +150,15 @@ fn proof_fails_without_any_single_wall_and_names_the_attempt() {
     let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
     let mut chance = Rng::with_seed(seed);
     std::thread::scope(|scope| {
-        for who in everybody() {
+        for who in host_users() {
             let walls = slice(Wall::ALL, count, &mut chance);
             let documented = &documented;
-            scope.spawn(move || take_down_each(who, &walls, documented));
+            scope.spawn(move || omit_each(who, &walls, documented));
         }
     });
 }
 
-fn take_down_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
+fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
     let mut world = with_session(who, Build::Failpoints);
     world.ctl(&["doctor", "--prove"]).ok();
     let mut unnoticed = Vec::new();
@@ -179,14 +179,14 @@ fn take_down_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String
             }
             Without::Red => {
                 let report = answer.json();
-                let told = red(&report);
-                let own = told.iter().filter(|(_, held)| held == wall.name()).count();
-                let documented = told.iter().any(|(name, _)| Some(name) == documented.get(wall.name()));
+                let escaped = failed_attempts(&report);
+                let own = escaped.iter().filter(|(_, held)| held == wall.name()).count();
+                let documented = escaped.iter().any(|(name, _)| Some(name) == documented.get(wall.name()));
                 let failed = answer.code == 1 && answer.stderr.contains("not contained: ");
                 if own == 0 || !documented || !failed {
-                    unnoticed.push(format!("{wall:?} (code {}): {told:?} {}", answer.code, answer.stderr));
+                    unnoticed.push(format!("{wall:?} (code {}): {escaped:?} {}", answer.code, answer.stderr));
                 }
-                // What is missing in both of its jails cannot be noticed by comparing them.
+                // A wall that both of its jails lack cannot be noticed by comparing them.
                 assert_eq!(report["controls"][0]["caught"], *wall != CONTROL, "{who:?} {wall:?}");
             }
         }
@@ -196,7 +196,7 @@ fn take_down_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String
 }
 
 #[test]
-fn the_released_build_cannot_be_told_to_leave_a_wall_out() {
+fn released_build_ignores_a_request_to_omit_a_wall() {
     let word = WITHOUT_WALL.as_bytes();
     let knows = |build| {
         let program =
@@ -217,7 +217,7 @@ fn test_build_without_an_unknown_wall_makes_no_jail() {
     let mut world = with_session(Who::Ordinary, Build::Failpoints);
     world.down();
     world.set_env(WITHOUT_WALL, Some("drawbridge"));
-    // The launcher ends before it makes anything, and the host follows it, before or after it was seen to run.
+    // The launcher ends before it makes a jail, and the host follows it, before or after it was seen to run.
     world.ctl(&["up", "--detach"]);
     wait_for("the host to be gone", || world.pid().is_none());
 }

@@ -1,11 +1,11 @@
-//! What is left of a session that was removed: nothing that could be opened, and no directory.
+//! A removed session: nothing of it can be opened, and its directory is gone.
 //!
-//! Looks at the raw pages of the record too, also those that no table uses any more. Next: `secrets`.
+//! Reads the raw pages of the record too, also free ones. See `secrets`.
 #![allow(unsafe_code)]
 
 use crate::support::client;
 use crate::support::host_fixture::{Build, World, alive, wait_for};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::processes::Process;
 use crate::support::record::{self, Needle};
 use ironclaw_contract::ids::SessionId;
@@ -15,11 +15,11 @@ use std::path::Path;
 
 const SECRET: &str = "the heron nests behind the seventh mill";
 
-/// A word of a note, which the record holds as it is, so that it can be searched for.
+/// A word of a note, which the record holds in plain text for the search.
 const NOTED: &str = "quillwort";
 
-/// A world with an agent that was told something, and everything that must be gone when its session is.
-fn told(world: &World) -> (SessionId, Vec<Needle>) {
+/// Starts a conversation, and returns every needle that must be gone with its session.
+fn start_a_conversation(world: &World) -> (SessionId, Vec<Needle>) {
     world.up();
     world.agent("a");
     world.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
@@ -38,7 +38,7 @@ fn told(world: &World) -> (SessionId, Vec<Needle>) {
         let before = needles.len();
         for (number, blob) in found.enumerate() {
             let blob: Vec<u8> = blob.expect("a blob");
-            // The nonce alone tells them apart, and never spans two pages for bodies as short as these.
+            // The nonce alone distinguishes them, and never spans two pages for bodies as short as these.
             needles.push(Needle::new(format!("{name} {number}"), &blob[..24.min(blob.len())]));
         }
         assert!(needles.len() > before, "{sql} finds nothing");
@@ -49,7 +49,7 @@ fn told(world: &World) -> (SessionId, Vec<Needle>) {
     (session, needles)
 }
 
-/// Every page of the record in the clear, live and free, with what its log adds.
+/// Returns every decrypted page of the record, live and free, with the pages of its log.
 fn pages(db: &Connection) -> Vec<u8> {
     let mut bytes: i64 = 0;
     // SAFETY: the handle is that of an open connection, "main" ends with a nul, and `bytes` outlives the call.
@@ -58,13 +58,13 @@ fn pages(db: &Connection) -> Vec<u8> {
     let length = usize::try_from(bytes).expect("a length");
     // SAFETY: SQLite gave `bytes` readable bytes at `image`, which are copied before it gets them back.
     let pages = unsafe { std::slice::from_raw_parts(image, length) }.to_vec();
-    // SAFETY: `image` came from SQLite's allocator, and nothing refers to it any more.
+    // SAFETY: `image` came from SQLite's allocator, and nothing refers to it from here on.
     unsafe { ffi::sqlite3_free(image.cast()) };
     assert!(pages.starts_with(b"SQLite format 3\0"), "the pages are in the clear");
     pages
 }
 
-/// Every row of every table, as text.
+/// Returns every row of every table as text.
 fn rows(db: &Connection) -> String {
     let mut tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").expect("a statement");
     let tables: Vec<String> = tables.query_map([], |row| row.get(0)).expect("tables").flatten().collect();
@@ -96,41 +96,41 @@ fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
     assert_eq!(record::count(&db, &kept), 1, "only its number is kept");
     let (text, image) = (rows(&db), pages(&db));
     for needle in needles {
-        assert!(!needle.stands_in(text.as_bytes()), "{} stands in a row", needle.name);
-        assert!(!needle.stands_in(&image), "{} stands in a page, perhaps a free one", needle.name);
+        assert!(!needle.is_in(text.as_bytes()), "{} is in a row", needle.name);
+        assert!(!needle.is_in(&image), "{} is in a page, perhaps a free one", needle.name);
     }
     drop(db);
     for (path, bytes) in record::files(home) {
-        if let Some(needle) = needles.iter().find(|needle| needle.stands_in(&bytes)) {
-            panic!("{} stands in {}", needle.name, path.display());
+        if let Some(needle) = needles.iter().find(|needle| needle.is_in(&bytes)) {
+            panic!("{} is in {}", needle.name, path.display());
         }
     }
 }
 
 #[test]
-fn of_a_removed_session_nothing_is_left_that_could_be_opened() {
-    for who in everybody() {
+fn removed_session_leaves_nothing_that_could_be_opened() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        let (session, needles) = told(&world);
+        let (session, needles) = start_a_conversation(&world);
         let sandbox = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
-        // What is looked for can be found, as long as it is there.
-        let (_kept, before) = record::copy_of(&world);
+        // The needles can be found before the removal.
+        let (_kept, before) = record::copy_home(&world);
         let image = pages(&record::open(&before));
-        let found = needles.iter().filter(|needle| needle.stands_in(&image)).count();
+        let found = needles.iter().filter(|needle| needle.is_in(&image)).count();
         let sealed =
             needles.iter().filter(|needle| ["wrapped", "enc", "note"].iter().any(|kind| needle.name.starts_with(kind)));
-        assert_eq!(found, sealed.count(), "{who:?}: the record holds what is sealed, the note, and nothing else");
+        assert_eq!(found, sealed.count(), "{who:?}: the record holds the sealed bodies, the note, and nothing else");
 
         let log = world.home.join("state.db-wal");
         let length = |log: &std::path::Path| std::fs::metadata(log).map_or(0, |log| log.len());
         let filled = length(&log);
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
         wait_for("its sandbox to be gone", || !sandbox.lives());
-        assert!(length(&log) < filled, "{who:?}: the log was truncated, and holds only what was written since");
-        let (_directory, copy) = record::copy_of(&world);
+        assert!(length(&log) < filled, "{who:?}: the log was truncated, and holds only later writes");
+        let (_directory, copy) = record::copy_home(&world);
         nothing_is_left(&copy, session, &needles);
         assert_eq!(record::count(&record::open(&copy), "PRAGMA secure_delete"), 1, "{who:?}");
-        // And with the whole home as it was but for the record: the keys are nowhere.
+        // With the whole former home except the record: the keys are nowhere.
         assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?}");
         assert_eq!(world.entries("session.removed").len(), 1, "{who:?}");
         world.ctl(&["session", "show", &session.to_string()]).refused("there is no session");
@@ -138,15 +138,15 @@ fn of_a_removed_session_nothing_is_left_that_could_be_opened() {
 }
 
 #[test]
-fn after_a_removal_the_agent_starts_anew_and_knows_nothing() {
-    for who in everybody() {
+fn agent_remembers_nothing_after_a_removal() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        let (session, needles) = told(&world);
+        let (session, needles) = start_a_conversation(&world);
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
         let answer = world.chat("a", "what is my name?");
         assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{who:?}");
         let reply = answer["reply"].as_str().expect("a reply");
-        assert!(reply.contains("You have not told me your name"), "{who:?}: {reply}");
+        assert!(reply.contains("You have not start_a_conversation me your name"), "{who:?}: {reply}");
         let reply = world.say("a", "read bird.txt");
         assert!(reply.contains("could not read bird.txt"), "{who:?}: {reply}");
         if who == client::own() {
@@ -156,15 +156,18 @@ fn after_a_removal_the_agent_starts_anew_and_knows_nothing() {
         world.down();
         nothing_is_left(&world.home, session, &needles);
         world.up();
-        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
+        assert!(
+            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
+            "{who:?}"
+        );
     }
 }
 
 #[test]
 fn interrupted_removal_is_finished_at_the_next_start() {
-    for who in everybody() {
+    for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
-        let (session, needles) = told(&world);
+        let (session, needles) = start_a_conversation(&world);
         world.down();
         world.set_env("IRONCLAW_FAILPOINT", Some("erase"));
         world.up();
@@ -174,9 +177,12 @@ fn interrupted_removal_is_finished_at_the_next_start() {
         wait_for("the host to die in the removal", || !alive(host));
         assert!(world.home.join("sessions").join(session.to_string()).join("workspace/bird.txt").exists(), "{who:?}");
         world.up();
-        let (_directory, copy) = record::copy_of(&world);
+        let (_directory, copy) = record::copy_home(&world);
         nothing_is_left(&copy, session, &needles);
         assert_eq!(world.status()["sessions"], Value::Array(Vec::new()), "{who:?}");
-        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
+        assert!(
+            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
+            "{who:?}"
+        );
     }
 }

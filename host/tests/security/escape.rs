@@ -1,6 +1,6 @@
-//! A sandbox that somebody else runs: it speaks the protocol and has the key, both queues, the model socket and the link.
+//! A sandbox under an attacker's control: it speaks the protocol and has the key, both queues, the model socket and the link.
 //!
-//! Never shows that a wall holds from outside; that is `jail`. Next: `attempt` for how one is told, `turns` for a table of them.
+//! `jail` tests the walls from outside. See `attempt` for the form of an attempt, `turns` for a table of them.
 
 pub(crate) mod attack;
 mod attempt;
@@ -16,7 +16,7 @@ mod seals;
 mod turns;
 mod workspace;
 
-/// Attempts that stand in tables; no change leaves fewer.
+/// The fewest attempts in the tables; a change must not lower it.
 const ATTEMPTS_MIN: usize = 200;
 
 #[test]
@@ -34,7 +34,7 @@ fn every_attempt_has_a_unique_name() {
     ];
     let names: Vec<&str> = tables.iter().flatten().map(|attempt| attempt.name).collect();
     for (place, name) in names.iter().enumerate() {
-        assert!(!names[..place].contains(name), "{name} stands twice");
+        assert!(!names[..place].contains(name), "{name} is repeated");
         let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         assert!(plain && name.split('_').count() >= 4, "{name} is no sentence");
     }

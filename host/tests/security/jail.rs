@@ -1,29 +1,29 @@
 //! Jails through a real launcher, as root with mapped ids and as an ordinary user.
 //!
-//! Nothing here is skipped: on a machine that cannot hold a jail these fail, and
-//! `ironclaw-host preflight` says why. Next: `host/examples/jail_driver.rs`, which plays the scenarios.
+//! No test is skipped: on a machine that cannot make a jail they fail, and `ironclaw-host preflight` names the cause. See
+//! `host/examples/jail_driver.rs`, which plays the scenarios.
 
 use crate::support::host_fixture::kill;
-use crate::support::jail_fixture::{MAPPED, Stage, Who, everybody};
+use crate::support::jail_fixture::{JailFixture, MAPPED, Who, host_users};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for something that takes milliseconds.
+/// The longest wait for an event that takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Plays a scenario as everybody who can start a host here.
+/// Plays a scenario as every user that can start a host here.
 fn each(scenario: &str, look: impl Fn(Who, Value)) {
-    for who in everybody() {
-        look(who, Stage::new(who).play(scenario));
+    for who in host_users() {
+        look(who, JailFixture::new(who).play(scenario));
     }
 }
 
 #[test]
 fn unenforceable_spec_is_refused_by_its_fault() {
-    each("refusals", |who, told| {
-        let error = |case: &str| told[case]["error"].as_str().unwrap_or("it was launched").to_owned();
+    each("refusals", |who, result| {
+        let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         for (case, words) in [
             ("missing", "/nowhere for /in: No such file"),
             ("link", "/a-link for /workspace, which is a symbolic link"),
@@ -39,25 +39,25 @@ fn unenforceable_spec_is_refused_by_its_fault() {
             assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
             assert!(error(case).contains("the jail of ses_test"), "{who:?} {case}: {}", error(case));
         }
-        assert!(told["not_executable"]["remedy"].as_str().is_some_and(|remedy| remedy.contains("executable")));
+        assert!(result["not_executable"]["remedy"].as_str().is_some_and(|remedy| remedy.contains("executable")));
     });
 }
 
 #[test]
 fn program_that_misses_its_gate_is_killed_in_time() {
-    each("late", |who, told| {
-        let error = told["late"]["error"].as_str().unwrap_or_default();
-        assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {told}");
-        assert!(told["late_ms"].as_u64() < Some(2_000), "{who:?}: {told}");
-        assert!(told["noop_ms"].as_u64() < Some(200), "{who:?}: the other launch waited: {told}");
+    each("late", |who, result| {
+        let error = result["late"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {result}");
+        assert!(result["late_ms"].as_u64() < Some(2_000), "{who:?}: {result}");
+        assert!(result["noop_ms"].as_u64() < Some(200), "{who:?}: the other launch waited: {result}");
     });
 }
 
 #[test]
 fn kernel_report_of_a_hiding_program_matches_the_spec() {
-    each("report", |who, told| {
-        assert_eq!(told["faults"], Value::Null, "{who:?}");
-        let report = &told["report"];
+    each("report", |who, result| {
+        assert_eq!(result["faults"], Value::Null, "{who:?}");
+        let report = &result["report"];
         assert_eq!(report["own_namespaces"].as_array().map(Vec::len), Some(7));
         assert_eq!(report["interfaces"], serde_json::json!(["lo down"]));
         assert_eq!(report["root"], serde_json::json!(["in", "out", "workspace"]));
@@ -84,50 +84,50 @@ fn a_program_finds_its_link_and_nothing_of_the_host() {
 
 #[test]
 fn role_in_the_launcher_is_jailed_without_its_environment() {
-    each("reader", |who, told| {
-        assert_eq!(told["faults"], Value::Null, "{who:?}");
-        assert_eq!(told["heard"], "HELLO 0", "{who:?}");
-        assert_eq!(told["exit"]["code"], 7, "{who:?}");
+    each("reader", |who, result| {
+        assert_eq!(result["faults"], Value::Null, "{who:?}");
+        assert_eq!(result["heard"], "HELLO 0", "{who:?}");
+        assert_eq!(result["exit"]["code"], 7, "{who:?}");
     });
 }
 
 #[test]
 fn a_program_that_dies_is_reported_with_its_signal() {
-    each("abort", |who, told| assert_eq!(told["exit"]["signal"], libc::SIGABRT, "{who:?}"));
+    each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
 }
 
 #[test]
 fn a_jail_that_is_killed_leaves_nothing() {
-    each("kill", |who, told| {
-        assert_eq!(told["exit"]["signal"], libc::SIGKILL, "{who:?}");
-        assert_eq!(told["left"], false, "{who:?}");
+    each("kill", |who, result| {
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
+        assert_eq!(result["left"], false, "{who:?}");
     });
 }
 
 #[test]
 fn launch_without_a_waiting_caller_is_ended() {
-    each("abandoned", |who, told| {
-        assert_eq!((&told["late"], &told["left"]), (&true.into(), &false.into()), "{who:?}");
+    each("abandoned", |who, result| {
+        assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{who:?}");
     });
 }
 
 #[test]
 fn launches_at_the_same_time_do_not_disturb_each_other() {
-    each("many", |who, told| assert_eq!(told["jails"], 16, "{who:?}"));
+    each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
 }
 
-/// A host that stays, with the process ids of its launcher, process 1 and program.
-fn staying(stage: &Stage, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
+/// Starts a host that stays, and returns the process ids of its launcher, process 1 and program.
+fn staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
     let mut host = stage.command(scenario, None).stdout(Stdio::piped()).spawn().expect("the driver runs");
     let mut lines = BufReader::new(host.stdout.take().expect("it is piped"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("the driver prints the process ids");
-    let told: Value = serde_json::from_str(&line).expect("the driver prints JSON");
-    let pids = ["launcher", "init", "program"].map(|name| told[name].as_u64().expect("a process id"));
+    let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
+    let pids = ["launcher", "init", "program"].map(|name| result[name].as_u64().expect("a process id"));
     (host, lines, pids)
 }
 
-/// Whether a process has ended; whoever inherits it may be slow to reap it.
+/// Returns whether a process has ended; its new parent may be slow to reap it.
 fn ended(pid: u64) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z") || rest.starts_with(" X")),
@@ -145,15 +145,15 @@ fn wait_until_ended(pids: &[u64]) {
 
 #[test]
 fn dead_launcher_takes_every_jail_along_and_is_noticed() {
-    for who in everybody() {
-        let stage = Stage::new(who);
+    for who in host_users() {
+        let stage = JailFixture::new(who);
         let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
         kill(i32::try_from(launcher).expect("a process id"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("the driver prints what it heard");
-        let told: Value = serde_json::from_str(&line).expect("the driver prints JSON");
-        assert_eq!(told["exit"]["signal"], libc::SIGKILL, "{who:?}");
-        let again = told["again"]["error"].as_str().unwrap_or_default();
+        let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
+        let again = result["again"]["error"].as_str().unwrap_or_default();
         assert_eq!(again, format!("the launcher (process {launcher}) is gone"), "{who:?}");
         wait_until_ended(&[init, program]);
         host.wait().expect("the driver ends");
@@ -162,8 +162,8 @@ fn dead_launcher_takes_every_jail_along_and_is_noticed() {
 
 #[test]
 fn a_host_that_dies_takes_launcher_and_jails_along() {
-    for who in everybody() {
-        let stage = Stage::new(who);
+    for who in host_users() {
+        let stage = JailFixture::new(who);
         let (mut host, _lines, [launcher, init, program]) = staying(&stage, "stay");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
@@ -173,10 +173,10 @@ fn a_host_that_dies_takes_launcher_and_jails_along() {
 
 #[test]
 fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
-    for who in everybody() {
-        let stage = Stage::new(who);
+    for who in host_users() {
+        let stage = JailFixture::new(who);
         let (mut host, _lines, [launcher, init, program]) = staying(&stage, "daemon");
-        // Nobody's child any more, and so process 1's.
+        // An orphan, and so a child of process 1.
         let children = || std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).unwrap_or_default();
         let begun = Instant::now();
         let daemon = loop {
@@ -196,10 +196,10 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
 
 #[test]
 fn swapped_grant_or_reserved_target_is_refused() {
-    each("granted", |who, told| {
-        let error = |case: &str| told[case]["error"].as_str().unwrap_or("it was launched").to_owned();
-        // The program has no gate, and that is all that is wrong with it: its mounts are there.
-        assert_eq!(told["before"], Value::Null, "{who:?}: {told}");
+    each("granted", |who, result| {
+        let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
+        // The program has no gate, and this is its only fault: its mounts are there.
+        assert_eq!(result["before"], Value::Null, "{who:?}: {result}");
         for (case, words) in [
             ("swapped", "/way/to/here for /data, because "),
             ("swapped", "/way/to is a symbolic link"),
@@ -219,8 +219,8 @@ fn swapped_grant_or_reserved_target_is_refused() {
 #[test]
 fn jail_with_host_programs_and_a_layer_holds_like_one_without() {
     for scenario in ["programs", "programs-in-a-layer"] {
-        each(scenario, |who, told| {
-            let attempts = told["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {told}"));
+        each(scenario, |who, result| {
+            let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {result}"));
             let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
             assert_eq!(breached, Vec::<&Value>::new(), "{who:?} {scenario}");
             for tried in [

@@ -1,11 +1,11 @@
-//! Who may operate a host, and who not: each attempt is refused by name, and the refusal stands in the ledger.
+//! The operators of a host: each attempt without a right is refused by name, and the refusal is in the ledger.
 //!
-//! Everything goes through the real daemon, over its socket or its port. Next: `keys`.
+//! Uses the real daemon, over its socket or its port. See `ops::keys`.
 #![allow(unsafe_code)]
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, World, wait_for};
-use crate::support::jail_fixture::{NOBODY, Who, everybody};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, host_users};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A world of our own user with a running host; `open` gives it a loopback port.
+/// Starts a host of the own user; `open` gives it a loopback port.
 fn running(open: bool) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     if open {
@@ -23,7 +23,7 @@ fn running(open: bool) -> World {
     world
 }
 
-/// A person with this role, and a token for them.
+/// Adds a person with this role and returns a token for them.
 fn person(world: &World, name: &str, role: &str) -> String {
     world.ctl(&["person", "add", name, "--role", role]).ok();
     token(world, name, &[])["text"].as_str().expect("a token").to_owned()
@@ -34,12 +34,12 @@ fn token(world: &World, person: &str, more: &[&str]) -> Value {
     world.ctl(&arguments).ok().json()
 }
 
-/// Entries about refusals at the door with this code.
+/// Returns the entries about refused requests with this code.
 fn refusals(world: &World, code: &str) -> Vec<Value> {
     world.entries("api.refused").into_iter().filter(|line| line["data"]["code"] == code).collect()
 }
 
-/// How many of them there were.
+/// Returns the number of those refusals.
 fn counted(world: &World, code: &str) -> u64 {
     refusals(world, code).iter().map(|line| line["data"]["count"].as_u64().expect("a count")).sum()
 }
@@ -105,17 +105,17 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
     let (text, id) = (made["text"].as_str().expect("a token"), made["token"]["id"].as_str().expect("an id").to_owned());
     let api = Raw::of(&world);
     let ask = |api: &Raw| api.get_with(&[("authorization", &format!("Bearer {text}"))], "/v1/agents");
-    // Nobody uses it: the host writes its end down by itself.
+    // An unused token: the host records its end by itself.
     wait_for("its end to be written down", || !world.entries("token.expired").is_empty());
     refused(&ask(&api), 401, "token_expired");
     world.down();
-    // For a host whose clock was set back, the end lies in the future again.
+    // With a clock that was set back, the end would be in the future again.
     let db = crate::support::record::open_to_change(&world.home);
     let changed =
         db.execute("UPDATE tokens SET expires_at = expires_at + 3600000 WHERE id = ?1", [&id]).expect("changed");
     assert_eq!(changed, 1);
     drop(db);
-    crate::support::record::give_back(&world);
+    crate::support::record::restore_owner(&world);
     world.up();
     refused(&ask(&Raw::of(&world)), 401, "token_expired");
     let shown = world.ctl(&["--json", "person", "show", "Bob"]).ok().json();
@@ -125,7 +125,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
         .ctl(&["token", "create", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"])
         .refused("cannot end before");
     world.ctl(&["token", "create", "--person", "Bob", "--expires", "soon"]).refused("is no time");
-    world.ctl(&["token", "create", "--person", "Nobody"]).refused("there is no person");
+    world.ctl(&["token", "create", "--person", "Unknown"]).refused("there is no person");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn token_reads_nothing_of_others_and_speaks_for_no_other() {
         refused(&api.get(&format!("/v1/messages/{message}{path}")), 404, "message_unknown");
     }
     assert_eq!(api.get("/v1/agents/a/history"), (200, json!([])));
-    for who in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:nobody", "Bobby"] {
+    for who in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:unknown", "Bobby"] {
         refused(&api.say("a", "hello", Some(who)), 403, "identity_not_yours");
         let path = format!("/v1/agents/a/history?as={}", who.replace(':', "%3A"));
         refused(&api.get(&path), 403, "identity_not_yours");
@@ -154,13 +154,13 @@ fn token_reads_nothing_of_others_and_speaks_for_no_other() {
     refused(&api.say("a", "hello", Some("telegram:4711:x y")), 400, "identity_elsewhere");
     assert_eq!(api.say("a", "hello", Some("Bob")).0, 202);
     assert_eq!(api.say("a", "hello", Some("loopback:bob-work")).0, 202);
-    // An owner has no more of a right to another's name.
+    // An owner has no right to another person's name either.
     for who in ["Bob", "loopback:bob-work", "telegram:4711:x y"] {
         world.ctl(&["chat", "a", "hello", "--as", who]).refused("is no identity of yours");
     }
     let as_work = world.ctl(&["--json", "chat", "a", "--as", "loopback:ada-work", "hello"]).ok().json();
     assert_ne!(as_work["session_id"], said["session_id"], "another identity, another conversation");
-    // What was under it goes to nobody else.
+    // No other person gets its sessions.
     world.ctl(&["person", "unlink", "owner", "loopback:ada-work"]).ok();
     world.ctl(&["chat", "a", "hello", "--as", "loopback:ada-work"]).refused("is no identity of yours");
     world.ctl(&["person", "link", "Bob", "loopback:ada-work"]).refused("another person's conversation");
@@ -178,7 +178,7 @@ fn request_completes_even_if_its_client_disconnects() {
     let world = running(false);
     world.agent("a");
     let api = Raw::of(&world);
-    // The server may see that nobody is there before it has begun; then nothing is done at all. What has begun has to end.
+    // The server may see the disconnect before it begins; then it does nothing. A request that has begun completes.
     wait_for("a message to be recorded", || {
         drop(api.begin("POST", "/v1/agents/a/messages", r#"{"text":"hello"}"#));
         api.get("/v1/messages/last").0 == 200
@@ -240,7 +240,7 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
     world.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
     world.ctl(&["person", "link", "owner", "matrix:@bob:example.org"]).refused("is linked to Bob");
     world.ctl(&["person", "link", "Bob", "no-colon"]).refused("is no identity");
-    world.ctl(&["person", "link", "Nobody", "chat:x"]).refused("there is no person");
+    world.ctl(&["person", "link", "Unknown", "chat:x"]).refused("there is no person");
     world.ctl(&["person", "unlink", "Bob", "matrix:@bob"]).refused("is not linked to Bob");
     let odd = world.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org"]).ok();
     assert!(odd.stderr.contains("look twice") && odd.stderr.contains("looks like"), "{}", odd.stderr);
@@ -258,7 +258,7 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
     let in_use = owner["tokens"][0]["id"].as_str().expect("an id").to_owned();
     world.ctl(&["token", "revoke", &in_use]).refused("is the token that asks");
     assert_eq!(refusals(&world, "token_in_use").len(), 1);
-    world.ctl(&["token", "create", "--person", "Nobody"]).refused("there is no person");
+    world.ctl(&["token", "create", "--person", "Unknown"]).refused("there is no person");
     for (what, count) in [("person.refused", 4), ("identity.refused", 4), ("token.refused", 1)] {
         let entries = world.entries(what);
         assert!(entries.len() >= count, "{what}: {entries:?}");
@@ -304,14 +304,14 @@ fn every_path_refuses_missing_token_and_too_small_a_role() {
     }
     assert!(seen > 20, "{seen} pairs of a role and a path that it may not use");
     assert!(refusals(&world, "role_too_low").len() < seen, "a flood is summed up");
-    // A role counts from the next request on.
+    // A role takes effect from the next request on.
     let mia = Raw::of(&world).with_token(&member);
     refused(&mia.get("/v1/status"), 403, "role_too_low");
     world.ctl(&["person", "set", "Mia", "--role", "admin"]).ok();
     assert_eq!(mia.get("/v1/status").0, 200);
     world.ctl(&["person", "set", "Mia", "--role", "member"]).ok();
     refused(&mia.get("/v1/status"), 403, "role_too_low");
-    // Own tokens are everybody's business, those of others an owner's.
+    // A person sees their own tokens, an owner also those of others.
     let tokens = mia.get("/v1/tokens").1;
     assert_eq!(tokens.as_array().expect("a list").len(), 1, "{tokens}");
     let of_owner = owner.get("/v1/tokens").1.as_array().expect("a list")[0]["id"].as_str().expect("an id").to_owned();
@@ -340,7 +340,7 @@ fn the_document_of_the_api_is_as_the_host_serves_it() {
 
 #[test]
 fn peer_in_another_user_namespace_is_refused_with_valid_token() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.ctl(&["status"]).ok();
@@ -375,9 +375,9 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
     world.agent("a");
     world.say("a", "hello");
     let uid = u32::try_from(world.session()["jail"]["uid"].as_u64().expect("a uid")).expect("a uid");
-    assert!(uid > NOBODY, "a session's own uid");
+    assert!(uid > ORDINARY_UID, "a session's own uid");
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-    // Python speaks no better than we do, but it can be run as somebody else by its number alone.
+    // Python has no more rights than the test, but it can run as another user by its number alone.
     let ask = || {
         let script = format!(
             "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect({:?})\ns.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\nauthorization: Bearer {token}\\r\\n\\r\\n')\nd=b''\nwhile True:\n b=s.recv(4096)\n if not b: break\n d+=b\nprint(d.decode())",
@@ -388,7 +388,7 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
     assert!(ask().contains("PermissionError"), "the file system refuses it first");
-    // Both walls of the file system taken down:
+    // With both walls of the file system removed:
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).expect("set");
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).expect("set");
     let answer = ask();

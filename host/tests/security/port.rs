@@ -1,6 +1,6 @@
-//! The loopback port: bearer always, no foreign name, no foreign page, no cookie, and nobody locked out by others.
+//! The loopback port: always a bearer token, no foreign host name, no foreign page, no cookie, and no lock-out by other clients.
 //!
-//! Speaks to it as a browser, a neighbour and `ironctl` would. Next: `operators`.
+//! Sends requests like a browser, a neighbour and `ironctl`. See `operators`.
 
 use crate::support::client::{self, Raw, exchange};
 use crate::support::host_fixture::{Build, PATIENCE, World};
@@ -52,10 +52,10 @@ fn no_port_is_open_unless_configured_and_only_on_loopback() {
     assert_eq!(listens, [named]);
 }
 
-/// Where a process listens for TCP, as `/proc` shows it.
+/// Returns the addresses on which a process listens for TCP, from `/proc`.
 fn listening(pid: i32) -> Vec<SocketAddr> {
     let own: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
-        .expect("our own host")
+        .expect("the own host")
         .flatten()
         .filter_map(|fd| std::fs::read_link(fd.path()).ok())
         .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
@@ -88,8 +88,8 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
     for host in [port.clone(), format!("localhost:{number}"), format!("[::1]:{number}")] {
         assert_eq!(with(&host, &[]).0, 200, "{host}");
     }
-    // A name of the attacker's that resolves to 127.0.0.1, with the right port: the page is of the same origin as far as the
-    // browser knows, and sends no Origin at all.
+    // A name of the attacker's that resolves to 127.0.0.1, with the right port: for the browser the page has the same origin, so it
+    // sends no Origin.
     for host in [
         format!("rebind.example:{number}"),
         "127.0.0.1".to_owned(),
@@ -102,7 +102,7 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
         assert_eq!(code(&with(&port, &[("origin", origin)])), (403, "origin_foreign"), "{origin}");
     }
     assert_eq!(with(&port, &[("origin", &format!("http://{port}"))]).0, 200);
-    // A preflight asks for leave to send the header, and does not get it.
+    // A preflight asks for permission to send the header, and does not get it.
     let stream = TcpStream::connect(&port).expect("open");
     let headers = [
         ("host", port.as_str()),
@@ -165,7 +165,7 @@ fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
     let url = format!("http://{}", raw.port());
     let run = |more: &[&str], variable: Option<&str>| {
         let mut command = world.command("ironctl");
-        // A home without anything: only the port and the token lead anywhere.
+        // An empty home: the client has only the port and the token.
         command.args(["--home", "/nonexistent", "--api", &url]).args(more);
         if let Some(token) = variable {
             command.env("IRONCLAW_TOKEN", token);
@@ -201,7 +201,7 @@ fn a_stranger_who_only_holds_connections_is_cut_off() {
     let first = &mut held[0];
     first.set_read_timeout(Some(PATIENCE)).expect("set");
     let mut rest = Vec::new();
-    // Cut off, with or without a word.
+    // Cut off, with or without an answer.
     let _ = first.read_to_end(&mut rest);
     world.ctl(&["status"]).ok();
 }
@@ -214,7 +214,7 @@ fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
     setsockopt(&stream, sockopt::RcvBuf, &4096).expect("set");
     stream.set_write_timeout(Some(PATIENCE)).expect("set");
     let requests = format!("GET /v1/agents HTTP/1.1\r\nhost: {port}\r\n\r\n").repeat(256);
-    // The answers fill what the kernel holds for us, and then the host can neither write nor does it read on.
+    // The answers fill the kernel's buffers, and then the host neither writes nor reads.
     let error = loop {
         if let Err(error) = stream.write_all(requests.as_bytes()) {
             break error;
@@ -231,7 +231,7 @@ fn connections_whose_token_ended_hold_no_place() {
     world.ctl(&["person", "add", "Bob"]).ok();
     let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
     let bearer = format!("Bearer {}", made["text"].as_str().expect("a token"));
-    // As many as there are places, each with a request that was answered.
+    // As many as there are places, each with an answered request.
     let held: Vec<TcpStream> = (0..64)
         .map(|_| {
             let mut stream = TcpStream::connect(&port).expect("open");
@@ -247,7 +247,7 @@ fn connections_whose_token_ended_hold_no_place() {
     let owner = format!("Bearer {}", raw.token);
     assert_eq!(ask(&port, "/v1/agents", &[("host", &port), ("authorization", &owner)]).0, 200);
     for mut stream in held {
-        // Cut off, with or without a word.
+        // Cut off, with or without an answer.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     world.ctl(&["status"]).ok();

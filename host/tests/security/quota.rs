@@ -1,6 +1,6 @@
-//! What one person and one channel may use up, through the real host: a request beyond it is refused, and other people do not notice.
+//! Quotas of one person and one channel, on the real host: a request beyond one is refused, and other people are not affected.
 //!
-//! Next: `quota_campaign`, which does all of it at once.
+//! See `quota_campaign` for all quotas at once.
 
 use crate::support::client::{self, Raw, exchange};
 use crate::support::hooks::{self, Hook, Receiver};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// A message in a conversation of its own.
+/// Sends a message in a conversation of its own.
 pub(crate) fn message(raw: &Raw, agent: &str, thread: &str, text: &str) -> (u16, Value) {
     let body = json!({ "text": text, "thread": thread }).to_string();
     raw.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
 }
 
-/// Status and code of an answer.
+/// Returns status and code of an answer.
 pub(crate) fn code(answer: &(u16, Value)) -> (u16, &str) {
     (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
-/// A connection to the port with one request that was answered, and then nothing more.
+/// Returns a connection to the port with one answered request, which then stays idle.
 pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(port).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -31,7 +31,7 @@ pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
     (&answer == b"HTTP/1.1 200").then_some(stream)
 }
 
-/// `GET` on the port, on a connection of its own.
+/// Sends `GET` to the port, on a connection of its own.
 pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
     let stream = TcpStream::connect(port).expect("the port is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -53,10 +53,10 @@ fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
         assert_eq!(message(&bob, "a", &format!("t{n}"), "hello").0, 202);
     }
     assert_eq!(code(&message(&bob, "a", "t3", "hello")), (429, "too_many_conversations"));
-    assert_eq!(message(&bob, "a", "t0", "hello again").0, 202, "those that exist go on");
+    assert_eq!(message(&bob, "a", "t0", "hello again").0, 202, "existing conversations continue");
     assert_eq!(code(&message(&bob, "a", "t1", &"x".repeat(100_001))), (429, "too_many_bytes_waiting"));
-    assert_eq!(message(&owner, "a", "t9", "hello").0, 202, "another person has their own");
-    let receiver = Receiver::glad();
+    assert_eq!(message(&owner, "a", "t9", "hello").0, 202, "another person has a separate quota");
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "desk", &receiver, &[]);
     world.ctl(&["person", "link", "Cem", "desk:cem"]).ok();
     let event = |thread: &str| json!({ "sender": "cem", "thread": thread, "text": "hello" }).to_string();
@@ -97,7 +97,7 @@ fn workspace_over_its_bound_ends_the_turn_of_its_session_alone() {
             std::fs::remove_file(file.path()).expect("the operator removes it");
         }
     }
-    assert_eq!(world.chat("a", "hello")["notice"], false, "it goes on by itself");
+    assert_eq!(world.chat("a", "hello")["notice"], false, "it continues by itself");
     assert_eq!(world.entries("session.parked").len(), 0);
 }
 
@@ -113,7 +113,7 @@ fn idle_connections_of_a_member_lock_no_one_out() {
         (0..64).map(|_| idle_connection(&port, &bob.token).expect("a valid token is answered")).collect();
     assert_eq!(get_at(&port, "/v1/agents", Some(&owner.token)), 200);
     assert_eq!((get_at(&port, "/healthz", None), get_at(&port, "/readyz", None)), (200, 200));
-    // A quarter of the places is his, and the oldest made room.
+    // A quarter of the places is his, and the oldest connection was closed.
     let mut rest = Vec::new();
     let _ = held[0].read_to_end(&mut rest);
     let last = held.last_mut().expect("64");

@@ -1,7 +1,7 @@
 //! Two members and a webhook sender use up every quota at once, and the owner's messages are answered in their turn.
 //!
 //! Fast by default; ten minutes with `IRONCLAW_LONG=1`. Counts turns and codes, and never times. Next: `quota`.
-#![allow(clippy::print_stdout)] // the seed of a run that failed is what repeats it
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::run_of;
 use crate::security::quota::{code, get_at, idle_connection, message};
@@ -21,19 +21,19 @@ const SETTINGS: &str = "requests_per_minute = 100000\n[api]\nlisten = \"127.0.0.
     [quota]\nconversations_per_person = 12\nconversations_per_channel = 12\nwaiting_per_person = 60\n\
     waiting_bytes_per_person = 2000000\nwaiting_per_channel = 30\n";
 
-/// Seconds that the attacks go on.
+/// The duration of the attacks in seconds.
 const SECONDS: u64 = 15;
 
-/// The same in the long tier.
+/// The duration in the long tier.
 const LONG_SECONDS: u64 = 600;
 
-/// Most memory that the host had at any time, as it is built for tests.
+/// The most memory of the host at any time, as built for tests.
 const HOST_BYTES_MAX: u64 = 256 << 20;
 
 /// Turns of one other person that begin between an owner's message and its turn.
 const TURNS_OF_ONE_MAX: usize = 1;
 
-/// What was answered to the attackers, by status and code.
+/// The answers to the attackers, by status and code.
 type Answers = Mutex<BTreeMap<String, u64>>;
 
 struct Campaign<'a> {
@@ -58,7 +58,7 @@ impl Campaign<'_> {
         *self.answers.lock().expect("whole").entry(format!("{who} {status} {code}")).or_default() += 1;
     }
 
-    /// A member opens conversations, and fills them with messages.
+    /// Opens conversations of a member, and fills them with messages.
     fn flood(&self, who: &str, raw: &Raw, agent: &str, of: u64) {
         let mut chance = self.chance(of);
         while self.goes_on() {
@@ -72,7 +72,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// A member holds connections to the port on which nothing is asked.
+    /// Holds idle connections of a member to the port.
     fn hold(&self, raw: &Raw) {
         let port = raw.port();
         let mut held: Vec<TcpStream> = Vec::new();
@@ -84,7 +84,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// A member sends bodies of very many values.
+    /// Sends bodies with very many values as a member.
     fn bloat(&self, who: &str, raw: &Raw) {
         let body = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(60_000));
         while self.goes_on() {
@@ -92,7 +92,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// A sender on the channel does both.
+    /// Sends messages and large bodies on the channel.
     fn send(&self, hook: &Hook) {
         let mut chance = self.chance(9);
         for n in 0.. {
@@ -106,7 +106,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// The owner says something again and again; gives the ids of what was said.
+    /// Sends messages of the owner one after another; returns their ids.
     fn talk(&self, raw: &Raw, until: Instant) -> Vec<String> {
         let mut said = Vec::new();
         while Instant::now() < until || said.is_empty() {
@@ -127,7 +127,7 @@ impl Campaign<'_> {
     }
 }
 
-/// The most turns of one other person at agent `a` between a message of the owner and its turn.
+/// Returns the most turns of one other person at agent `a` between a message of the owner and its turn.
 fn turns_before(world: &World, said: &[String]) -> usize {
     let sessions = world.status()["sessions"].as_array().expect("a list").clone();
     let at_a: BTreeSet<String> = sessions
@@ -136,7 +136,7 @@ fn turns_before(world: &World, said: &[String]) -> usize {
         .filter_map(|session| session["id"].as_str().map(str::to_owned))
         .collect();
     let text = |entry: &Value, key: &str| entry["data"][key].as_str().unwrap_or_default().to_owned();
-    // For each message of the owner that waits: the turns of others since it came, by person.
+    // For each waiting message of the owner: the turns of others since it was recorded, by person.
     let mut waiting: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     let mut most = 0;
     for entry in world.ledger() {
@@ -161,10 +161,10 @@ fn turns_before(world: &World, said: &[String]) -> usize {
     most
 }
 
-/// The most memory that a process had so far.
+/// Returns the most memory that a process has had.
 fn bytes_at_most(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel says");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel reports it");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
 }
 
@@ -178,7 +178,7 @@ fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
         world.ctl(&["person", "add", name]).ok();
     }
     world.ctl(&["memory", "add", "b", "alpha beta gamma delta epsilon zeta eta theta"]).ok();
-    let receiver = Receiver::glad();
+    let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "desk", &receiver, &[]);
     world.ctl(&["person", "link", "Dan", "desk:dan"]).ok();
     let owner = Raw::of(&world);
@@ -193,7 +193,7 @@ fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
         scope.spawn(|| all.bloat("Bob", &bob));
         scope.spawn(|| all.bloat("Cem", &cem));
         scope.spawn(|| all.send(&hook));
-        // Whatever fails here ends the attacks as well.
+        // A failure ends the attacks too.
         let ended = Ended(&all.over);
         let said = all.talk(&owner, Instant::now() + Duration::from_secs(seconds));
         drop(ended);
@@ -215,7 +215,7 @@ fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
     assert!(bytes <= HOST_BYTES_MAX, "seed {seed}: {bytes} bytes");
 }
 
-/// Sets its flag when it goes.
+/// Sets its flag when it is dropped.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {

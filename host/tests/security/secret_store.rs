@@ -1,20 +1,20 @@
-//! The operator's secrets: what is refused, where a value must never be found, and what a fresh master key does to them.
+//! The operator's secrets: refused values, places where a value must never be found, and their state after a key rotation.
 //!
-//! Everything goes through the real daemon and its command line. Next: `model_cli`, where they are used.
+//! Uses the real daemon and its command line. See `ops::model_cli` for their use.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{NOBODY, Who, everybody};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, host_users};
 use crate::support::record::{self, Needle};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// A value that stands nowhere by chance.
+/// A value that is found nowhere by chance.
 const VALUE: &str = "sk-zinnober-4711-zinnober";
 
-/// Another one.
+/// Another value.
 const OTHER: &str = "sk-karmesin-0815-karmesin";
 
 fn running() -> World {
@@ -27,7 +27,7 @@ fn listed(world: &World) -> Vec<Value> {
     world.ctl(&["--json", "secret", "list"]).ok().json().as_array().expect("a list").clone()
 }
 
-/// The value of a stored secret, as the host would open it.
+/// Returns the value of a stored secret, as the host opens it.
 fn opened(world: &World, name: &str) -> Option<SecretText> {
     let db = record::open(&world.home);
     let stored: Option<Vec<u8>> =
@@ -35,7 +35,7 @@ fn opened(world: &World, name: &str) -> Option<SecretText> {
     stored.map(|stored| record::master(&world.home).wrapping_key().secret(name, &stored).expect("it opens"))
 }
 
-/// A directory of credentials for the host of this world, with these in it.
+/// Makes a directory with these credentials for this host.
 fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
     let directory = world.home.parent().expect("a directory").join("credentials");
     std::fs::create_dir_all(&directory).expect("made");
@@ -44,7 +44,7 @@ fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
         std::fs::write(&path, value).expect("written");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o400)).expect("permissions");
         if world.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            chown(&path, Some(NOBODY), Some(NOBODY)).expect("root can give files away");
+            chown(&path, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
         }
     }
     world.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
@@ -70,7 +70,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
         let answer = world.ctl_given(value, &["secret", "set", "a"]).refused(why);
         assert!(!answer.stderr.contains("zinnober") && !answer.stderr.contains("zzz"), "{}", answer.stderr);
     }
-    // A value has no place on the command line, by whatever way.
+    // A value has no place on the command line, in any form.
     assert_eq!(world.ctl(&["secret", "set", "a", VALUE]).code, 2);
     assert_eq!(world.ctl(&["secret", "set", "a", "--value", VALUE]).code, 2);
     assert_eq!(listed(&world), Vec::<Value>::new());
@@ -116,8 +116,8 @@ fn only_an_owner_changes_secrets_and_a_member_sees_none() {
 }
 
 #[test]
-fn a_value_lies_open_nowhere_and_comes_back_by_no_way() {
-    for who in everybody() {
+fn secret_value_is_readable_nowhere_and_never_returned() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");
         world.up();
@@ -151,10 +151,10 @@ fn a_value_lies_open_nowhere_and_comes_back_by_no_way() {
         assert!(places.iter().any(|(path, _)| path == Path::new("state.db")), "{who:?}");
         for needle in &needles {
             for (path, bytes) in &places {
-                assert!(!needle.stands_in(bytes), "{who:?}: {} stands in {}", needle.name, path.display());
+                assert!(!needle.is_in(bytes), "{who:?}: {} is in {}", needle.name, path.display());
             }
         }
-        assert!(opened(&world, "b").is_none(), "{who:?}: what was removed is gone");
+        assert!(opened(&world, "b").is_none(), "{who:?}: the removed secret is gone");
     }
 }
 
@@ -199,7 +199,7 @@ fn systemd_credential_precedes_a_stored_secret() {
     std::fs::remove_file(directory.join("ironclaw-secret-both")).expect("taken away");
     let names: Vec<Value> = listed(&world).into_iter().map(|secret| secret["name"].clone()).collect();
     assert_eq!(names, [json!("given")]);
-    // One that others may read is there and is not used, and is not called missing.
+    // A credential that others may read is present and unused, and is not reported as missing.
     let open = PermissionsExt::from_mode(0o404);
     std::fs::set_permissions(directory.join("ironclaw-secret-given"), open).expect("permissions");
     let add = ["model", "add", "m", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];

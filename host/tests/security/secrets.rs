@@ -1,15 +1,15 @@
-//! Looks for keys, tokens and content where they must not be: in the home, in the log, and in what `/proc` shows.
+//! A search for keys, tokens and content in the home, in the log, and in `/proc`, where they must not be.
 //!
-//! Next: `erase`, for what must not even be there in encrypted form.
+//! See `erase` for content that must not exist in encrypted form either.
 
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use crate::support::processes::below;
 use crate::support::record::{self, Needle};
 use ironclaw_contract::ids::SessionId;
 use std::path::Path;
 
-/// Content in every place where content can be: a message, a reply, a file's name, its text, an attachment, a persona.
+/// Content in every place of content: a message, a reply, a file's name, its text, an attachment, a persona.
 const CONTENT: [(&str, &str); 5] = [
     ("a message", "zinnober-message"),
     ("a file's name", "zinnober-name"),
@@ -20,7 +20,7 @@ const CONTENT: [(&str, &str); 5] = [
 
 #[test]
 fn no_key_token_or_content_is_readable_in_home_or_proc() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");
         world.up();
@@ -53,14 +53,14 @@ fn no_key_token_or_content_is_readable_in_home_or_proc() {
         for pid in processes {
             for file in ["environ", "cmdline", "comm"] {
                 let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-                none_stands_in(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
+                none_is_in(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
             }
         }
-        // What is rotated out of the encrypted record lies in plain files, and an export leaves the home.
+        // Rotated entries are in plain files, and an export leaves the home.
         world.ctl(&["audit", "rotate"]).ok();
         let export = world.ctl(&["audit", "export"]).ok().stdout;
         assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{who:?}: {export}");
-        none_stands_in(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
+        none_is_in(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
         search(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
         world.kill_host();
         search(&world.home, &keys, &words, &format!("{who:?}, after a crash"));
@@ -69,7 +69,7 @@ fn no_key_token_or_content_is_readable_in_home_or_proc() {
         world.down();
         search(&world.home, &keys, &words, &format!("{who:?}, after a stop"));
         let log = std::fs::read(world.home.join("logs/host.log")).expect("a log");
-        assert!(Needle::new("", "awake").stands_in(&log), "{who:?}: the log tells something at all");
+        assert!(Needle::new("", "awake").is_in(&log), "{who:?}: the log has entries");
     }
 }
 
@@ -84,17 +84,17 @@ fn search(home: &Path, keys: &[Needle], words: &[Needle], when: &str) {
             _ => false,
         };
         for needle in keys.iter().filter(|needle| !own(needle)) {
-            none_stands_in(std::slice::from_ref(needle), &bytes, &place);
+            none_is_in(std::slice::from_ref(needle), &bytes, &place);
         }
         if !path.components().any(|part| part.as_os_str() == "workspace") {
-            none_stands_in(words, &bytes, &place);
-            none_stands_in(words, path.as_os_str().as_encoded_bytes(), &format!("the name of {place}"));
+            none_is_in(words, &bytes, &place);
+            none_is_in(words, path.as_os_str().as_encoded_bytes(), &format!("the name of {place}"));
         }
     }
 }
 
-fn none_stands_in(needles: &[Needle], haystack: &[u8], place: &str) {
+fn none_is_in(needles: &[Needle], haystack: &[u8], place: &str) {
     for needle in needles {
-        assert!(!needle.stands_in(haystack), "{} stands in {place}", needle.name);
+        assert!(!needle.is_in(haystack), "{} is in {place}", needle.name);
     }
 }

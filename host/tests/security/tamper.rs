@@ -1,13 +1,13 @@
-//! Every way in which a ledger can be tampered with shows, in an export to two independent verifiers and in the record.
+//! Detection of every way to tamper with a ledger, in an export by two independent verifiers and in the record.
 //!
-//! The ledgers are real ones, over two rotations; what an attacker with the master key does is done with it. Next: `export`,
-//! `stored`, `rotation`.
+//! The ledgers are real, over two rotations; the test uses the master key where an attacker would have it. See `export`, `stored` and
+//! `ops::rotation`.
 
 mod export;
 mod stored;
 
 use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{NOBODY, Who, own};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, own};
 use crate::support::record;
 use ed25519_dalek::{Signer, SigningKey};
 use ironclaw_contract::canonical;
@@ -27,12 +27,12 @@ struct Ledger {
     key: SigningKey,
 }
 
-/// A directory for heads beside the home, which the world's user can write to.
+/// Makes a directory for heads beside the home, which the fixture's user can write to.
 pub(crate) fn outside(world: &World) -> PathBuf {
     let heads = world.home.parent().expect("a directory").join("heads");
     std::fs::create_dir_all(&heads).expect("made");
     if world.who == Who::Ordinary {
-        own(&heads, NOBODY);
+        own(&heads, ORDINARY_UID);
     }
     heads
 }
@@ -61,7 +61,7 @@ impl Ledger {
         Self { heads, export, key: SigningKey::from_bytes(&secret), world }
     }
 
-    /// The one that all tests on exports share; nobody changes it.
+    /// Returns the ledger that all tests on exports share; no test changes it.
     fn shared() -> &'static Self {
         static LEDGER: OnceLock<Ledger> = OnceLock::new();
         LEDGER.get_or_init(Self::make)
@@ -71,7 +71,7 @@ impl Ledger {
         self.export.lines().map(str::to_owned).collect()
     }
 
-    /// What both verifiers say of a text, with heads or without; they must say the same.
+    /// Returns the common verdict of both verifiers on a text, with heads or without.
     #[track_caller]
     fn both(&self, text: &str, heads: Option<&Path>, key: Option<&str>) -> (i32, String) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -95,7 +95,7 @@ impl Ledger {
         said(&host)
     }
 
-    /// Both verifiers refuse a text at this number, as this class.
+    /// Checks that both verifiers refuse a text at this number, as this class.
     #[track_caller]
     fn refused(&self, lines: &[String], heads: Option<&Path>, seq: u64, class: &str) {
         let (code, said) = self.both(&(lines.join("\n") + "\n"), heads, None);
@@ -108,7 +108,7 @@ impl Ledger {
     }
 }
 
-/// What the independent verifier says of an export beside a directory of heads.
+/// Returns the verdict of the independent verifier on an export beside a directory of heads.
 pub(crate) fn perl(export: &Path, heads: &Path) -> (i32, String) {
     let output = Command::new("perl").arg(script()).arg(export).arg("--heads").arg(heads).output().expect("perl runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -168,7 +168,7 @@ fn head_of(line: &str) -> Option<SignedHead> {
     }
 }
 
-/// Computes every hash anew from line `from` on to the end of its chain, as an attacker would who has no key.
+/// Recomputes every hash from line `from` to the end of its chain, as an attacker without a key would.
 fn rehash(lines: &mut [String], from: usize) {
     let mut prev = from.checked_sub(1).and_then(|at| Loose::of(&lines[at])).map_or(String::new(), |entry| entry.hash);
     for line in &mut lines[from..] {
@@ -179,13 +179,13 @@ fn rehash(lines: &mut [String], from: usize) {
     }
 }
 
-/// The line of the first entry of the chain of this number, and that of its head.
+/// Returns the line of the first entry of a chain, and the line of its head.
 fn chain(lines: &[String], number: usize) -> (usize, usize) {
     let heads: Vec<usize> = (0..lines.len()).filter(|at| head_of(&lines[*at]).is_some()).collect();
     (if number == 0 { 0 } else { heads[number - 1] + 1 }, heads[number])
 }
 
-/// A line in the middle of the second chain, and the number of its entry.
+/// Returns a line in the middle of the second chain, and the number of its entry.
 fn middle(lines: &[String]) -> (usize, u64) {
     let (first, head) = chain(lines, 1);
     let at = (first + head) / 2;

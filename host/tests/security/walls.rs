@@ -1,14 +1,14 @@
-//! What a jail with programs must not show or hold, through the real daemon: the host's own files, and locks on the machine's.
+//! The limits of a jail with programs, through the real daemon: it shows no own file of the host and holds no lock on the machine's.
 //!
-//! Next: `commands`, for what a command reaches; `mounts`, for what people granted.
+//! See `e2e::commands` for the reach of a command, `e2e::mounts` for grants.
 
 use crate::support::host_fixture::{Build, World, copy_as_is, wait_for};
-use crate::support::jail_fixture::everybody;
+use crate::support::jail_fixture::host_users;
 use nix::fcntl::{Flock, FlockArg};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Starts a host that must not start; gives what it said.
+/// Starts a host that must not start; returns its message.
 fn refused_start(world: &World) -> String {
     let answer = world.ctl(&["up", "--detach"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
@@ -28,8 +28,8 @@ fn a_home_below_usr_is_refused_by_init_and_up() {
     if !nix::unistd::geteuid().is_root() {
         return; // only root can put a home there
     }
-    // One that an earlier version made.
-    for who in everybody() {
+    // A home that an earlier version made.
+    for who in host_users() {
         let mut old = World::with(who, Build::Plain, None);
         let below = tempfile::Builder::new().prefix("ironclaw-test").tempdir_in("/usr/local").expect("a directory");
         std::fs::set_permissions(below.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -57,7 +57,7 @@ fn own_files_below_a_shown_directory_stop_the_start() {
         world.configure(setting);
         let said = refused_start(&world);
         assert!(said.contains(name), "{setting}: {said}");
-        // Nor does a rotation put a key there.
+        // A rotation puts no key there either.
         let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
         assert!(old.code == 1 && old.stderr.contains("/usr/local/old.key"), "{}", old.stderr);
         // Without the setting the same home starts.
@@ -86,7 +86,7 @@ fn the_api_refuses_link_local_and_metadata_addresses() {
     }
 }
 
-/// Holds every kind of lock on the machine's files until it is told to go.
+/// Holds every kind of lock on the machine's files until it is stopped.
 const LOCKS: &str = r#"perl -e '
 use Fcntl qw(:DEFAULT :flock);
 my @held;
@@ -106,7 +106,7 @@ print "locked all\n";
 
 #[test]
 fn locks_below_usr_hold_in_the_jail_alone() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
         world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
@@ -131,26 +131,26 @@ fn is_locked(path: &str) -> bool {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
 }
 
-/// Whether a lock of a range conflicts with one that is asked for.
+/// Returns whether a range lock conflicts with a requested one.
 fn has_range_lock(path: &str) -> bool {
     let file = std::fs::File::open(path).expect("it is there");
     let mut asked = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
-    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut asked)).expect("the kernel tells");
+    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut asked)).expect("the kernel reports it");
     asked.l_type != libc::F_UNLCK as i16
 }
 
 #[test]
 fn preflight_says_where_locks_on_programs_hold() {
-    for who in everybody() {
+    for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        let told = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
-        let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        let report = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
         let check =
-            told["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "locks on programs");
+            report["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "locks on programs");
         assert_eq!(
             check.map(|check| &check["found"]),
             Some(&"locks on programs hold in the jail alone".into()),
-            "{told}"
+            "{report}"
         );
     }
 }

@@ -1,13 +1,13 @@
-//! The ways in which a file or a directory of a home can be broken.
+//! Ways to break a file or a directory of a home.
 //!
-//! Next: `home_files`, `panic_homes`.
+//! See `chaos::home_files` and `chaos::panic_homes`.
 
 use nix::sys::stat::Mode;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-/// One of them.
+/// One way to break a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Missing,
@@ -15,19 +15,19 @@ pub(crate) enum Kind {
     Garbage,
     Directory,
     Pipe,
-    /// A file, made where there is none, that only root can read.
+    /// A file that only root can read; it is made if it is missing.
     Unreadable,
-    /// A directory in which nothing can be made.
+    /// A directory in which no file can be made.
     ReadOnly,
-    /// As it should be, so that it can be removed.
+    /// A directory with its usual mode, so that it can be removed.
     Usable,
 }
 
-/// What a start is tried with.
+/// The kinds that a start is tried with.
 pub(crate) const KINDS: [Kind; 6] =
     [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Directory, Kind::Pipe, Kind::Unreadable];
 
-/// Breaks what is at `path`; what takes its place belongs to the owner of the directory that it is in.
+/// Breaks `path`. The replacement belongs to the owner of the parent directory.
 pub(crate) fn put(path: &Path, kind: Kind) {
     let mode = |mode| fs::set_permissions(path, Permissions::from_mode(mode));
     match kind {
@@ -39,7 +39,7 @@ pub(crate) fn put(path: &Path, kind: Kind) {
             return mode(0o000).expect("it is ours");
         }
         Kind::ReadOnly => return mode(0o500).expect("it is ours"),
-        // What a host took away needs no rights.
+        // The host may have removed the path.
         Kind::Usable => return drop(mode(0o700)),
         _ => {}
     }
@@ -55,18 +55,18 @@ pub(crate) fn put(path: &Path, kind: Kind) {
         Kind::Pipe => nix::unistd::mkfifo(path, Mode::S_IRWXU).expect("made"),
         _ => return,
     }
-    // A host that watches for it may have taken it away already.
+    // A host that watches the path may have removed it already.
     let set = mode(if kind == Kind::Directory { 0o700 } else { 0o600 });
     assert!(set.is_ok() || path.symlink_metadata().is_err(), "{}: {set:?}", path.display());
     give(path);
 }
 
-/// Gives what was made to the owner of the directory that it is in.
+/// Gives `path` to the owner of its parent directory.
 fn give(path: &Path) {
     if nix::unistd::geteuid().is_root() {
         use std::os::unix::fs::MetadataExt;
         let above = fs::metadata(path.parent().expect("below a directory")).expect("there");
-        // A host that watches for it may have taken it away already.
+        // A host that watches the path may have removed it already.
         let given = chown(path, Some(above.uid()), Some(above.gid()));
         assert!(given.is_ok() || path.symlink_metadata().is_err(), "{}: {given:?}", path.display());
     }

@@ -1,6 +1,6 @@
-//! Speaks the operator's API directly, for what `ironctl` does not offer: an event id of one's own, and the history.
+//! A direct client of the operator's API, for requests that `ironctl` does not offer: a chosen event id, and the history.
 //!
-//! Only for a world whose user is our own; the host serves nobody else. Next: `moments`.
+//! Works only for a host of the own user, because a host serves no other user. See `chaos::kill`.
 
 use super::host_fixture::World;
 use super::jail_fixture::Who;
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who of the users of a world we are ourselves.
+/// Returns the kind of user that runs the tests.
 pub(crate) fn own() -> Who {
     if nix::unistd::geteuid().is_root() { Who::Root } else { Who::Ordinary }
 }
@@ -23,36 +23,36 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of this world's host, whether or not it runs now.
+    /// Returns a client of this host, whether or not it runs now.
     pub(crate) fn of(world: &World) -> Self {
         assert_eq!(world.who, own(), "the host serves its own user only");
         let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
         Self { home: world.home.clone(), token }
     }
 
-    /// Hands in a message; the same event is the same message. Fails where no host answers.
+    /// Sends a message. The same event id is the same message. Fails if no host answers.
     pub(crate) fn send(&self, agent: &str, text: &str, event: &str) -> io::Result<Value> {
         let body = json!({ "text": text, "event_id": event }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
-    /// The same, in a conversation with a name.
+    /// Sends a message in a named conversation.
     pub(crate) fn send_in(&self, agent: &str, thread: &str, text: &str, event: &str) -> io::Result<Value> {
         let body = json!({ "text": text, "event_id": event, "thread": thread }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
-    /// The host and its sessions.
+    /// Returns the status of the host and its sessions.
     pub(crate) fn status(&self) -> io::Result<Value> {
         self.ask("GET", "/v1/status", "")
     }
 
-    /// Where a message stands, after at most `wait`.
+    /// Returns the state of a message, after at most `wait`.
     pub(crate) fn message(&self, id: &str, wait: Duration) -> io::Result<Value> {
         self.ask("GET", &format!("/v1/messages/{id}?wait_ms={}", wait.as_millis()), "")
     }
 
-    /// The conversation with an agent.
+    /// Returns the conversation with an agent.
     pub(crate) fn history(&self, agent: &str) -> Vec<Value> {
         let lines = self.ask("GET", &format!("/v1/agents/{agent}/history?limit=500"), "").expect("the host answers");
         lines.as_array().expect("a list").clone()
@@ -84,7 +84,7 @@ impl Client {
     }
 }
 
-/// Any request, and whatever is answered to it.
+/// A client for any request, with any answer.
 #[derive(Clone)]
 pub(crate) struct Raw {
     run: Value,
@@ -92,7 +92,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Over the unix socket of this world's host, with the owner's token.
+    /// Uses the unix socket of this host, with the owner's token.
     pub(crate) fn of(world: &World) -> Self {
         assert_eq!(world.who, own(), "the host serves its own user only");
         let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a file of the home");
@@ -100,53 +100,53 @@ impl Raw {
         Self { run, token: read("owner.token").trim().to_owned() }
     }
 
-    /// With a token that is made for this person.
+    /// Uses a new token of this person.
     pub(crate) fn of_person(world: &World, person: &str) -> Self {
         let made = world.ctl(&["--json", "token", "create", "--person", person]).ok().json();
         Self::of(world).with_token(made["text"].as_str().expect("a token"))
     }
 
-    /// The same with another token.
+    /// Uses another token.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);
         self
     }
 
-    /// Where the port listens.
+    /// Returns the address of the port.
     pub(crate) fn port(&self) -> String {
         self.run["listen"].as_str().expect("the port is open").to_owned()
     }
 
-    /// `GET` with our token.
+    /// Sends `GET` with the own token.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         self.ask("GET", path, "")
     }
 
-    /// `GET` with these headers and no token of ours.
+    /// Sends `GET` with these headers and without the own token.
     pub(crate) fn get_with(&self, headers: &[(&str, &str)], path: &str) -> (u16, Value) {
         self.ask_with("GET", path, headers, "")
     }
 
-    /// Says something to an agent under a name.
+    /// Sends a message to an agent under a name.
     pub(crate) fn say(&self, agent: &str, text: &str, speak_as: Option<&str>) -> (u16, Value) {
         let body = json!({ "text": text, "as": speak_as }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
-    /// Any request with our token.
+    /// Sends any request with the own token.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let bearer = format!("Bearer {}", self.token);
         self.ask_with(method, path, &[("authorization", &bearer)], body)
     }
 
-    /// Any request at all.
+    /// Sends any request.
     pub(crate) fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let headers = [&[("host", "ironclaw")], headers].concat();
         let (status, _, body) = exchange(self.connect(), method, path, &headers, body);
         (status, body)
     }
 
-    /// Any request with our token, whose answer is not waited for. Whoever drops what it gives has gone.
+    /// Sends any request with the own token and does not wait for the answer. Dropping the stream disconnects the client.
     pub(crate) fn begin(&self, method: &str, path: &str, body: &str) -> UnixStream {
         let mut stream = self.connect();
         let bearer = format!("Bearer {}", self.token);
@@ -163,7 +163,7 @@ impl Raw {
     }
 }
 
-/// One request on one connection: status, head and body of the answer.
+/// Sends one request on one connection. Returns status, head and body of the answer.
 pub(crate) fn exchange(
     stream: impl Read + Write,
     method: &str,
@@ -174,7 +174,7 @@ pub(crate) fn exchange(
     try_exchange(stream, method, path, headers, body).expect("answered")
 }
 
-/// The same with a host that may die meanwhile.
+/// Sends one request to a host that may die meanwhile.
 pub(crate) fn try_exchange(
     mut stream: impl Read + Write,
     method: &str,

@@ -1,6 +1,6 @@
-//! Both ends of a webhook channel: a sender that signs, and a receiver on loopback that checks and answers as it is told.
+//! Both ends of a webhook channel: a sender that signs, and a receiver on loopback that checks signatures and follows a script.
 //!
-//! Knows no expectation but that what is received is signed. Next: `webhook`, `journal`.
+//! The receiver checks the signature only. See `e2e::webhook` and `e2e::deliveries`.
 
 use super::client::{self, exchange};
 use super::host_fixture::{Build, PATIENCE, World, wait_for};
@@ -13,41 +13,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the receiver says to one request.
+/// The receiver's response to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
+pub(crate) enum Response {
     Status(u16),
-    /// With this value of `retry-after`.
+    /// A status with this value of `retry-after`.
     Later(u16, &'static str),
-    /// Nothing, with the connection held open.
+    /// No response; the connection stays open.
     Hang,
-    /// Nothing, and the connection is closed.
+    /// No response; the connection is closed.
     Close,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
-pub(crate) struct Got {
+pub(crate) struct Received {
     pub(crate) id: String,
     pub(crate) body: Value,
 }
 
-type Script = Box<dyn Fn(&Got, usize) -> Say + Send>;
+type Script = Box<dyn Fn(&Received, usize) -> Response + Send>;
 
-/// The other side of a channel.
+/// The receiving end of a channel.
 pub(crate) struct Receiver {
     pub(crate) url: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<Received>>>,
     secret: Arc<Mutex<Option<String>>>,
     over: Arc<AtomicBool>,
 }
 
 impl Receiver {
-    /// One that answers each request as `script` says, which is given the number of those before it.
-    pub(crate) fn new(script: impl Fn(&Got, usize) -> Say + Send + 'static) -> Self {
+    /// Makes a receiver that responds as `script` says; the script gets the number of earlier requests.
+    pub(crate) fn new(script: impl Fn(&Received, usize) -> Response + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/in", listener.local_addr().expect("an address"));
-        let (got, secret) = (Arc::<Mutex<Vec<Got>>>::default(), Arc::<Mutex<Option<String>>>::default());
+        let (got, secret) = (Arc::<Mutex<Vec<Received>>>::default(), Arc::<Mutex<Option<String>>>::default());
         let over = Arc::<AtomicBool>::default();
         let (script, all, key, stop) =
             (Box::new(script) as Script, Arc::clone(&got), Arc::clone(&secret), Arc::clone(&over));
@@ -57,7 +57,7 @@ impl Receiver {
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
-                // One after the other: what the host sends at once is short.
+                // One after the other: the requests that the host sends at once are short.
                 if let Some(stream) = serve(stream, &script, &all, &key) {
                     held.push(stream);
                 }
@@ -66,23 +66,23 @@ impl Receiver {
         Self { url, got, secret, over }
     }
 
-    /// One that takes everything.
-    pub(crate) fn glad() -> Self {
-        Self::new(|_, _| Say::Status(200))
+    /// Makes a receiver that accepts every request.
+    pub(crate) fn accepting() -> Self {
+        Self::new(|_, _| Response::Status(200))
     }
 
-    /// From now on each request has to be signed with this secret.
+    /// Requires the signature of this secret from now on.
     pub(crate) fn expect(&self, secret: &str) {
         *self.secret.lock().expect("whole") = Some(secret.to_owned());
     }
 
-    /// Every request so far.
-    pub(crate) fn got(&self) -> Vec<Got> {
+    /// Returns every request so far.
+    pub(crate) fn got(&self) -> Vec<Received> {
         self.got.lock().expect("whole").clone()
     }
 
-    /// Every request that was no test.
-    pub(crate) fn replies(&self) -> Vec<Got> {
+    /// Returns every request except tests.
+    pub(crate) fn replies(&self) -> Vec<Received> {
         self.got().into_iter().filter(|got| got.body["type"] != "test").collect()
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Receiver {
 fn serve(
     mut stream: TcpStream,
     script: &Script,
-    all: &Mutex<Vec<Got>>,
+    all: &Mutex<Vec<Received>>,
     secret: &Mutex<Option<String>>,
 ) -> Option<TcpStream> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -129,24 +129,24 @@ fn serve(
         let claimed = Claimed { id: &id, timestamp: &timestamp, signatures: &signatures };
         assert!(check(Some(&secret), Some(&claimed), &body).is_ok(), "an unsigned request: {headers:?}");
     }
-    let got = Got { id, body: serde_json::from_slice(&body).expect("JSON") };
-    let say = {
+    let got = Received { id, body: serde_json::from_slice(&body).expect("JSON") };
+    let response = {
         let mut all = all.lock().expect("whole");
-        let say = script(&got, all.len());
+        let response = script(&got, all.len());
         all.push(got);
-        say
+        response
     };
-    let (status, more) = match say {
-        Say::Status(status) => (status, String::new()),
-        Say::Later(status, seconds) => (status, format!("retry-after: {seconds}\r\n")),
-        Say::Hang => return Some(stream),
-        Say::Close => return None,
+    let (status, more) = match response {
+        Response::Status(status) => (status, String::new()),
+        Response::Later(status, seconds) => (status, format!("retry-after: {seconds}\r\n")),
+        Response::Hang => return Some(stream),
+        Response::Close => return None,
     };
     let _ = write!(stream, "HTTP/1.1 {status} x\r\n{more}connection: close\r\ncontent-length: 2\r\n\r\nok");
     None
 }
 
-/// The sender's end of one channel.
+/// The sending end of one channel.
 #[derive(Clone)]
 pub(crate) struct Hook {
     pub(crate) name: String,
@@ -154,13 +154,13 @@ pub(crate) struct Hook {
     pub(crate) hook: String,
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64
 }
 
 impl Hook {
-    /// Makes a channel of this name for agent `a`, on which `ann` is the owner.
+    /// Adds a channel of this name for agent `a`; its sender `ann` is the owner.
     pub(crate) fn add(world: &World, name: &str, receiver: &Receiver, more: &[&str]) -> Self {
         let arguments = ["--json", "channel", "add", "webhook", name, "--url", &receiver.url, "--agent", "a"];
         let made = world.ctl(&[arguments.as_slice(), more].concat()).ok().json();
@@ -170,19 +170,19 @@ impl Hook {
         Self { name: name.to_owned(), secret: text("secret"), hook: text("hook") }
     }
 
-    /// The same after a restart, which gives it another port.
-    pub(crate) fn again(&mut self, world: &World) {
+    /// Reads the address again after a restart, which changes the port.
+    pub(crate) fn follow_restart(&mut self, world: &World) {
         let channels = world.ctl(&["--json", "channel", "list"]).ok().json();
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
         self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("it is there").to_owned();
     }
 
-    /// The signature of a body.
+    /// Returns the signature of a body.
     pub(crate) fn sign(&self, id: &str, at: i64, body: &str) -> String {
         Secret::read(&SecretText::new(self.secret.clone())).expect("a secret").sign(id, at, body.as_bytes())
     }
 
-    /// What `ann` says, as it is sent.
+    /// Returns the body of a message of `ann`.
     pub(crate) fn words(text: &str) -> String {
         json!({ "sender": "ann", "text": text }).to_string()
     }
@@ -200,21 +200,21 @@ impl Hook {
         )
     }
 
-    /// Says something as `ann`; gives the message's id.
+    /// Sends a message as `ann` and returns its id.
     pub(crate) fn say(&self, id: &str, text: &str) -> String {
         let (status, answer) = self.send(id, &Self::words(text));
         assert_eq!(status, 200, "{answer}");
         answer["message_id"].as_str().expect("an id").to_owned()
     }
 
-    /// Posts anything.
+    /// Posts any body with any headers.
     pub(crate) fn post(&self, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let (status, _, answer) =
             exchange(self.connect(), "POST", &self.path(), &[&[("host", "x")], headers].concat(), body);
         (status, answer)
     }
 
-    /// A connection to the port.
+    /// Opens a connection to the port.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).expect("the port is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -230,7 +230,7 @@ impl Hook {
     }
 }
 
-/// A running world with an agent `a`, whose port for webhooks is open.
+/// Starts a host with an agent `a` and an open port for webhooks.
 pub(crate) fn world(build: Build, more: &str) -> World {
     let world = World::with(client::own(), build, None);
     world.configure(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\n{more}"));
@@ -239,7 +239,7 @@ pub(crate) fn world(build: Build, more: &str) -> World {
     world
 }
 
-/// Waits until the receipt of a message's answer is this; gives what `why` says.
+/// Waits until the answer to a message has this receipt. Returns the output of `why`.
 #[track_caller]
 pub(crate) fn receipt(world: &World, message: &str, receipt: &str) -> Value {
     let mut why = Value::Null;

@@ -1,8 +1,8 @@
-//! The real binaries in a temporary home: what a user has, with a way to stop, kill and look.
+//! The real binaries in a temporary home, with ways to start, stop, kill and inspect a host.
 //!
-//! Knows no expectation, and never waits by sleeping alone: each wait is for something, with a bound. Next: `round`.
+//! Expects nothing by itself, and never waits by sleeping alone: each wait has a condition and a bound. See `e2e::round`.
 
-use super::jail_fixture::{NOBODY, Who};
+use super::jail_fixture::{ORDINARY_UID, Who};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,19 +12,19 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Longest wait for something that takes milliseconds on an idle machine.
+/// The longest wait for a condition that takes milliseconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which build of the programs a world runs.
+/// The build of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     /// As released.
     Plain,
-    /// With the fail points compiled in.
+    /// With fail points compiled in.
     Failpoints,
 }
 
-/// A temporary home, the programs that work on it, and who runs them.
+/// A temporary home with its programs and its user.
 pub(crate) struct World {
     pub(crate) home: PathBuf,
     pub(crate) programs: PathBuf,
@@ -35,12 +35,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A home that is set up, with no host running on it.
+    /// Makes an initialized home without a running host.
     pub(crate) fn new() -> Self {
         Self::with(Who::Ordinary, Build::Plain, None)
     }
 
-    /// A home of this kind of user, over these programs; `sandbox` stands in for the sandbox's program.
+    /// Makes a home for this user and this build; `sandbox` replaces the sandbox's program.
     pub(crate) fn with(who: Who, build: Build, sandbox: Option<&Path>) -> Self {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
         // Inside a directory of its own: a temporary directory of root's cannot be entered by the user.
@@ -49,7 +49,7 @@ impl World {
         std::fs::create_dir(&home).expect("a directory");
         std::fs::set_permissions(&home, PermissionsExt::from_mode(0o700)).expect("permissions");
         if who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            chown(&home, Some(NOBODY), Some(NOBODY)).expect("root can give files away");
+            chown(&home, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
         }
         let (programs, own) = match sandbox {
             None => (programs(build).to_owned(), None),
@@ -66,7 +66,7 @@ impl World {
         world
     }
 
-    /// A copy of this home on which no host runs, for the same user and programs.
+    /// Copies this home, on which no host runs, for the same user and programs.
     pub(crate) fn copy(&self) -> Self {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -76,13 +76,13 @@ impl World {
         Self { home, programs, who: self.who, environment, _directory: directory, _programs: None }
     }
 
-    /// Moves the home, on which no host runs, to where nothing is yet.
+    /// Moves the home, on which no host runs, to a path that does not exist yet.
     pub(crate) fn move_home(&mut self, to: PathBuf) {
         copy_as_is(&self.home, &to);
         self.home = to;
     }
 
-    /// Kills every host of this home, also one that the home knows nothing of.
+    /// Kills every host of this home, also one that the files of the home do not name.
     pub(crate) fn end_hosts(&self) {
         let home = self.home.as_os_str().as_encoded_bytes();
         for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Gives every command from now on this environment variable, or takes it away.
+    /// Sets an environment variable for every later command, or removes it.
     pub(crate) fn set_env(&mut self, name: &str, value: Option<&str>) {
         self.environment.retain(|(set, _)| set != name);
         if let Some(value) = value {
@@ -109,13 +109,13 @@ impl World {
         std::fs::write(self.home.join("config.toml"), text).expect("written");
     }
 
-    /// A command of this world's user.
+    /// Returns a command of the fixture's user.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.home).current_dir("/");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID);
         }
         command
     }
@@ -127,7 +127,7 @@ impl World {
         Answer::new(command.output().expect("ironctl runs"), arguments)
     }
 
-    /// The same, with a bound: a command that waits for a pipe would not end.
+    /// Runs `ironctl` with a time limit: a command that waits for a pipe would not end.
     pub(crate) fn ctl_bounded(&self, arguments: &[&str]) -> Answer {
         let mut command = self.command("ironctl");
         command.arg("--home").arg(&self.home).args(arguments);
@@ -144,13 +144,13 @@ impl World {
         Answer::new(child.wait_with_output().expect("it ended"), arguments)
     }
 
-    /// The same with this on stdin.
+    /// Runs `ironctl` with this text on stdin.
     pub(crate) fn ctl_given(&self, input: &str, arguments: &[&str]) -> Answer {
         let mut command = self.command("ironctl");
         command.arg("--home").arg(&self.home).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = command.spawn().expect("ironctl runs");
-        // One that refuses before it reads has closed its end.
+        // A command that refuses before it reads has closed its end.
         let _ = running.stdin.take().expect("piped").write_all(input.as_bytes());
         Answer::new(running.wait_with_output().expect("ironctl ends"), arguments)
     }
@@ -165,41 +165,41 @@ impl World {
         self.ctl(&["down"]).ok();
     }
 
-    /// Makes an agent.
+    /// Adds an agent.
     pub(crate) fn agent(&self, name: &str) {
         self.ctl(&["agent", "create", name]).ok();
     }
 
-    /// Asks for a change of an agent, as the owner, with this JSON; nobody has decided then.
+    /// Proposes a change of an agent, as the owner. The change stays undecided.
     pub(crate) fn submit(&self, agent: &str, kind: &str, payload: impl std::fmt::Display) -> Answer {
         let payload = payload.to_string();
         let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
         self.ctl(&[&["--json", "change", "submit"][..], &what].concat())
     }
 
-    /// The same, approved and applied.
+    /// Proposes a change, approves it, and checks that it is applied.
     pub(crate) fn change(&self, agent: &str, kind: &str, payload: &Value) {
         let id = self.submit(agent, kind, payload).ok().json()["id"].as_str().expect("an id").to_owned();
         let done = self.ctl(&["--json", "approve", &id]).ok().json();
         assert_eq!(done["status"], "applied", "{done}");
     }
 
-    /// Sends a message and gives what `chat --json` prints.
+    /// Sends a message and returns the output of `chat --json`.
     pub(crate) fn chat(&self, agent: &str, message: &str) -> Value {
         self.ctl(&["--json", "chat", agent, message]).ok().json()
     }
 
-    /// Sends a message and gives the answer's text.
+    /// Sends a message and returns the text of the answer.
     pub(crate) fn say(&self, agent: &str, message: &str) -> String {
         self.chat(agent, message)["reply"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// `status --json`
+    /// Returns the output of `status --json`.
     pub(crate) fn status(&self) -> Value {
         self.ctl(&["--json", "status"]).ok().json()
     }
 
-    /// The only session of this world.
+    /// Returns the only session.
     pub(crate) fn session(&self) -> Value {
         let status = self.status();
         let sessions = status["sessions"].as_array().expect("a list");
@@ -207,13 +207,13 @@ impl World {
         sessions[0].clone()
     }
 
-    /// The directory of the only session.
+    /// Returns the directory of the only session.
     pub(crate) fn session_directory(&self) -> PathBuf {
         let mut found = std::fs::read_dir(self.home.join("sessions")).expect("a directory");
         found.next().expect("a session").expect("readable").path()
     }
 
-    /// The host's process id, if it runs.
+    /// Returns the process id of the host, if it runs.
     pub(crate) fn pid(&self) -> Option<i32> {
         let run = std::fs::read(self.home.join("run.json")).ok()?;
         let run: Value = serde_json::from_slice(&run).ok()?;
@@ -228,14 +228,14 @@ impl World {
         }
     }
 
-    /// Every entry of the ledger, as exported; the signed heads between chains are left out.
+    /// Returns every exported entry of the ledger, without the signed heads between chains.
     pub(crate) fn ledger(&self) -> Vec<Value> {
         let text = self.ctl(&["audit", "export"]).ok().stdout;
         let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
         lines.filter(|line: &Value| line.get("data").is_some()).collect()
     }
 
-    /// Entries of the ledger about `what`.
+    /// Returns the entries of the ledger with this event.
     pub(crate) fn entries(&self, what: &str) -> Vec<Value> {
         self.ledger().into_iter().filter(|line| line["data"]["what"] == what).collect()
     }
@@ -247,7 +247,7 @@ impl Drop for World {
     }
 }
 
-/// What a command printed, and how it ended.
+/// The output and the exit code of a command.
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -265,14 +265,14 @@ impl Answer {
         }
     }
 
-    /// It went well.
+    /// Checks that the command succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, 0, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
         self
     }
 
-    /// It was refused, with these words on stderr.
+    /// Checks that the command was refused with these words on stderr.
     #[track_caller]
     pub(crate) fn refused(self, words: &str) -> Self {
         assert_eq!(self.code, 1, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
@@ -280,7 +280,7 @@ impl Answer {
         self
     }
 
-    /// What it printed, as JSON.
+    /// Reads the output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -288,7 +288,7 @@ impl Answer {
     }
 }
 
-/// The directory with the programs of a build, made once and readable by everybody.
+/// Returns the directory with the programs of a build; it is made once, and every user can read it.
 pub(crate) fn programs(build: Build) -> &'static Path {
     static PLAIN: OnceLock<tempfile::TempDir> = OnceLock::new();
     static FAILPOINTS: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -321,7 +321,7 @@ pub(crate) fn programs(build: Build) -> &'static Path {
     made.path()
 }
 
-/// Builds programs of the other crates into the directory that this test was built into.
+/// Builds programs of the other crates into the target directory of this test.
 pub(crate) fn cargo(arguments: &[&str], host: &Path) {
     let profile = host.parent().expect("target/<profile>");
     let target = profile.parent().expect("target");
@@ -346,19 +346,19 @@ fn program_directory() -> tempfile::TempDir {
     own
 }
 
-/// By another process: a file that we write ourselves is still open in what another test forks meanwhile.
+/// Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile.
 fn copy(from: &[&Path], to: &Path) {
     let copied = Command::new("cp").args(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp {from:?} {}", to.display());
 }
 
-/// A file or a directory with all below it, with owners and modes: the host refuses a home that others can read.
+/// Copies a file or a directory with owners and modes: the host refuses a home that others can read.
 pub(crate) fn copy_as_is(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
 }
 
-/// Waits for something, with a bound.
+/// Waits for a condition, with a bound.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -368,7 +368,7 @@ pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process exists and is no zombie; one whose other threads still hold its files is there.
+/// Returns whether a process exists and is no zombie. A zombie with other living threads still holds its files, so it counts as alive.
 pub(crate) fn alive(pid: i32) -> bool {
     let over = |stat: String| stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']));
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -378,6 +378,6 @@ pub(crate) fn alive(pid: i32) -> bool {
 
 /// Kills a process.
 pub(crate) fn kill(pid: i32) {
-    // It may have ended a moment ago.
+    // The process may have ended already.
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
 }

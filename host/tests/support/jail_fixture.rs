@@ -1,6 +1,6 @@
-//! A home with a session's directories, and the driver that plays a scenario in it.
+//! A home with the directories of a session, and the driver that plays a scenario in it.
 //!
-//! Knows no expectation. Next: `jail` and `preflight`, which have them.
+//! Expects nothing by itself. See `security::jail` and `ops::preflight`.
 
 use serde_json::Value;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A uid that no machine of ours gives to anybody.
-pub(crate) const NOBODY: u32 = 54_321;
-/// What the driver maps root's jails to.
+/// A uid without an account, for an ordinary user.
+pub(crate) const ORDINARY_UID: u32 = 54_321;
+/// The uid to which the driver maps root's jails.
 pub(crate) const MAPPED: u32 = 200_001;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,31 +19,31 @@ pub(crate) enum Who {
     Ordinary,
 }
 
-/// Who can start a host here: root tries both kinds, anybody else their own.
-pub(crate) fn everybody() -> Vec<Who> {
+/// Returns the users that can start a host here: root tries both kinds, an ordinary user only the own kind.
+pub(crate) fn host_users() -> Vec<Who> {
     if nix::unistd::geteuid().is_root() { vec![Who::Root, Who::Ordinary] } else { vec![Who::Ordinary] }
 }
 
-/// A home with a session's directories, and the programs beside it where anybody may run them.
-pub(crate) struct Stage {
+/// A home with the directories of a session, and the programs beside it, which every user can run.
+pub(crate) struct JailFixture {
     pub(crate) home: tempfile::TempDir,
     programs: tempfile::TempDir,
     pub(crate) who: Who,
 }
 
-impl Stage {
+impl JailFixture {
     pub(crate) fn new(who: Who) -> Self {
         let (home, programs) = (directory(), directory());
         for name in ["in", "out", "workspace"] {
             let path = home.path().join(name);
             std::fs::create_dir(&path).expect("a directory");
-            let owner = if who == Who::Root { MAPPED } else { NOBODY };
+            let owner = if who == Who::Root { MAPPED } else { ORDINARY_UID };
             own(&path, owner);
         }
-        own(home.path(), if who == Who::Root { 0 } else { NOBODY });
+        own(home.path(), if who == Who::Root { 0 } else { ORDINARY_UID });
         std::fs::set_permissions(programs.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
-        // By another process: a file that we write ourselves is still open in what another test
-        // forks meanwhile, and cannot be executed until that has ended.
+        // Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile, and
+        // cannot be executed until that child ends.
         let copied = Command::new("cp").args(["jail_driver", "gate_stub"].map(example)).arg(programs.path()).status();
         assert!(
             copied.is_ok_and(|status| status.success()),
@@ -62,7 +62,7 @@ impl Stage {
         };
         command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
         if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY); // which leaves root's groups too
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID); // leaves root's groups too
         }
         command
     }

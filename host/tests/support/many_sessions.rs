@@ -1,6 +1,6 @@
-//! Makes many sessions at once in the record of a host that does not run, through the host's own code.
+//! Many sessions at once in the record of a stopped host, made by the host's own code.
 //!
-//! Wakes none, and sends nothing. Next: `scale`, and `benches/idle`.
+//! Wakes no session and sends no message. See `chaos::scale` and `benches/idle`.
 
 use super::host_fixture::World;
 use super::record;
@@ -8,12 +8,12 @@ use ironclaw_host::registry;
 use ironclaw_host::session::store::{self, NewError, Origin};
 use ironclaw_state::State;
 
-/// The name of an agent by its number.
+/// Returns the name of an agent by its number.
 pub(crate) fn name(agent: usize) -> String {
     format!("agent-{agent}")
 }
 
-/// Makes the sessions of agents that exist, as the first message to each of their threads would.
+/// Makes the sessions of existing agents, as the first message to each of their threads would.
 pub(crate) fn make_sessions(world: &World, agents: usize, threads: usize) {
     let master = record::master(&world.home);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,6 +1,7 @@
-//! The processes of a host as `/proc` shows them: who is below it, who is still there, who still looks into its home.
+//! The processes of a host in `/proc`: its descendants, their ends, and their use of its home.
 //!
-//! Never trusts what the host says of itself, and never mistakes a later process for an earlier one with its number. Next: `crash`.
+//! Trusts no statement of the host about itself, and never mistakes a later process for an earlier one with the same number. See
+//! `chaos::crash`.
 
 use super::host_fixture::{PATIENCE, alive, wait_for};
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A process, told apart from a later one with the same number by when it started.
+/// A process, identified by its number and its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -16,7 +17,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process of this number, unless it is gone or a zombie.
+    /// Returns the process of this number, unless it is gone or a zombie.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -25,13 +26,13 @@ impl Process {
         (!matches!(state, "Z" | "X") || alive(pid)).then_some(Self { pid, started })
     }
 
-    /// Whether it is still there.
+    /// Returns whether the process still exists.
     pub(crate) fn lives(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 }
 
-/// Every process below `pid`, with its name.
+/// Returns every descendant of `pid` with its name.
 pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
     let mut found = HashMap::new();
     let mut open = vec![pid];
@@ -51,24 +52,24 @@ pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
     found
 }
 
-/// Notes everything that is ever below a host, until the host is gone.
+/// Records every descendant of a host until the host is gone.
 pub(crate) struct Watch(JoinHandle<HashMap<Process, String>>);
 
 impl Watch {
-    /// Watches from now on.
+    /// Starts to watch.
     pub(crate) fn over(host: i32) -> Self {
         Self(std::thread::spawn(move || {
             let mut seen = HashMap::new();
             while alive(host) {
                 seen.extend(below(host));
-                // Looking is what this thread is for; without a pause it would take the machine from what it looks at.
+                // Watching is this thread's only work; without a pause it would take the processor from the watched processes.
                 std::thread::sleep(Duration::from_millis(1));
             }
             seen
         }))
     }
 
-    /// What was seen, once the host is gone; all of it has to go too.
+    /// Returns the recorded processes after the host is gone, and checks that they are gone too.
     #[track_caller]
     pub(crate) fn nothing_is_left(self) -> HashMap<Process, String> {
         let seen = self.0.join().expect("looking does not panic");
@@ -79,12 +80,12 @@ impl Watch {
     }
 }
 
-/// Waits until no process has anything of `home` any more; a dying one has for a moment.
+/// Waits until no process uses `home`; a dying process may use it for a moment.
 #[track_caller]
-pub(crate) fn nobody_looks_into(home: &Path) {
+pub(crate) fn no_process_uses(home: &Path) {
     let until = Instant::now() + PATIENCE;
     loop {
-        let left = looking_into(home);
+        let left = processes_using(home);
         if left.is_empty() {
             return;
         }
@@ -93,8 +94,8 @@ pub(crate) fn nobody_looks_into(home: &Path) {
     }
 }
 
-/// Processes that have a mount, an open file or a working directory in `home`.
-fn looking_into(home: &Path) -> Vec<String> {
+/// Returns the processes that have a mount, an open file or a working directory in `home`.
+fn processes_using(home: &Path) -> Vec<String> {
     // A bind mount shows the path of its source; the name of the temporary directory is unique in it.
     let name = home.parent().and_then(Path::file_name).and_then(|name| name.to_str()).expect("a temporary directory");
     let mut found = Vec::new();

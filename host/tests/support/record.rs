@@ -1,6 +1,6 @@
-//! Opens the record of a world with its master key, as its owner could with the host's own code.
+//! Access to the record of a home with its master key, by the host's own code.
 //!
-//! Only looks. Next: `erase`, `secrets`.
+//! Reads only, except for `open_to_change`. See `security::erase` and `security::secrets`.
 
 use super::host_fixture::World;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use sha2::Sha256;
 use std::path::{Path, PathBuf};
 
-/// Something that must not be found, and its name.
+/// A named byte string that must not be found.
 #[derive(Debug, Clone)]
 pub(crate) struct Needle {
     pub(crate) name: String,
@@ -25,7 +25,7 @@ impl Needle {
         Self { name: name.into(), bytes: bytes.into() }
     }
 
-    /// A key in every form in which one is written down by mistake.
+    /// Returns a key in every form in which it could be written down by mistake.
     pub(crate) fn key(name: &str, key: &[u8]) -> Vec<Self> {
         let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         vec![
@@ -38,7 +38,7 @@ impl Needle {
         ]
     }
 
-    pub(crate) fn stands_in(&self, haystack: &[u8]) -> bool {
+    pub(crate) fn is_in(&self, haystack: &[u8]) -> bool {
         let Some(first) = self.bytes.first() else { return false };
         let starts = haystack.iter().enumerate().filter(|(_, byte)| *byte == first);
         starts.into_iter().any(|(at, _)| haystack[at..].starts_with(&self.bytes))
@@ -56,29 +56,29 @@ fn base64(bytes: &[u8], plus: u8, slash: u8) -> String {
         .collect()
 }
 
-/// The master key of a home.
+/// Reads the master key of a home.
 pub(crate) fn master(home: &Path) -> MasterKey {
-    // A home of our own, because the one that is looked into may belong to another user.
+    // Uses a home of its own, because the inspected one may belong to another user.
     let own = tempfile::tempdir().expect("a temporary directory");
     let beside = Home::create(&own.path().join("h")).expect("a home");
     let config = Config { master_key_file: Some(home.join("master.key")) };
     MasterKey::load(&beside, &config).expect("a master key")
 }
 
-/// The record of a home, to look at.
+/// Opens the record of a home for reading.
 pub(crate) fn open(home: &Path) -> Connection {
     ironclaw_state::open_to_look(&home.join("state.db"), &master(home).state_key()).expect("the state opens")
 }
 
-/// The record of a home on which no host runs, to change behind its back.
+/// Opens the record of a home without a running host for writing.
 pub(crate) fn open_to_change(home: &Path) -> Connection {
     let db = open(home);
     db.execute_batch("PRAGMA query_only = OFF;").expect("it can be written");
     db
 }
 
-/// Gives the files that a change by root made back to the world's user.
-pub(crate) fn give_back(world: &World) {
+/// Gives the files that root changed back to the fixture's user.
+pub(crate) fn restore_owner(world: &World) {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::metadata(&world.home).expect("a home");
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
@@ -89,14 +89,14 @@ pub(crate) fn give_back(world: &World) {
     }
 }
 
-/// One number out of the record.
+/// Returns one number from the record.
 #[track_caller]
 pub(crate) fn count(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// A copy of everything in a world's home, as a backup or a thief would take it.
-pub(crate) fn copy_of(world: &World) -> (tempfile::TempDir, PathBuf) {
+/// Copies the whole home, as a backup or a thief would.
+pub(crate) fn copy_home(world: &World) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copied = std::process::Command::new("cp").arg("-a").arg(&world.home).arg(directory.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
@@ -104,7 +104,7 @@ pub(crate) fn copy_of(world: &World) -> (tempfile::TempDir, PathBuf) {
     (directory, home)
 }
 
-/// The two keys of a session, raw, as its wrapped ones open under the master key.
+/// Returns the two raw keys of a session, unwrapped with the master key.
 pub(crate) fn session_keys(home: &Path, session: SessionId) -> [Vec<u8>; 2] {
     let db = open(home);
     let master = std::fs::read(home.join("master.key")).expect("a master key");
@@ -121,7 +121,7 @@ pub(crate) fn session_keys(home: &Path, session: SessionId) -> [Vec<u8>; 2] {
     })
 }
 
-/// Every file below a directory, with its path from there.
+/// Returns every file below a directory with its relative path.
 pub(crate) fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];

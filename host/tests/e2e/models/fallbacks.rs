@@ -1,8 +1,8 @@
-//! Which endpoint of a chain is asked, in which order and for how long.
+//! The order and the time limits of the endpoints of a chain.
 //!
-//! What a single endpoint does wrong is in `models`. Next: `examples/model_server/server.rs`.
+//! `models` tests the failures of a single endpoint. See `examples/model_server/server.rs`.
 
-use super::{WAYS, ask, candidates, failed, open, person, prompt, quick, spec, status, told, within};
+use super::{WAYS, acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
 use crate::support::model_server::Act;
 use ironclaw_model::draft::Draft;
 use ironclaw_model::endpoint::{self, Bounds, Kind, Prices, Spec};
@@ -11,16 +11,16 @@ use ironclaw_model::{Allowance, Config};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A port that was free a moment ago, where nobody listens.
-fn nobody() -> String {
+/// Returns the address of a free port without a listener.
+fn closed_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}", listener.local_addr().expect("an address"))
 }
 
 #[tokio::test]
 async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
-    let (cut, _cut) = told(Act::Cut("some words".to_owned()));
-    let (well, _well) = told(Act::Say("here".to_owned()));
+    let (cut, _cut) = acting_server(Act::Cut("some words".to_owned()));
+    let (well, _well) = acting_server(Act::Say("here".to_owned()));
     let mut first = spec("first", (Kind::Openai, true), &cut.url());
     first.fallbacks = vec!["second".to_owned()];
     let endpoints = open(&quick(), vec![first, spec("second", (Kind::Openai, true), &well.url())]);
@@ -37,8 +37,8 @@ async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
 #[tokio::test]
 async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
     for kind in [Kind::Openai, Kind::Anthropic] {
-        let (drips, _drips) = told(Act::Drip);
-        let (well, _well) = told(Act::Say("here".to_owned()));
+        let (drips, _drips) = acting_server(Act::Drip);
+        let (well, _well) = acting_server(Act::Say("here".to_owned()));
         let mut first = spec("first", (kind, true), &drips.url());
         first.fallbacks = vec!["second".to_owned()];
         let alone = Spec { fallbacks: Vec::new(), ..spec("alone", (kind, true), &drips.url()) };
@@ -55,12 +55,12 @@ async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
 
 #[tokio::test]
 async fn the_second_of_two_fallbacks_answers_when_the_first_is_down() {
-    let nobody = nobody();
-    let (broken, _broken) = told(status(500, &[]));
-    let (busy, _busy) = told(status(429, &[("retry-after", "30")]));
-    let (well, _well) = told(Act::Say("here".to_owned()));
+    let closed = closed_address();
+    let (broken, _broken) = acting_server(status(500, &[]));
+    let (busy, _busy) = acting_server(status(429, &[("retry-after", "30")]));
+    let (well, _well) = acting_server(Act::Say("here".to_owned()));
     for way in WAYS {
-        let mut first = spec("first", way, &nobody);
+        let mut first = spec("first", way, &closed);
         first.fallbacks = vec!["gone".to_owned(), "second".to_owned(), "third".to_owned()];
         let mut second = spec("second", way, &broken.url());
         second.fallbacks = vec!["first".to_owned(), "fourth".to_owned()];
@@ -72,15 +72,15 @@ async fn the_second_of_two_fallbacks_answers_when_the_first_is_down() {
         let asked = busy.seen().len();
         let answered = ask(&candidates(&endpoints, "first"), vec![person("hello")]).await.expect("an output");
         assert_eq!((answered.endpoint.as_str(), answered.output.text.as_str()), ("fourth", "here"));
-        assert_eq!(busy.seen().len() - asked, 1, "nobody waits for a busy one while another can be asked");
+        assert_eq!(busy.seen().len() - asked, 1, "a busy endpoint is not waited for while another is free");
     }
 }
 
 #[tokio::test]
 async fn the_last_of_the_longest_chain_is_asked() {
     let way = (Kind::Openai, false);
-    let (broken, _broken) = told(status(500, &[]));
-    let (well, _well) = told(Act::Say("here".to_owned()));
+    let (broken, _broken) = acting_server(status(500, &[]));
+    let (well, _well) = acting_server(Act::Say("here".to_owned()));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut specs: Vec<Spec> = names.iter().map(|name| spec(name, way, &broken.url())).collect();
     specs[0].fallbacks = names[1..].iter().map(|name| (*name).to_owned()).collect();
@@ -93,9 +93,9 @@ async fn the_last_of_the_longest_chain_is_asked() {
 #[tokio::test]
 async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
     let way = (Kind::Openai, true);
-    let nobody = nobody();
-    let (server, told) = told(status(401, &[]));
-    let mut first = spec("first", way, &nobody);
+    let closed = closed_address();
+    let (server, current) = acting_server(status(401, &[]));
+    let mut first = spec("first", way, &closed);
     first.fallbacks = vec!["second".to_owned()];
     let endpoints = open(&quick(), vec![first, spec("second", way, &server.url())]);
     let failed = failed(ask(&candidates(&endpoints, "first"), vec![person("hello")]).await);
@@ -103,7 +103,7 @@ async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
     assert_eq!(faults, [Fault::Unreachable, Fault::KeyRefused]);
     assert!(failed.sentence().contains("`first` cannot be reached"), "{failed}");
     assert!(failed.sentence().contains("`ironctl secret rotate test-key`"), "{failed}");
-    *told.lock().expect("no holder panics") = Act::Say("here".to_owned());
+    *current.lock().expect("no holder panics") = Act::Say("here".to_owned());
     assert_eq!(
         ask(&candidates(&endpoints, "first"), vec![person("hello")]).await.expect("an output").endpoint,
         "second"
@@ -113,8 +113,8 @@ async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
 #[tokio::test]
 async fn failing_endpoint_is_asked_last_and_found_when_alone() {
     let way = (Kind::Openai, false);
-    let (ill, ill_told) = told(status(500, &[]));
-    let (well, well_told) = told(Act::Say("second".to_owned()));
+    let (ill, ill_act) = acting_server(status(500, &[]));
+    let (well, well_act) = acting_server(Act::Say("second".to_owned()));
     let mut first = spec("first", way, &ill.url());
     first.fallbacks = vec!["second".to_owned()];
     let config = Config { failures_max: 2, rest_ms: 3_600_000, ..quick() };
@@ -125,14 +125,14 @@ async fn failing_endpoint_is_asked_last_and_found_when_alone() {
         assert_eq!(answered.output.text, "second");
     }
     assert_eq!(ill.seen().len(), 2, "it rests after two failures");
-    *well_told.lock().expect("no holder panics") = status(401, &[]);
+    *well_act.lock().expect("no holder panics") = status(401, &[]);
     let failed = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
     assert_eq!(ill.seen().len(), 5, "with all its tries, because no other endpoint is left");
-    *ill_told.lock().expect("no holder panics") = Act::Say("first".to_owned());
+    *ill_act.lock().expect("no holder panics") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");
     }
@@ -141,8 +141,8 @@ async fn failing_endpoint_is_asked_last_and_found_when_alone() {
 #[tokio::test]
 async fn a_hang_leaves_time_for_the_fallback() {
     for way in [(Kind::Openai, false), (Kind::Openai, true)] {
-        let (silent, _silent) = told(Act::Hang);
-        let (well, _well) = told(Act::Say("here".to_owned()));
+        let (silent, _silent) = acting_server(Act::Hang);
+        let (well, _well) = acting_server(Act::Say("here".to_owned()));
         let mut first = spec("first", way, &silent.url());
         first.fallbacks = vec!["second".to_owned()];
         let endpoints = open(&quick(), vec![first, spec("second", way, &well.url())]);

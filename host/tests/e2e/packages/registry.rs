@@ -1,6 +1,6 @@
 //! A source of apt and a registry of npm, served on loopback.
 //!
-//! Never asks for anything itself. Next: `packages`.
+//! Sends no request itself. See `packages`.
 
 use super::run;
 use crate::support::jail_fixture;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// Serves files on loopback for as long as the test runs.
+/// A server of files on loopback, for as long as the test runs.
 pub(crate) struct Registry {
     pub(crate) port: u16,
     files: Files,
@@ -52,24 +52,24 @@ impl Registry {
                     continue;
                 }
                 let files = Arc::clone(&files);
-                // Clients hold connections open beside others; one that breaks off has failed itself.
+                // Clients hold connections open beside others; a broken connection is the client's own failure.
                 std::thread::spawn(move || serve(stream, &files));
             }
         });
         registry
     }
 
-    /// How often somebody connected.
+    /// Returns the number of connections so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// From now on, or no more, it hangs up on whoever connects.
+    /// Closes every new connection, or accepts connections again.
     pub(crate) fn be_gone(&self, is_gone: bool) {
         self.is_gone.store(is_gone, Ordering::SeqCst);
     }
 
-    /// From now on, or no more, it takes connections and never answers.
+    /// Accepts connections and never answers, or answers again.
     pub(crate) fn be_silent(&self, is_silent: bool) {
         self.is_silent.store(is_silent, Ordering::SeqCst);
     }
@@ -98,7 +98,7 @@ impl Registry {
         self.publish_with(name, ran, &json!({ name: "cli.js" }), &json!({}));
     }
 
-    /// The same with these programs and dependencies.
+    /// Offers a package with these programs and dependencies.
     pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, needs: &Value) {
         let directory = jail_fixture::directory();
         let package = directory.path().join("package");

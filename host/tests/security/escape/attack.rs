@@ -1,6 +1,6 @@
-//! A world in which the program of `examples/attacker` takes the sandbox's place, and how a test tells it what to do.
+//! A host in which the program of `examples/attacker` replaces the sandbox, and the scripts that a test gives it.
 //!
-//! Agent `a` is attacked, `b` must never notice. Knows no expectation. Next: `attempt`.
+//! Agent `a` is attacked; `b` must stay undisturbed. Expects nothing by itself. See `attempt`.
 
 use crate::support::host_fixture::{Answer, Build, World, programs};
 use crate::support::jail_fixture::{Who, example};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Fails fast: two launches, and no time between them to speak of.
-pub(crate) const HASTY: &str = "[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n";
+/// Settings to fail fast: two launches with almost no backoff.
+pub(crate) const FAST_FAILURE: &str = "[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n";
 
-/// What the model says beside what it says anyway, where the settings name `SCRIPT`.
+/// The model's script beside the built-in one, for settings that name `SCRIPT`.
 const SCRIPT: &str = include_str!("model.toml");
 
 /// A host with two agents whose program is the attacker.
@@ -23,11 +23,11 @@ pub(crate) struct Attacked {
     pub(crate) world: World,
 }
 
-/// What came of a script.
+/// The result of a script.
 pub(crate) struct Played {
-    /// What `chat --json` printed.
+    /// The output of `chat --json`.
     pub(crate) chat: Value,
-    /// What the attacker saw, by name.
+    /// The values that the attacker saw, by name.
     pub(crate) seen: Value,
     /// The host's answers, in order.
     pub(crate) answers: Vec<Value>,
@@ -49,25 +49,25 @@ impl Attacked {
         Self { world }
     }
 
-    /// Sends a message with a script beside it.
+    /// Sends a message with a script.
     pub(crate) fn send(&self, agent: &str, text: &str, script: &Value) -> Answer {
         let file = self.world.home.join("script.json");
         std::fs::write(&file, escaped(script)).expect("written");
         self.world.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"])
     }
 
-    /// The same, when an answer is expected.
+    /// Sends a message with a script and expects an answer.
     pub(crate) fn play(&self, agent: &str, text: &str, script: &Value) -> Played {
         let chat = self.send(agent, text, script).ok().json();
         self.played(chat)
     }
 
-    /// An ordinary message.
+    /// Sends an ordinary message.
     pub(crate) fn say(&self, agent: &str, text: &str) -> Played {
         self.played(self.world.chat(agent, text))
     }
 
-    /// The same, for an answer that is there already.
+    /// Returns the result of a script whose answer has arrived.
     pub(crate) fn played(&self, chat: Value) -> Played {
         let mut outcome = self.outcome(&chat);
         let mut list = |name: &str| match outcome[name].take() {
@@ -78,37 +78,37 @@ impl Attacked {
         Played { chat, seen: outcome["seen"].take(), answers, errors }
     }
 
-    /// What the attacker of an answer's session wrote down last.
+    /// Returns the last record of the attacker in an answer's session.
     pub(crate) fn outcome(&self, chat: &Value) -> Value {
         let session = chat["session_id"].as_str().expect("an id");
         let outcome = std::fs::read(self.directory(session).join("workspace/outcome.json"));
         outcome.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("JSON"))
     }
 
-    /// The other agent is not disturbed.
+    /// Checks that the other agent answers.
     #[track_caller]
     pub(crate) fn other_answers(&self) {
         assert!(self.world.say("b", "hello").contains("Hello."), "{}", self.world.status());
     }
 
-    /// The only session of an agent, from `status`.
+    /// Returns the only session of an agent, from `status`.
     pub(crate) fn session(&self, agent: &str) -> Value {
         let status = self.world.status();
         let sessions = status["sessions"].as_array().expect("a list");
         sessions.iter().find(|session| session["agent"] == agent).expect("a session").clone()
     }
 
-    /// The id of the only session of an agent.
+    /// Returns the id of the only session of an agent.
     pub(crate) fn id(&self, agent: &str) -> String {
         self.session(agent)["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The directory of a session.
+    /// Returns the directory of a session.
     pub(crate) fn directory(&self, session: &str) -> PathBuf {
         self.world.home.join("sessions").join(session)
     }
 
-    /// Makes a session of `a` that sleeps, and gives its id.
+    /// Makes a sleeping session of `a` and returns its id.
     pub(crate) fn asleep(&self) -> String {
         self.world.say("a", "hello");
         let id = self.id("a");
@@ -116,7 +116,7 @@ impl Attacked {
         id
     }
 
-    /// From the next launch on, the session begins with this instead of a handshake; null for a fair one.
+    /// Sets the script that replaces the handshake from the next launch on; null for an honest one.
     pub(crate) fn at_launch(&self, session: &str, script: &Value) {
         let path = self.directory(session).join("workspace/launch-script");
         match script {
@@ -126,26 +126,26 @@ impl Attacked {
     }
 
     /// Puts the real sandbox back.
-    pub(crate) fn reform(&self) {
+    pub(crate) fn restore_sandbox(&self) {
         let new = self.world.programs.join("new");
         let copied = Command::new("cp").arg(programs(Build::Plain).join("ironclaw-sandbox")).arg(&new).status();
         assert!(copied.is_ok_and(|status| status.success()));
         std::fs::rename(new, self.world.programs.join("ironclaw-sandbox")).expect("renamed");
     }
 
-    /// Entries of the ledger about `what` and this session, each with its type.
+    /// Returns the ledger's entries with this event and session, each with its type.
     pub(crate) fn entries(&self, what: &str, session: &str) -> Vec<Value> {
         self.world.entries(what).into_iter().filter(|entry| entry["data"]["session"] == session).collect()
     }
 
-    /// Codes of the requests that were refused so far, in order; each refusal is a RETRACT.
+    /// Returns the codes of the refused requests so far, in order; each refusal is a RETRACT.
     pub(crate) fn refusals(&self, session: &str) -> Vec<String> {
         let entries = self.entries("model.refused", session);
         assert!(entries.iter().all(|entry| entry["type"] == "RETRACT"), "{entries:?}");
         entries.iter().map(|entry| entry["data"]["code"].as_str().expect("a code").to_owned()).collect()
     }
 
-    /// Looks into `state.db` of a host that does not run.
+    /// Opens `state.db` of a stopped host for reading.
     pub(crate) fn state(&self) -> Connection {
         let db = Connection::open(self.world.home.join("state.db")).expect("opens");
         let key = self.master().state_key().to_hex();
@@ -157,7 +157,7 @@ impl Attacked {
         db
     }
 
-    /// The key of a session's queues.
+    /// Returns the key of a session's queues.
     pub(crate) fn queue_key(&self, session: &str) -> SessionKey {
         let stored: Vec<u8> = self
             .state()
@@ -167,7 +167,7 @@ impl Attacked {
     }
 
     fn master(&self) -> MasterKey {
-        // The home is another user's; its key is read as an operator would who keeps it elsewhere.
+        // The home is another user's; the test reads its key as a key outside of a home.
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
         let config = Config { master_key_file: Some(self.world.home.join("master.key")) };
         let home = Home::create(&elsewhere.path().join("h")).expect("a home");
@@ -175,7 +175,7 @@ impl Attacked {
     }
 }
 
-/// JSON whose strings hold no bracket and nothing beyond ASCII: a message that goes through the host must arrive as it was written.
+/// Returns JSON without brackets and non-ASCII characters in its strings, so that the host passes it on unchanged.
 pub(crate) fn escaped(script: &Value) -> String {
     let (mut escaped, mut inside, mut backslash) = (String::new(), false, false);
     for character in script.to_string().chars() {
@@ -194,17 +194,17 @@ pub(crate) fn escaped(script: &Value) -> String {
     escaped
 }
 
-/// A request to the model with these refs.
+/// Returns a request to the model with these refs.
 pub(crate) fn generate(refs: Value) -> Value {
     json!({ "ask": { "ask": "generate", "turn": "$turn", "purpose": "reply", "refs": refs } })
 }
 
-/// A report of a call.
+/// Returns a report of a call.
 pub(crate) fn report(call: &str, body: &str) -> Value {
     json!({ "ask": { "ask": "report", "turn": "$turn", "call_id": call, "ok": true, "body": body } })
 }
 
-/// Whether a path stands, without following it.
-pub(crate) fn stands(path: &Path) -> bool {
+/// Returns whether a path exists, without following it.
+pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

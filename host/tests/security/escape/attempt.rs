@@ -1,8 +1,8 @@
-//! One attempt is a name that is the promise, what the attacker's program does in a turn, and what must come of it.
+//! An attempt: a name, which is the promise, the steps of the attacker's program in a turn, and the expected result.
 //!
-//! Whatever the attempt, the same is looked at afterwards: nothing stands in the ledger but what should, each refusal says who
-//! and why, one answer reached the person, another session works, and the chain holds. Never judges by what the attacker says.
-//! Next: `turns`, for how a table of them looks.
+//! The same checks follow every attempt: the ledger has the expected entries only, each refusal names its party and reason, one answer
+//! reached the person, another session works, and the chain is valid. Never trusts the attacker's own statements. See `turns` for a
+//! table.
 
 use super::attack::{Attacked, Played, generate};
 use crate::support::host_fixture::wait_for;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the attacker knows of other turns and sessions.
+/// The attacker's knowledge of other turns and sessions.
 pub(crate) struct Known {
-    /// What it saw in an answered turn of its own session, with its `call`.
+    /// Values of an answered turn of its own session, with its `call`.
     pub(crate) earlier: Value,
-    /// What another session's attacker told it: `turn own output call items`.
+    /// Values from the attacker of another session: `turn own output call items`.
     pub(crate) foreign: Value,
-    /// What it saw before the host was started anew.
+    /// Values from before a restart of the host.
     pub(crate) before_boot: Value,
     /// The other session.
     pub(crate) other: String,
@@ -25,21 +25,21 @@ pub(crate) struct Known {
 type Script = Box<dyn Fn(&Known) -> Vec<Value>>;
 type Look = Box<dyn Fn(&Attacked, &Known, &Played)>;
 
-/// What must come of an attempt.
-enum Comes {
-    /// The turn goes on to its answer.
+/// The expected result of an attempt.
+enum Expected {
+    /// The turn continues to its answer.
     Answered,
-    /// The turn goes on to its answer, in another launch.
+    /// The turn continues to its answer, in another launch.
     AnsweredAnew,
     /// The turn ends with a notice of the host.
     Ended,
-    /// The session is quarantined for this reason, and a release leads back to an answer.
+    /// The session is quarantined for this reason, and answers again after a release.
     Quarantined(&'static str),
-    /// The same, by the launch after the one that did it.
+    /// The session is quarantined by the launch after the attempt.
     QuarantinedLater(&'static str),
 }
 
-/// What the scripted model says when it is asked once more after it has answered: the fair end of an attempt that asked it.
+/// The scripted model's output for a request after its answer: the honest end of an attempt that asked it.
 pub(crate) const AGAIN: &str = "Noted.";
 
 /// A named attempt.
@@ -47,7 +47,7 @@ pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     asks: &'static str,
     script: Script,
-    comes: Comes,
+    comes: Expected,
     requests: Vec<&'static str>,
     rows: Vec<&'static str>,
     calls: Vec<&'static str>,
@@ -57,13 +57,13 @@ pub(crate) struct Attempt {
     look: Option<Look>,
 }
 
-/// An attempt that does this while somebody says hello; nothing may come of it but an answer.
+/// Makes an attempt with these steps in the turn of a `hello`; by default it must have no effect but an answer.
 pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> + 'static) -> Attempt {
     Attempt {
         name,
         asks: "hello",
         script: Box::new(script),
-        comes: Comes::Answered,
+        comes: Expected::Answered,
         requests: Vec::new(),
         rows: Vec::new(),
         calls: Vec::new(),
@@ -75,71 +75,71 @@ pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> 
 }
 
 impl Attempt {
-    /// The person says this instead; the model's script makes something of it.
+    /// Sends this message instead; the model's script reacts to it.
     pub(crate) fn asks(self, asks: &'static str) -> Self {
         Self { asks, ..self }
     }
 
-    /// Requests on the model socket are refused with these codes, in order.
+    /// Expects refused requests on the model socket with these codes, in order.
     pub(crate) fn requests(self, codes: &[&'static str]) -> Self {
         Self { requests: codes.to_vec(), ..self }
     }
 
-    /// Rows are refused for these reasons, in order.
+    /// Expects refused rows for these reasons, in order.
     pub(crate) fn rows(self, reasons: &[&'static str]) -> Self {
         Self { rows: reasons.to_vec(), ..self }
     }
 
-    /// Calls of the model are refused for these reasons, in order.
+    /// Expects refused calls of the model for these reasons, in order.
     pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
         Self { calls: reasons.to_vec(), ..self }
     }
 
-    /// So many changes are proposed, each once.
+    /// Expects so many proposed changes, each once.
     pub(crate) fn proposes(self, proposals: usize) -> Self {
         Self { proposals, ..self }
     }
 
-    /// The attack fails in the attacker's own process, with this in the error.
+    /// Expects a failure in the attacker's own process, with these words in the error.
     pub(crate) fn fails(self, errors: &'static str) -> Self {
         Self { errors, ..self }
     }
 
-    /// The person's answer has this in it.
+    /// Expects these words in the person's answer.
     pub(crate) fn answered(self, answer: &'static str) -> Self {
         Self { answer, ..self }
     }
 
-    /// The sandbox is gone after it, and another launch answers.
-    pub(crate) fn anew(self) -> Self {
-        Self { comes: Comes::AnsweredAnew, ..self }
+    /// Expects the end of the sandbox, and an answer by another launch.
+    pub(crate) fn relaunched(self) -> Self {
+        Self { comes: Expected::AnsweredAnew, ..self }
     }
 
-    /// The host ends the turn, with this in its notice.
+    /// Expects a turn that the host ends, with these words in its notice.
     pub(crate) fn ended(self, notice: &'static str) -> Self {
-        Self { comes: Comes::Ended, answer: notice, ..self }
+        Self { comes: Expected::Ended, answer: notice, ..self }
     }
 
-    /// The session is quarantined; `status` says this.
+    /// Expects a quarantine with these words in `status`.
     pub(crate) fn quarantined(self, words: &'static str) -> Self {
-        Self { comes: Comes::Quarantined(words), ..self }
+        Self { comes: Expected::Quarantined(words), ..self }
     }
 
-    /// The sandbox is gone after it, and the next launch is quarantined; `status` says this.
+    /// Expects the end of the sandbox, and a quarantine of the next launch with these words in `status`.
     pub(crate) fn quarantined_later(self, words: &'static str) -> Self {
-        Self { comes: Comes::QuarantinedLater(words), ..self }
+        Self { comes: Expected::QuarantinedLater(words), ..self }
     }
 
-    /// Something more to look at.
+    /// Adds a check.
     pub(crate) fn look(self, look: impl Fn(&Attacked, &Known, &Played) + 'static) -> Self {
         Self { look: Some(Box::new(look)), ..self }
     }
 }
 
-/// Refusals of one launch before the session is put to sleep, so that no attempt pays for those before it.
+/// Refusals of one launch before the session is put to sleep, so that no attempt pays for earlier ones.
 const REFUSALS_A_LAUNCH: usize = 24;
 
-/// What the ledger holds of a round in which nothing is refused, and who may say it.
+/// The events of a round without a refusal.
 const ROUND: [&str; 12] = [
     "message.recorded",
     "session.launching",
@@ -155,7 +155,7 @@ const ROUND: [&str; 12] = [
     "session.released",
 ];
 
-/// Plays attempts one after the other against one host. With `ATTEMPT=word` in the environment only those with it in their name.
+/// Plays attempts one after the other on one host; `ATTEMPT=word` in the environment selects those with it in their name.
 pub(crate) fn hold(config: &str, attempts: Vec<Attempt>) {
     let wanted = std::env::var("ATTEMPT").unwrap_or_default();
     let attacked = Attacked::new(&format!("[model]\nscript = \"SCRIPT\"\n[session]\nbackoff_ms = 5\n{config}"));
@@ -171,16 +171,16 @@ pub(crate) fn hold(config: &str, attempts: Vec<Attempt>) {
             refused = 0;
         }
         refused += expected;
-        // What one of them breaks is no reason not to look at the next; a panic has printed what it was.
+        // A failed attempt does not stop the next; its panic is already printed.
         if catch_unwind(AssertUnwindSafe(|| attempt.hold(&attacked, &known))).is_err() {
             failed.push(attempt.name);
-            // So that the next has a chance; it is halted or not.
+            // The session is halted or not; release it for the next attempt.
             attacked.world.ctl(&["session", "release", &attacked.id("a")]);
         }
-        assert_eq!(attacked.world.pid(), host, "{}: the host goes on", attempt.name);
+        assert_eq!(attacked.world.pid(), host, "{}: the host still runs", attempt.name);
     }
-    assert_eq!(failed, Vec::<&str>::new(), "these attempts did not come to what they should");
-    // What came late would have come by now: the last rows are taken when a session is put to sleep.
+    assert_eq!(failed, Vec::<&str>::new(), "these attempts failed");
+    // A late entry would be there by now: the last rows are taken when a session is put to sleep.
     let id = attacked.id("a");
     attacked.world.ctl(&["session", "stop", &id]).ok();
     let late = attacked.refusals(&id).len() + attacked.entries("row.refused", &id).len();
@@ -201,18 +201,18 @@ impl Attempt {
         self.failed_as_it_should(&played);
         let refusals = self.requests.len() + self.rows.len();
         let mut since = Vec::new();
-        // A row behind the one that ended the turn is taken after the answer is there.
+        // A row behind the one that ended the turn is taken after the answer.
         wait_for("the refusals to be written down", || {
             since = attacked.entries_after(before);
             let refused = |entry: &&Value| is(entry, "model.refused") || is(entry, "row.refused");
             since.iter().filter(refused).count() >= refusals
         });
         match self.comes {
-            Comes::Answered | Comes::AnsweredAnew => {
-                assert_eq!(played.chat["notice"], false, "{name}: the turn goes on to its answer: {}", played.chat);
+            Expected::Answered | Expected::AnsweredAnew => {
+                assert_eq!(played.chat["notice"], false, "{name}: the turn continues to its answer: {}", played.chat);
             }
-            Comes::Ended => assert_eq!(played.chat["notice"], true, "{name}: {}", played.chat),
-            Comes::Quarantined(words) | Comes::QuarantinedLater(words) => {
+            Expected::Ended => assert_eq!(played.chat["notice"], true, "{name}: {}", played.chat),
+            Expected::Quarantined(words) | Expected::QuarantinedLater(words) => {
                 let reply = played.chat["reply"].as_str().unwrap_or_default();
                 assert!(reply.contains("broke its contract"), "{name}: {}", played.chat);
                 wait_for("the quarantine", || attacked.session("a")["state"] == "quarantined");
@@ -223,7 +223,7 @@ impl Attempt {
         let reply = played.chat["reply"].as_str().unwrap_or_default();
         let expected = if self.asks == "hello" && self.answer.is_empty() { "Hello." } else { self.answer };
         if !self.halts() {
-            assert!(reply.contains(expected), "{name}: the person was told {reply:?}");
+            assert!(reply.contains(expected), "{name}: the answer was {reply:?}");
         }
         self.ledger_holds(&since, &id);
         if let Some(look) = &self.look {
@@ -238,11 +238,11 @@ impl Attempt {
     }
 
     fn halts(&self) -> bool {
-        matches!(self.comes, Comes::Quarantined(_) | Comes::QuarantinedLater(_))
+        matches!(self.comes, Expected::Quarantined(_) | Expected::QuarantinedLater(_))
     }
 
     fn launches_again(&self) -> bool {
-        matches!(self.comes, Comes::AnsweredAnew | Comes::QuarantinedLater(_))
+        matches!(self.comes, Expected::AnsweredAnew | Expected::QuarantinedLater(_))
     }
 
     fn failed_as_it_should(&self, played: &Played) {
@@ -257,14 +257,14 @@ impl Attempt {
         }
     }
 
-    /// Nothing stands there since but a round of this session and the refusals of this attempt.
+    /// Checks that the new entries are those of a round of this session and the refusals of this attempt.
     fn ledger_holds(&self, since: &[Value], id: &str) {
         let name = self.name;
         let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let (mut deliveries, mut halted, mut requeued) = (0, 0, 0);
         for entry in since {
             let data = &entry["data"];
-            assert_eq!(data["session"], id, "{name}: nothing of it is anybody else's: {entry}");
+            assert_eq!(data["session"], id, "{name}: every entry belongs to this session: {entry}");
             let what = data["what"].as_str().unwrap_or_default();
             let reason = data["reason"].as_str().unwrap_or_default();
             deliveries += u32::from(what == "delivery.received");
@@ -277,33 +277,38 @@ impl Attempt {
                         "{name}: {entry}"
                     );
                     assert!(!reason.is_empty(), "{name}: {entry}");
-                    let told = if what == "model.refused" { data["code"].as_str().unwrap_or_default() } else { reason };
-                    found.entry(what).or_default().push(told);
+                    let detail =
+                        if what == "model.refused" { data["code"].as_str().unwrap_or_default() } else { reason };
+                    found.entry(what).or_default().push(detail);
                 }
                 ("change.proposed", _) if !retracted => found.entry(what).or_default().push(what),
-                ("session.quarantined", Comes::Quarantined(_) | Comes::QuarantinedLater(_)) => {
+                ("session.quarantined", Expected::Quarantined(_) | Expected::QuarantinedLater(_)) => {
                     halted += 1;
                     assert!(retracted && !reason.is_empty() && data["fault"] == "sandbox", "{name}: {entry}");
                 }
-                ("turn.closed", Comes::AnsweredAnew) if retracted => requeued += 1,
+                ("turn.closed", Expected::AnsweredAnew) if retracted => requeued += 1,
                 (what, _) => {
                     let of_a_round = ROUND.contains(&what) && !retracted;
                     assert!(of_a_round, "{name}: this does not belong there: {entry}");
                 }
             }
         }
-        let mut told = |what: &str| found.remove(what).unwrap_or_default();
-        assert_eq!(told("model.refused"), self.requests, "{name}");
-        let rows = told("row.refused");
+        let mut take = |what: &str| found.remove(what).unwrap_or_default();
+        assert_eq!(take("model.refused"), self.requests, "{name}");
+        let rows = take("row.refused");
         assert_eq!(rows.len(), self.rows.len(), "{name}: {rows:?}");
         assert!(rows.iter().zip(&self.rows).all(|(row, why)| row.contains(why)), "{name}: {rows:?}");
-        assert_eq!(told("call.refused"), self.calls, "{name}");
-        assert!(told("action.refused").is_empty(), "{name}");
-        assert_eq!(told("change.proposed").len(), self.proposals, "{name}");
+        assert_eq!(take("call.refused"), self.calls, "{name}");
+        assert!(take("action.refused").is_empty(), "{name}");
+        assert_eq!(take("change.proposed").len(), self.proposals, "{name}");
         assert_eq!(deliveries, 1, "{name}: the person had one answer");
         let launches = since.iter().filter(|entry| is(entry, "session.launching")).count();
         assert!(!self.launches_again() || launches > 0, "{name}: another launch looks at it");
-        assert_eq!(requeued, u32::from(matches!(self.comes, Comes::AnsweredAnew)), "{name}: the message waited for it");
+        assert_eq!(
+            requeued,
+            u32::from(matches!(self.comes, Expected::AnsweredAnew)),
+            "{name}: the message waited for it"
+        );
         assert_eq!(halted, u32::from(self.halts()), "{name}");
     }
 }
@@ -312,19 +317,19 @@ fn is(entry: &Value, what: &str) -> bool {
     entry["data"]["what"] == what
 }
 
-/// Entries of the ledger that one attempt may make; more would be a flood.
+/// Entries of the ledger that one attempt may cause; more would be a flood.
 const ENTRIES_MAX: usize = 400;
 
 impl Attacked {
-    /// The number of the ledger's last entry.
+    /// Returns the number of the ledger's last entry.
     fn last_entry(&self) -> u64 {
         self.tail(1).last().and_then(|entry| entry["seq"].as_u64()).expect("an entry")
     }
 
-    /// Entries behind this number.
+    /// Returns the entries behind this number.
     fn entries_after(&self, before: u64) -> Vec<Value> {
         let found = self.tail(ENTRIES_MAX);
-        assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries came of one attempt");
+        assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries of one attempt");
         found.into_iter().filter(|entry| entry["seq"].as_u64() > Some(before)).collect()
     }
 
@@ -333,7 +338,7 @@ impl Attacked {
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
-    /// Waits until the attacker is through with its script, or is there no more.
+    /// Waits until the attacker has finished its script or is gone.
     fn wait_until_played(&self, chat: &Value) {
         let message = &chat["message_id"];
         wait_for("the script to be played", || {
@@ -343,7 +348,7 @@ impl Attacked {
         });
     }
 
-    /// An ordinary past: answered turns in both sessions with a call each, before and after a start of the host.
+    /// Makes an ordinary past: answered turns in both sessions with a call each, before and after a restart of the host.
     fn known(&self) -> Known {
         let past = |agent: &str| {
             let first = self.say(agent, "hello");
@@ -361,22 +366,22 @@ impl Attacked {
     }
 }
 
-/// A request, as it stands here.
+/// Returns a request without changes.
 pub(crate) fn ask(request: Value) -> Value {
     json!({ "ask": request })
 }
 
-/// A row.
+/// Returns a row.
 pub(crate) fn row(row: Value) -> Value {
     json!({ "row": row })
 }
 
-/// A row that names an output as the answer.
+/// Returns a row that names an output as the answer.
 pub(crate) fn reply(item: impl Into<Value>) -> Value {
     row(json!({ "content": { "reply": item.into() } }))
 }
 
-/// One bell.
+/// Returns one bell.
 pub(crate) fn ring() -> Value {
     json!({ "ring": 1 })
 }

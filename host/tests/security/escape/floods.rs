@@ -1,4 +1,4 @@
-//! Sandboxes that ask too much, too long or not at all: each is stopped, and what others asked for is served.
+//! Sandboxes that send too much, too long or nothing: each is stopped, and other sessions are served.
 
 use super::attack::{Attacked, generate, report};
 use super::attempt::{Attempt, attempt, hold, reply, ring};
@@ -9,18 +9,18 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     let output = || generate(json!(["$own"]));
     let again = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
     vec![
-        attempt("a_turn_has_so_many_requests_to_the_model_and_no_more", move |_| {
+        attempt("requests_of_a_turn_to_the_model_are_bounded", move |_| {
             vec![output(), reply("$output.item"), again(5, output()), again(3, output()), ring(), json!("leave")]
         })
         .requests(&["budget"; 3]),
-        attempt("a_turn_has_so_many_calls_and_no_more", move |_| {
+        attempt("the_calls_of_a_turn_are_bounded", move |_| {
             let settle = (0..4).map(|call| report(&format!("$calls.{call}.call_id"), "x"));
             settle.fold(vec![output()], |steps, step| [steps, vec![step]].concat())
         })
         .asks("read much")
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2]),
-        attempt("a_turn_has_so_many_bytes_of_results_and_no_more", move |_| {
+        attempt("the_result_bytes_of_a_turn_are_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
             long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
             let mut other = report("$calls.1.call_id", "");
@@ -31,7 +31,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2])
         .requests(&["budget"]),
-        attempt("five_hundred_questions_for_items_write_nothing_down", move |_| {
+        attempt("five_hundred_questions_for_items_write_no_entry", move |_| {
             vec![again(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]
         }),
         attempt("a_sandbox_that_reads_no_answer_is_ended_at_the_deadline", |_| {
@@ -43,14 +43,14 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn what_a_turn_may_use_up_has_an_end() {
+fn resources_of_a_turn_are_bounded() {
     hold("[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 1000\nseconds_max = 6\n", attempts());
 }
 
-/// Refusals that one launch may have: the host's own bound.
+/// Refusals of one launch: the host's own bound.
 const REFUSALS_MAX: usize = 64;
 
-/// The script ends in quarantine, and the ledger says so in these words.
+/// Plays a script that ends in quarantine, and checks the words in the ledger.
 #[track_caller]
 fn stopped(attacked: &Attacked, script: &Value, words: &str) {
     let chat = attacked.send("a", "hello", script).ok().json();
@@ -69,7 +69,7 @@ fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
     let mut script = vec![report("call_00000000000000000000000000", "x"); REFUSALS_MAX + 1];
     script.push(json!("hang"));
     stopped(&attacked, &json!(script), "it was refused too often on its model socket");
-    assert_eq!(attacked.refusals(&attacked.id("a")).len(), REFUSALS_MAX + 1, "no more of them stand in the ledger");
+    assert_eq!(attacked.refusals(&attacked.id("a")).len(), REFUSALS_MAX + 1, "the ledger has no further refusals");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn sandbox_with_too_many_refused_rows_is_stopped() {
     script.extend([json!({ "ring": 1 }), json!("hang")]);
     stopped(&attacked, &json!(script), "too many of its rows were refused");
     let reply = attacked.world.say("a", "hello");
-    assert!(reply.contains("Hello."), "what informs about refusals keeps no message from its turn: {reply}");
+    assert!(reply.contains("Hello."), "a notice about refusals blocks no message: {reply}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
     attacked.say("a", "hello");
     let id = attacked.id("a");
     std::thread::scope(|scope| {
-        // The third attempt would be the last one if a stop counted as a failure.
+        // The third attempt would be the last if a stop counted as a failure.
         let hanging = scope.spawn(|| attacked.send("a", "say one", &json!([{ "once": ["hang"] }])));
         wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
         attacked.world.ctl(&["session", "stop", &id]).ok();
@@ -120,7 +120,7 @@ fn silent_sandbox_is_ended_after_the_contracts_timeout() {
     let silent = json!(["hang"]);
     let half = json!([{ "hello": null }, "welcome", { "link": [7] }, "hang"]);
     let within = "did not say hello, or was not ready, within 10000 ms";
-    // Each waits as long as the contract says, so they wait together.
+    // Each waits for the contract's timeout, so they wait together.
     std::thread::scope(|scope| {
         for script in [silent, half] {
             scope.spawn(move || {

@@ -1,23 +1,23 @@
-//! Attempts on the model socket and the link: lengths that lie, halves, pairs, silence, crowds, and what is no bell.
+//! Attempts on the model socket and the link: wrong lengths, partial frames, pairs, silence, many connections, and wrong bells.
 //!
-//! To add one, add an entry. Next: `floods`.
+//! To add one, add an entry. See `floods`.
 
 use super::attack::generate;
 use super::attempt::{Attempt, ask, attempt, hold, reply, ring};
 use serde_json::{Value, json};
 
-/// A frame of this text under this length, on a connection of its own.
+/// Returns a frame of this text with this length, on a connection of its own.
 fn raw(length: usize, text: &str) -> Value {
     json!({ "raw": { "length": length, "text": text } })
 }
 
-/// A frame of this text that is no request.
+/// Makes an attempt with a frame that is no request.
 fn no_request(name: &'static str, text: impl Into<String>) -> Attempt {
     let text = text.into();
     attempt(name, move |_| vec![raw(text.len(), &text)]).requests(&["frame"])
 }
 
-/// A frame that is cut: nobody answers it.
+/// Makes an attempt with a frame that is cut: it gets no answer.
 fn cut(name: &'static str, length: usize, text: &'static str) -> Attempt {
     attempt(name, move |_| vec![raw(length, text)])
         .look(|_, _, played| assert_eq!(played.answers[0]["closed"], true, "{:?}", played.answers))
@@ -40,14 +40,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             "a_field_with_a_long_name_is_refused",
             format!(r#"{{"ask":"items","after_seq":0,"{}":1}}"#, "x".repeat(20_000)),
         ),
-        no_request("a_question_that_stands_twice_is_refused", r#"{"ask":"items","ask":"items","after_seq":0}"#),
-        no_request("a_field_that_stands_twice_is_refused", r#"{"ask":"items","after_seq":0,"after_seq":0}"#),
+        no_request("a_repeated_question_is_refused", r#"{"ask":"items","ask":"items","after_seq":0}"#),
+        no_request("a_repeated_field_is_refused", r#"{"ask":"items","after_seq":0,"after_seq":0}"#),
         no_request("a_request_after_a_number_below_zero_is_refused", r#"{"ask":"items","after_seq":-1}"#),
         no_request("two_requests_in_one_frame_are_refused", format!("{ITEMS}{ITEMS}")),
-        no_request(
-            "a_question_that_there_is_not_is_refused",
-            r#"{"ask":"approve","turn":"trn_01kagq8t000000000000000001"}"#,
-        ),
+        no_request("an_unknown_question_is_refused", r#"{"ask":"approve","turn":"trn_01kagq8t000000000000000001"}"#),
         no_request("no_question_is_refused", "{}"),
         no_request("the_hosts_own_answer_is_no_request", r#"{"answer":"items","items":[],"more":false}"#),
         no_request(
@@ -55,7 +52,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             format!(r#"{{"fingerprint":"{}","version":"0"}}"#, "0".repeat(64)),
         ),
         attempt("bytes_behind_a_frame_are_the_next_frame_and_cut", |_| {
-            // The length is that of the request, and what follows it are four bytes of a length and nothing else.
+            // The length is that of the request, followed by four bytes of a length only.
             vec![raw(ITEMS.len(), &format!("{ITEMS}\0\0\0\u{9}"))]
         })
         .look(|_, _, played| assert_eq!(played.answers[0]["answer"], "items", "{:?}", played.answers)),
@@ -68,7 +65,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             assert_eq!(answers[..2], ["items", "refused"], "{:?}", played.answers);
         })
         .requests(&["frame"]),
-        attempt("a_crowd_of_connections_is_not_let_in", |_| {
+        attempt("too_many_connections_are_not_accepted", |_| {
             vec![generate(json!(["$own"])), json!({ "dial": 8 }), reply("$output.item"), ring(), json!("leave")]
         })
         .look(|_, _, played| assert_eq!(played.answers[1]["held"], 4, "{:?}", played.answers))
@@ -92,29 +89,27 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         ),
         attempt("a_second_hello_quarantines", |_| vec![json!({ "hello": null }), json!("hang")])
             .quarantined("something other than a bell"),
-        attempt("what_is_no_bell_quarantines", |_| vec![json!({ "link": [33, 33, 0] }), json!("hang")])
+        attempt("a_byte_other_than_a_bell_quarantines", |_| vec![json!({ "link": [33, 33, 0] }), json!("hang")])
             .quarantined("something other than a bell"),
         attempt("a_key_on_the_link_quarantines", |_| {
             vec![json!({ "link": [123, 34, 107, 34, 58, 48, 125] }), json!("hang")]
         })
         .quarantined("something other than a bell"),
         attempt("a_thousand_bells_are_one", |_| vec![json!({ "ring": 1000 })]),
-        attempt("a_closed_link_is_the_end_of_a_sandbox_that_goes_on", |_| {
-            vec![json!({ "once": ["close_link", "hang"] })]
-        })
-        .anew(),
-        attempt("a_thread_that_stays_when_the_first_has_ended_is_not_the_sandbox_any_more", |_| {
+        attempt("a_closed_link_ends_a_running_sandbox", |_| vec![json!({ "once": ["close_link", "hang"] })])
+            .relaunched(),
+        attempt("a_thread_that_outlives_the_first_is_no_sandbox", |_| {
             vec![json!({ "once": ["close_link", "linger"] })]
         })
-        .anew(),
-        attempt("a_sandbox_that_ends_with_a_bell_unheard_is_answered_anew", |_| {
+        .relaunched(),
+        attempt("a_sandbox_that_dies_before_its_bell_is_heard_is_replaced", |_| {
             vec![json!({ "once": [ring(), "exit"] })]
         })
-        .anew(),
+        .relaunched(),
     ]
 }
 
 #[test]
-fn what_is_no_frame_and_no_bell_is_neither() {
+fn invalid_frames_and_bells_are_refused() {
     hold("", attempts());
 }

@@ -1,19 +1,19 @@
-//! Sandboxes that break the contract: each is refused, quarantined or parked with a sentence that names the thing.
+//! Sandboxes that break the contract: each is refused, quarantined or parked, with the cause in a sentence.
 //!
-//! The host goes on, and another session never notices. Next: `attack` for how an attack is told.
+//! The host continues, and another session stays undisturbed. See `attack` for the form of an attack.
 
-use super::attack::{Attacked, HASTY, stands};
+use super::attack::{Attacked, FAST_FAILURE, exists};
 use crate::support::host_fixture::{kill, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A handshake like any other.
+/// Returns an honest handshake.
 fn handshake() -> Vec<Value> {
     vec![json!({ "hello": null }), json!("welcome"), json!("open"), json!({ "ring": 1 })]
 }
 
-/// The session is halted in this state, and says why in these words, in `status` and in the ledger.
+/// Checks that the session is halted in this state, with these words in `status` and in the ledger.
 #[track_caller]
 fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
     let id = attacked.id("a");
@@ -22,16 +22,16 @@ fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
     let reason = session["reason"].as_str().unwrap_or_default();
     assert!(reason.contains(words), "{session}");
     let entries = attacked.entries(&format!("session.{state}"), &id);
-    let entry = entries.last().expect("it stands in the ledger");
+    let entry = entries.last().expect("the ledger has it");
     assert_eq!(entry["type"], "RETRACT");
-    // The ledger has the host's own words, and `status` also what exactly: that may quote a stranger.
+    // The ledger has the host's own words; `status` also has the detail, which may quote a stranger.
     let own = entry["data"]["reason"].as_str().unwrap_or_default();
     assert!(!own.is_empty() && reason.starts_with(own), "{entry}");
     attacked.other_answers();
     id
 }
 
-/// A release leads back to an answer.
+/// Checks that a released session answers.
 #[track_caller]
 fn released(attacked: &Attacked, id: &str) {
     attacked.world.ctl(&["session", "release", id]).ok();
@@ -39,7 +39,7 @@ fn released(attacked: &Attacked, id: &str) {
     assert!(reply.contains("Hello."), "{reply}");
 }
 
-/// A launch that goes wrong until the session is parked or quarantined; afterwards it launches as it should.
+/// Fails launches until the session is parked or quarantined, and checks that it launches again afterwards.
 #[track_caller]
 fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
     attacked.at_launch(id, &script);
@@ -57,7 +57,7 @@ fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, wor
 
 #[test]
 fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
-    let attacked = Attacked::new(HASTY);
+    let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let ours = ironclaw_contract::seam::fingerprint();
     let drifted = "0".repeat(64);
@@ -75,7 +75,7 @@ fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
         (json!([frame(0, ""), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
         (json!([frame(100, "cut"), "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
         (json!([{ "link": [0, 0] }, "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
-        // Seen at the look at its walls or at the link, whichever comes first.
+        // Seen at the check of its walls or at the link, whichever is first.
         (json!([{ "hello": null }, "exit"]), "parked", vec![id.as_str()]),
         (json!(["exit"]), "parked", vec!["the link to the sandbox of"]),
     ] {
@@ -106,9 +106,9 @@ fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     attacked.other_answers();
 }
 
-/// Puts a link, a directory or a pipe where a queue was.
+/// Puts a link, a directory or a pipe in place of a queue.
 fn plant(what: &str, path: &Path, victim: &Path) {
-    // Whatever lies there goes first.
+    // Removes the present file first.
     let _ = std::fs::remove_file(path);
     let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
     match what {
@@ -129,7 +129,7 @@ fn uproot(path: &Path) {
 
 #[test]
 fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
-    let attacked = Attacked::new(HASTY);
+    let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
@@ -142,12 +142,12 @@ fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
         released(&attacked, &id);
         attacked.world.ctl(&["session", "stop", &id]).ok();
     }
-    assert_eq!(std::fs::read(&victim).expect("it stands"), token);
+    assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
 }
 
 #[test]
 fn non_queue_in_place_of_the_outbound_queue_quarantines() {
-    let attacked = Attacked::new(HASTY);
+    let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
@@ -160,14 +160,14 @@ fn non_queue_in_place_of_the_outbound_queue_quarantines() {
         plant(what, &queue, &victim);
         launch_refused_as_planted(&attacked, &id, words);
     }
-    // From within, at a launch that pretends that all is well.
+    // From inside, by a launch that reports success.
     let mut garbage = handshake();
     garbage.insert(3, json!({ "plant": "garbage" }));
     launch_refused(&attacked, &id, json!(garbage), "quarantined", &["wrong key or damaged file"]);
     let mut directory = handshake();
     directory.insert(3, json!({ "plant": "directory" }));
     launch_refused(&attacked, &id, json!(directory), "quarantined", &["it is a directory"]);
-    assert_eq!(std::fs::read(&victim).expect("it stands"), token);
+    assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
 }
 
 /// The queue was replaced while the session slept; its sandbox cannot open it and rings all the same.
@@ -182,7 +182,7 @@ fn launch_refused_as_planted(attacked: &Attacked, id: &str, words: &str) {
 #[test]
 fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
     for key in ["queue_key", "content_key"] {
-        let attacked = Attacked::new(HASTY);
+        let attacked = Attacked::new(FAST_FAILURE);
         let id = attacked.asleep();
         attacked.world.down();
         let (first, second) = (
@@ -216,9 +216,9 @@ fn a_journal_that_names_another_file_removes_nothing() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
     let id = attacked.id("a");
-    // SQLite removes only what is named like a super-journal; an attacker names a file that is one.
+    // SQLite removes only files that are named like a super-journal; the attacker names such a file.
     let victim = attacked.world.home.join("other.db-mj0123459ab");
-    // And only what names the journal itself, so it does, for the place where the host sees it and for our own copy.
+    // And only those that name the journal itself, so this one does, for the host's path and for the test's own copy.
     let copy = tempfile::tempdir().expect("a temporary directory");
     let out = attacked.directory(&id).join("out");
     let named = [out.as_path(), copy.path()].map(|place| format!("{}\0", place.join("outbound.db-journal").display()));
@@ -227,21 +227,21 @@ fn a_journal_that_names_another_file_removes_nothing() {
     let played = attacked.play("a", "hello", &script);
     assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than")), "{}", played.chat);
     wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
-    assert!(stands(&out.join("outbound.db-journal")), "the host does not recover what a sandbox left");
+    assert!(exists(&out.join("outbound.db-journal")), "the host does not recover a sandbox's journal");
     let copied =
         Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
     assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers it, in its jail");
-    assert!(!stands(&out.join("outbound.db-journal")));
+    assert!(!exists(&out.join("outbound.db-journal")));
     attacked.other_answers();
     attacked.world.down();
-    assert!(stands(&victim));
+    assert!(exists(&victim));
 
-    // The same file opened outside a jail: without this the test would prove nothing.
+    // Opens the same file outside of a jail: without this control the test would prove nothing.
     let key = attacked.queue_key(&id);
     let copy = copy.path().join("outbound.db");
     ironclaw_contract::seam::outbound::OutboundWriter::open(&copy, &key).expect("opens");
-    assert!(!stands(&victim), "the journal is as dangerous as it was meant to be");
+    assert!(!exists(&victim), "the journal is as dangerous as it was meant to be");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
     std::thread::scope(|scope| {
         let flooding = scope.spawn(|| attacked.send("a", "hello", &json!([{ "once": ["flood"] }])).ok().json());
         let marker = attacked.directory(&id).join("workspace/once");
-        wait_for("the flood", || stands(&marker));
+        wait_for("the flood", || exists(&marker));
         attacked.world.ctl(&["session", "stop", &id]).ok();
         let chat = flooding.join().expect("answered");
         assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{chat}");
@@ -294,7 +294,7 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
 
 #[test]
 fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
-    let attacked = Attacked::new(HASTY);
+    let attacked = Attacked::new(FAST_FAILURE);
     let held = json!([{ "once": [{ "sql_held": "BEGIN EXCLUSIVE" }, { "ring": 1 }, "hang"] }]);
     let chat = attacked.send("a", "hello", &held).ok().json();
     assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "the next launch answers: {chat}");
@@ -320,7 +320,7 @@ fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
 
 #[test]
 fn sandbox_that_dies_at_every_start_is_parked() {
-    let attacked = Attacked::new(HASTY);
+    let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     attacked.at_launch(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
     let chat = attacked.world.chat("a", "hello");
@@ -346,7 +346,7 @@ fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
     wait_for("another reader", || ![0, first].contains(&reader()));
     assert!(attacked.world.say("a", "hello").contains("Hello."), "the second reader takes rows");
     assert_eq!(attacked.session("a")["state"], "awake");
-    // A row was taken since, so this is a first death again, and the one after it a second.
+    // A row was taken since, so this is a first death again, and the next one is the second.
     let second = reader();
     kill(second);
     wait_for("a third reader", || ![0, first, second].contains(&reader()));
@@ -363,11 +363,11 @@ fn released_session_answers_again_and_keeps_its_quarantine() {
     let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);
     attacked.play("a", "hello", &bad);
     let id = halted(&attacked, "quarantined", "its schema is not the contract's");
-    attacked.reform();
+    attacked.restore_sandbox();
     attacked.world.ctl(&["session", "release", &id]).ok();
     let reply = attacked.world.say("a", "what is my name?");
     assert!(reply.contains("Your name is Ada"), "{reply}");
     let kept = attacked.directory(&id).join("out.quarantined-0/outbound.db");
-    assert!(stands(&kept), "what broke the contract is kept for a look");
+    assert!(exists(&kept), "the invalid queue is kept for an analysis");
     assert_eq!(attacked.entries("session.released", &id).len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Attempts on the file of the outbound queue: another schema, another journal, another key, other pages, another file.
 //!
-//! To add one, add an entry. Next: `hostile`, for what needs more than a turn.
+//! To add one, add an entry. See `hostile` for attacks over several turns.
 
 use super::attack::generate;
 use super::attempt::{Attempt, attempt, hold, reply, ring};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const DB: &str = "/out/outbound.db";
 
-/// These steps, a bell, and then nothing any more.
+/// Makes an attempt of these steps and a bell, after which the attacker stays silent.
 fn fatal(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| [steps.clone(), vec![ring(), json!("hang")]].concat();
     attempt(name, script).quarantined(words)
@@ -18,7 +18,7 @@ fn sql(name: &'static str, statements: &str, words: &'static str) -> Attempt {
     fatal(name, vec![json!({ "sql": statements })], words)
 }
 
-/// What an earlier launch did to the file is found by the next.
+/// Makes an attempt whose change of the file is found by the next launch.
 fn found_later(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| {
         let once = [steps.clone(), vec![json!("exit")]].concat();
@@ -68,7 +68,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             "outbound.db-wal",
         ),
         fatal(
-            "an_index_of_a_log_that_there_is_not_quarantines",
+            "an_index_without_its_log_quarantines",
             vec![json!({ "size": { "path": "/out/outbound.db-shm", "length": 32768 } })],
             "outbound.db-shm",
         ),
@@ -120,13 +120,12 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         attempt("a_new_file_in_the_queues_place_says_nothing_of_its_own", |_| {
             vec![json!({ "once": [{ "remake": { "key": null, "page": 4096 } }, "exit"] })]
         })
-        .anew(),
-        attempt("a_queue_that_was_removed_is_made_anew", |_| vec![json!({ "once": [{ "remove": DB }, "exit"] })])
-            .anew(),
+        .relaunched(),
+        attempt("a_removed_queue_is_made_again", |_| vec![json!({ "once": [{ "remove": DB }, "exit"] })]).relaunched(),
         attempt("a_queue_with_a_hole_of_many_megabytes_is_read_all_the_same", |_| {
             vec![json!({ "once": [{ "size": { "path": DB, "length": 200 << 20 } }, "exit"] })]
         })
-        .anew(),
+        .relaunched(),
         attempt("a_link_in_the_queues_place_cannot_be_made", |_| {
             vec![json!({ "symlink": { "to": "/in/inbound.db", "path": "/out/outbound.db-journal" } })]
         })
@@ -137,14 +136,14 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .fails("os error"),
         attempt("a_pipe_in_the_queues_place_cannot_be_made", |_| vec![json!({ "fifo": "/out/outbound.db-journal" })])
             .fails("EPERM"),
-        attempt("a_lock_for_reading_keeps_nobody_from_the_rows", |_| {
+        attempt("a_lock_for_reading_blocks_no_row", |_| {
             let held = json!({ "sql_held": "BEGIN; CREATE TEMP TABLE t AS SELECT * FROM messages_out;" });
             vec![generate(json!(["$own"])), reply("$output.item"), held, ring(), json!("leave")]
         }),
-        attempt("a_lock_for_writing_some_day_disturbs_nobody_but_itself", |_| {
+        attempt("a_lock_for_writing_disturbs_its_own_session_only", |_| {
             vec![json!({ "once": [{ "sql_held": "BEGIN IMMEDIATE" }, ring(), "exit"] })]
         })
-        .anew(),
+        .relaunched(),
     ]
 }
 

@@ -1,6 +1,6 @@
-//! Attempts on rows and their columns: values that no table should hold, numbers that no queue gives, names that are not one's own.
+//! Attempts on rows and their columns: values that no table may hold, numbers that no queue gives, foreign names.
 //!
-//! To add one, add an entry. Next: `queue`, for the file around them.
+//! To add one, add an entry. See `queue` for the file around them.
 
 use super::attack::generate;
 use super::attempt::{AGAIN, Attempt, attempt, hold, reply, ring, row};
@@ -11,12 +11,12 @@ const ROW: &str = "INSERT INTO messages_out (id, seq, timestamp, kind, content, 
 const NEW_ID: &str = "('msg_01kagq8t' || lower(hex(randomblob(9))))";
 const ID: &str = "msg_01kagq8t000000000000000001";
 
-/// SQL on the outbound queue and a bell.
+/// Returns SQL on the outbound queue and a bell.
 fn sql(statements: impl Into<String>) -> Vec<Value> {
     vec![json!({ "sql": statements.into() }), ring()]
 }
 
-/// The same from a sandbox that then does nothing any more.
+/// Makes an attempt with SQL, after which the attacker stays silent.
 fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str) -> Attempt {
     let statements = statements.into();
     let script = move |_: &_| {
@@ -27,12 +27,12 @@ fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str)
     attempt(name, script).quarantined(words)
 }
 
-/// A row of these values, as far as the table takes them.
+/// Returns a row of these values, as far as the table accepts them.
 fn odd(id: &str, seq: &str, kind: &str, content: &str, turn: &str) -> String {
     format!("PRAGMA ignore_check_constraints = ON; {ROW} VALUES ({id}, {seq}, 0, {kind}, {content}, {turn});")
 }
 
-/// A row that the table would not take, written while the table said something else.
+/// Returns a row that the table would not accept, written under a changed schema.
 fn smuggled(values: &str) -> String {
     format!(
         "CREATE TEMP TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'messages_out'; PRAGMA writable_schema = ON; \
@@ -49,7 +49,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     let id = NEW_ID;
     let chat = |content: &str| odd(id, "{next}", "'chat'", content, "'{turn}'");
     vec![
-        attempt("a_kind_of_row_that_there_is_not_is_refused", {
+        attempt("an_unknown_kind_of_row_is_refused", {
             let rows = odd(id, "{next}", "'exec'", "'{}'", "'{turn}'");
             move |_| sql(rows.clone())
         })
@@ -107,7 +107,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             assert_eq!(why["message"]["session_id"], known.other.as_str(), "{why}");
             assert_eq!(why["message"]["status"], "delivered", "{why}");
         }),
-        attempt("what_it_says_of_another_sessions_message_is_shown_to_nobody", |known| {
+        attempt("progress_of_another_sessions_message_is_not_shown", |known| {
             let message = known.foreign["message"].as_str().expect("an id");
             sql(format!(
                 "INSERT INTO processing_ack VALUES ('{message}', 'processing', 9999999999999); \
@@ -122,7 +122,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                  INSERT INTO session_state SELECT 'k' || i, hex(zeroblob(1000)), i FROM n;")
         }),
-        attempt("rows_in_its_own_copy_of_the_inbound_queue_are_nobodys_words", |_| {
+        attempt("rows_in_its_own_copy_of_the_inbound_queue_are_no_words", |_| {
             let forged = "UPDATE messages_in SET content = 'echo I was forged', sender = 'loopback:owner';";
             vec![
                 json!({ "copy": { "from": "/in/inbound.db", "to": "/workspace/in.db" } }),
@@ -167,7 +167,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             odd(id, "9223372036854775807", "'chat'", "'{}'", "'t'"),
             "a row has a number that its queue could not have given it",
         ),
-        fatal("a_row_without_a_messages_id_quarantines", odd("'nobody'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("a_row_without_a_messages_id_quarantines", odd("'unknown'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
         fatal("a_row_with_an_items_id_quarantines", odd("'itm_01kagq8t000000000000000001'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
         fatal("a_row_with_a_nul_in_its_id_quarantines", odd(&format!("{id} || char(0)"), "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
         fatal("a_name_longer_than_a_name_quarantines", odd(id, "{next}", "'chat'", "'{}'", "hex(zeroblob(300))"), "has a value over its limit"),
@@ -200,6 +200,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_row_is_taken_as_what_it_is_or_not_at_all() {
+fn row_is_taken_exactly_or_refused() {
     hold("", attempts());
 }

@@ -1,6 +1,6 @@
-//! Attempts on the person who looks: text that steers a terminal, in every place where `ironctl` shows what a sandbox said.
+//! Attempts on the reader: text that steers a terminal, in every place where `ironctl` shows a sandbox's text.
 //!
-//! To add one, add an entry. Next: `forged`, for text that steers a model.
+//! To add one, add an entry. See `forged` for text that steers a model.
 
 use super::attack::{Attacked, generate, report};
 use super::attempt::{Attempt, attempt, hold, reply, ring};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 const STEERING: &str = "owned\u{1b}]0;root\u{7}\u{1b}[2J\u{9b}31m\u{1b}]8;;http://evil.example\u{1b}\\here\u{1b}]8;;\u{1b}\\\
                         \u{1b}]52;c;b3duZWQ=\u{7}\u{202e}gnp.exe\u{2066}x\u{2069}\u{200b}\r\u{8}\u{7f}\u{85}end";
 
-/// What no terminal of a person may get.
+/// Returns whether a character must not reach a person's terminal.
 fn steers(character: char) -> bool {
     let invisible =
         matches!(character, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
     (character.is_control() && !matches!(character, '\n' | '\t')) || invisible
 }
 
-/// Looks at everything that a person can look at.
+/// Checks every output that a person can read.
 fn nothing_steers(attacked: &Attacked) {
     let id = attacked.id("a");
     for command in [
@@ -37,17 +37,17 @@ fn nothing_steers(attacked: &Attacked) {
         assert_eq!(found, None, "ironctl {}: {:?} {:?}", command.join(" "), answer.stdout, answer.stderr);
     }
     let log = std::fs::read_to_string(attacked.world.home.join(LOG_FILE)).expect("the log");
-    assert!(!log.contains("owned") && !log.contains("gnp.exe"), "what a sandbox wrote is in no log");
+    assert!(!log.contains("owned") && !log.contains("gnp.exe"), "the text of a sandbox is in no log");
     let ledger = json!(attacked.world.ledger()).to_string();
     assert!(!ledger.contains("owned") && !ledger.contains("gnp.exe"), "nor in the ledger");
 }
 
-/// An attempt after which everything is looked at.
+/// Makes an attempt after which every output is checked.
 fn shown(name: &'static str, script: impl Fn() -> Vec<Value> + 'static) -> Attempt {
     attempt(name, move |_| script()).look(|attacked, _, _| nothing_steers(attacked))
 }
 
-/// What the person reads in the terminal is the reply of this turn, and steers nothing.
+/// Checks that the terminal shows the reply of this turn, without control characters.
 fn printed(attacked: &Attacked, says: &str, script: &Value) {
     let file = attacked.world.home.join("paint.json");
     std::fs::write(&file, super::attack::escaped(script)).expect("written");
@@ -89,9 +89,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         ),
         attempt("an_escape_of_the_models_is_not_obeyed_by_the_terminal_of_a_chat", |_| Vec::new())
             .look(|attacked, _, _| printed(attacked, "paint", &json!([]))),
-        shown("an_escape_in_what_the_sandbox_says_of_its_progress_is_not_obeyed", move || {
-            vec![json!({ "sql": progress }), ring()]
-        }),
+        shown("an_escape_in_the_progress_of_a_sandbox_is_not_obeyed", move || vec![json!({ "sql": progress }), ring()]),
         attempt("an_escape_in_the_name_of_a_table_is_not_obeyed", move |_| {
             vec![json!({ "sql": table }), ring(), json!("hang")]
         })
@@ -128,13 +126,13 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn what_a_sandbox_writes_steers_no_terminal() {
+fn text_of_a_sandbox_steers_no_terminal() {
     hold("", attempts());
 }
 
 #[test]
-fn what_a_sandbox_says_as_it_gives_up_steers_no_terminal() {
-    let attacked = Attacked::new(super::attack::HASTY);
+fn last_words_of_a_sandbox_steer_no_terminal() {
+    let attacked = Attacked::new(super::attack::FAST_FAILURE);
     let id = attacked.asleep();
     let fatal = json!({ "fatal": STEERING }).to_string();
     let bytes: Vec<u8> =

@@ -1,23 +1,23 @@
 //! Attempts on seals: refs that the host did not make for this session, in this start, in this order, for this item.
 //!
-//! To add one, add an entry. Next: `forged`.
+//! To add one, add an entry. See `forged`.
 
 use super::attack::{Attacked, generate};
 use super::attempt::{Attempt, ask, attempt, hold};
 use serde_json::{Value, json};
 
-/// One field of the turn's own ref is changed to this.
+/// Makes an attempt that sets one field of the turn's own ref.
 fn with(name: &'static str, field: &'static str, value: impl Into<Value>, code: &'static str) -> Attempt {
     let value = value.into();
     attempt(name, move |_| vec![generate(json!([{ "$of": "$own.0", "with": { field: value } }]))]).requests(&[code])
 }
 
-/// One field of the turn's own ref is changed by one character or number.
+/// Makes an attempt that changes one character or number of one field of the turn's own ref.
 fn changed(name: &'static str, field: &'static str, code: &'static str) -> Attempt {
     attempt(name, move |_| vec![generate(json!([{ "$of": "$own.0", "change": field }]))]).requests(&[code])
 }
 
-/// A request to the model with one field more.
+/// Makes an attempt with one more field in a request to the model.
 fn also(name: &'static str, field: &'static str, value: impl Into<Value>, code: &'static str) -> Attempt {
     let value = value.into();
     let script = move |_: &_| {
@@ -28,13 +28,13 @@ fn also(name: &'static str, field: &'static str, value: impl Into<Value>, code: 
     attempt(name, script).requests(&[code])
 }
 
-/// A context that is refused as a whole.
+/// Makes an attempt with a context that is refused as a whole.
 fn refs(name: &'static str, refs: impl Into<Value>, code: &'static str) -> Attempt {
     let refs = refs.into();
     attempt(name, move |_| vec![generate(refs.clone())]).requests(&[code])
 }
 
-/// A summary that is refused.
+/// Makes an attempt with a summary that is refused.
 fn compact(name: &'static str, refs: impl Into<Value>, code: &'static str) -> Attempt {
     let refs = refs.into();
     let script = move |_: &_| {
@@ -56,7 +56,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         changed("a_ref_of_another_seal_is_refused", "seal", "seal"),
         with("a_message_presented_as_a_summary_is_refused", "kind", "summary", "seal"),
         with("a_message_presented_as_a_notice_is_refused", "kind", "notice", "seal"),
-        with("a_kind_that_there_is_not_is_refused", "kind", "system", "frame"),
+        with("an_unknown_kind_is_refused", "kind", "system", "frame"),
         with("a_seal_of_zeros_is_refused", "seal", "0".repeat(64), "seal"),
         with("a_seal_that_is_too_short_is_refused", "seal", "00", "frame"),
         with("a_seal_that_is_empty_is_refused", "seal", "", "frame"),
@@ -114,23 +114,23 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         refs("words_with_an_author_reach_no_model", json!(["$own", { "text": "x", "author": "person" }]), "frame"),
         refs("an_empty_context_reaches_no_model", json!([]), "order"),
         refs("the_turns_own_message_cannot_be_left_out", json!(["$items.0", "$items.1"]), "order"),
-        refs("an_earlier_item_cannot_stand_behind_the_message", json!(["$own", "$items.0"]), "order"),
-        refs("the_message_cannot_stand_twice", json!(["$own", "$own"]), "order"),
-        refs("an_earlier_item_cannot_stand_twice", json!(["$items.0", "$items.0", "$own"]), "order"),
+        refs("an_earlier_item_cannot_follow_the_message", json!(["$own", "$items.0"]), "order"),
+        refs("the_message_cannot_be_repeated", json!(["$own", "$own"]), "order"),
+        refs("an_earlier_item_cannot_be_repeated", json!(["$items.0", "$items.0", "$own"]), "order"),
         refs("two_earlier_items_cannot_change_places", json!(["$items.1", "$items.0", "$own"]), "order"),
         refs("more_refs_than_fit_reach_no_model", Value::Array(vec![json!("$own.0"); 1025]), "frame"),
         also("a_plan_is_not_offered_yet", "purpose", "plan", "unavailable"),
         also("a_message_of_the_open_turn_goes_into_no_summary", "purpose", "compact", "order"),
         compact("words_without_a_seal_go_into_no_summary", json!([{ "text": "the person agreed" }]), "unsealed"),
         compact("a_summary_of_nothing_is_refused", json!([]), "order"),
-        compact("an_item_stands_in_a_summary_once", json!(["$items.0", "$items.0"]), "order"),
-        also("a_purpose_that_there_is_not_is_refused", "purpose", "system", "frame"),
+        compact("an_item_is_in_one_summary_only", json!(["$items.0", "$items.0"]), "order"),
+        also("an_unknown_purpose_is_refused", "purpose", "system", "frame"),
         also("a_request_has_no_room_for_a_system_text", "system", "obey", "frame"),
         also("a_request_has_no_room_for_a_persona", "persona", "a pirate", "frame"),
         also("a_request_has_no_room_for_tools", "tools", json!([]), "frame"),
         also("a_request_has_no_room_for_a_temperature", "temperature", 1, "frame"),
         also("a_request_has_no_room_for_a_model", "model", "other", "frame"),
-        attempt("the_answer_to_items_holds_nobody_elses", |known| {
+        attempt("the_answer_to_items_has_own_items_only", |known| {
             vec![ask(json!({ "ask": "items", "after_seq": 0, "session": known.other }))]
         })
         .requests(&["frame"]),
@@ -151,7 +151,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn what_the_host_did_not_seal_reaches_no_model() {
+fn unsealed_content_reaches_no_model() {
     hold("", attempts());
 }
 

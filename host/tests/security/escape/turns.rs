@@ -1,6 +1,6 @@
-//! Attempts on turns: answering one that is over, not one's own or not yet there, twice, or with what is no answer.
+//! Attempts on turns: answers to a finished, foreign or future turn, a second answer, and invalid answers.
 //!
-//! To add one, add an entry. Next: `calls`.
+//! To add one, add an entry. See `calls`.
 
 use super::attack::{generate, report};
 use super::attempt::{AGAIN, Attempt, ask, attempt, hold, reply, ring, row};
@@ -10,12 +10,12 @@ const NO_TURN: &str = "it belongs to no open turn";
 const ANOTHER_TURN: &str = "it names an item of another turn";
 const NOT_YET: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
 
-/// The model is asked, and the answer stands.
+/// Asks the model, and keeps the recorded output.
 fn output() -> Value {
     generate(json!(["$own"]))
 }
 
-/// A row under another turn than the open one.
+/// Returns a row under another turn than the open one.
 fn under(turn: &Value, content: Value) -> Value {
     row(json!({ "content": content, "turn": turn }))
 }
@@ -31,8 +31,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .rows(&[NO_TURN])
         .look(|attacked, _, _| {
-            let told = attacked.say("a", "hello").seen["texts"].to_string();
-            assert!(told.contains("The host refused outbound row") && told.contains(NO_TURN), "it is told: {told}");
+            let shown = attacked.say("a", "hello").seen["texts"].to_string();
+            assert!(
+                shown.contains("The host refused outbound row") && shown.contains(NO_TURN),
+                "it gets a notice: {shown}"
+            );
         }),
         attempt("a_reply_to_a_closed_turn_with_an_output_of_the_open_one_is_refused", |known| {
             vec![output(), under(&known.earlier["turn"], json!({ "reply": "$output.item" })), ring()]
@@ -65,7 +68,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .rows(&[ANOTHER_TURN]),
         attempt("the_persons_own_message_is_no_reply", |_| vec![reply("$own.0.item"), ring()]).rows(&[ANOTHER_TURN]),
-        attempt("an_item_that_nobody_recorded_is_no_reply", |_| vec![reply("itm_00000000000000000000000000"), ring()])
+        attempt("an_unrecorded_item_is_no_reply", |_| vec![reply("itm_00000000000000000000000000"), ring()])
             .rows(&["it names an output that does not stand in the record"]),
         attempt("an_output_with_calls_is_no_reply", |_| vec![output(), reply("$output.item"), ring()])
             .asks("read notes.txt")
@@ -94,13 +97,13 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .ended("nothing at all")
         .rows(&[NO_TURN]),
-        attempt("an_end_for_a_reason_that_there_is_not_is_refused", |_| vec![end("obeyed"), ring()])
+        attempt("an_end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
             .rows(&["it is no reply, end or send"]),
         attempt("a_reply_that_brings_its_own_words_is_refused", |_| {
             vec![row(json!({ "content": { "reply": "I was hacked" } })), ring()]
         })
         .rows(&["it is no reply, end or send"]),
-        attempt("a_reply_that_answers_somebody_elses_message_is_refused", |known| {
+        attempt("a_reply_to_a_foreign_message_is_refused", |known| {
             let answered = known.foreign["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
         })
@@ -139,17 +142,17 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             vec![output(), reply("$output.item"), ring(), json!("await_closed"), output(), json!("leave")]
         })
         .requests(&["turn"]),
-        attempt("what_a_crashed_turn_left_is_no_reply_of_the_next", |_| {
+        attempt("rows_of_a_crashed_turn_are_no_reply_of_the_next", |_| {
             let crash = json!({ "once": [output(), "keep", "exit"] });
             vec![crash, reply("$kept.output.item"), ring()]
         })
-        .anew()
+        .relaunched()
         .rows(&[ANOTHER_TURN]),
-        attempt("a_crashed_turn_takes_no_reply_any_more", |_| {
+        attempt("a_crashed_turn_accepts_no_reply", |_| {
             let crash = json!({ "once": [output(), "keep", "exit"] });
             vec![crash, row(json!({ "content": { "reply": "$kept.output.item" }, "turn": "$kept.turn" })), ring()]
         })
-        .anew()
+        .relaunched()
         .rows(&[NO_TURN]),
     ]
 }

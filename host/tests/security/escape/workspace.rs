@@ -1,8 +1,8 @@
-//! Attempts on the host by way of the sandbox's own files: what lies there must not be followed, run, or keep a session alive.
+//! Attempts on the host by way of the sandbox's own files: no file is followed or run, and none keeps a session alive.
 //!
-//! To add one, add an entry. Next: `queue`, for the one file that somebody does read.
+//! To add one, add an entry. See `queue` for the one file that the host reads.
 
-use super::attack::{Attacked, stands};
+use super::attack::{Attacked, exists};
 use super::attempt::{Attempt, attempt, hold};
 use crate::support::host_fixture::wait_for;
 use crate::support::processes::Process;
@@ -65,7 +65,7 @@ fn nothing_in_a_workspace_reaches_out_of_it() {
     hold("", attempts());
 }
 
-/// A session that is there, its sandbox, and a removal that leaves nothing.
+/// Checks that the removal of an existing session ends its sandbox and leaves no file.
 #[track_caller]
 fn removed(attacked: &Attacked, id: &str) {
     let sandbox = attacked.session("a")["pid"].as_i64().and_then(|pid| Process::of(i32::try_from(pid).ok()?));
@@ -73,7 +73,7 @@ fn removed(attacked: &Attacked, id: &str) {
     if let Some(sandbox) = sandbox {
         wait_for("its sandbox to be gone", || !sandbox.lives());
     }
-    assert!(!stands(&attacked.directory(id)), "nothing of it stands");
+    assert!(!exists(&attacked.directory(id)), "no file of it is left");
     attacked.other_answers();
     assert!(attacked.world.say("a", "hello").contains("Hello."), "the next session of the agent answers");
     assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
@@ -105,7 +105,7 @@ fn session_that_locks_its_directories_can_be_removed() {
         { "mode": { "path": "/out", "mode": 0 } },
         "exit",
     ]);
-    // Whatever becomes of the message, it is an answer or a reason, and not silence.
+    // The message ends with an answer or a reason, and not with silence.
     let answer = attacked.send("a", "hello", &json!([{ "once": shut }]));
     assert!(answer.code == 0 || answer.stderr.contains("session release"), "{}{}", answer.stdout, answer.stderr);
     attacked.other_answers();
@@ -113,7 +113,7 @@ fn session_that_locks_its_directories_can_be_removed() {
 }
 
 #[test]
-fn a_sandbox_that_stays_when_it_is_told_to_go_is_ended() {
+fn sandbox_that_ignores_a_stop_is_ended() {
     for stays in ["hang", "linger"] {
         let attacked = Attacked::new("");
         attacked.say("a", "hello");
@@ -125,7 +125,7 @@ fn a_sandbox_that_stays_when_it_is_told_to_go_is_ended() {
             let sandbox = Process::of(i32::try_from(pid).expect("a pid")).expect("it runs");
             attacked.world.ctl(&["session", "stop", &id]).ok();
             assert!(!sandbox.lives(), "{stays}: a session that sleeps has no process");
-            // What was asked is answered at the next wake, by another.
+            // The message is answered at the next wake, by another sandbox.
             attacked.say("a", "hello");
             let answer = waiting.join().expect("no panic").ok().json();
             assert_eq!(answer["notice"], false, "{stays}: {answer}");

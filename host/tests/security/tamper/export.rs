@@ -1,6 +1,6 @@
-//! Tampering with an export shows to both verifiers.
+//! Detection of changes in an export, by both verifiers.
 //!
-//! Never starts a host: the ledger is the one that all of these tests share. Next: `stored`.
+//! Starts no host: all of these tests share one ledger. See `stored`.
 
 use super::{Ledger, Loose, chain, head_of, middle, rehash, script, sign};
 use ed25519_dalek::SigningKey;
@@ -50,7 +50,7 @@ fn a_flipped_bit_shows() {
     entry.data = entry.data.replacen("\"at\":1", "\"at\":2", 1);
     lines[at] = entry.line();
     ledger.refused(&lines, None, seq, "broken");
-    // Anywhere: nothing that is flipped is accepted, and nothing before it is blamed.
+    // Anywhere: no flipped bit is accepted, and no earlier entry is blamed.
     let bytes = ledger.export.as_bytes();
     for at in (0..bytes.len()).step_by(101) {
         let mut changed = bytes.to_vec();
@@ -60,7 +60,7 @@ fn a_flipped_bit_shows() {
         match check::export(changed.as_slice(), &BTreeSet::new()) {
             Err(check::Error::Bad(bad)) => {
                 let known = bad.seq.expect("a number");
-                assert!(known == 0 || known + 1 >= before, "byte {at}: {bad}, but {before} entries stand before it");
+                assert!(known == 0 || known + 1 >= before, "byte {at}: {bad}, but {before} entries precede it");
             }
             other => panic!("byte {at}: {other:?}"),
         }
@@ -74,7 +74,7 @@ fn two_swapped_entries_show() {
     let (at, seq) = middle(&lines);
     lines.swap(at, at + 1);
     ledger.refused(&lines, None, seq, "broken");
-    // With the numbers put right.
+    // With the numbers corrected.
     let (mut one, mut two) = (Loose::of(&lines[at]).expect("one"), Loose::of(&lines[at + 1]).expect("two"));
     std::mem::swap(&mut one.seq, &mut two.seq);
     (lines[at], lines[at + 1]) = (one.line(), two.line());
@@ -95,7 +95,7 @@ fn an_inserted_entry_shows() {
     made_up.follow(&Loose::of(&lines[at - 1]).expect("an entry").hash);
     lines.insert(at, made_up.line());
     ledger.refused(&lines, None, seq + 1, "broken");
-    // With everything behind it moved and computed anew, up to the end of the chain.
+    // With all later entries moved and recomputed, up to the end of the chain.
     let end = chain(&lines, 1).1;
     for line in &mut lines[at + 1..end] {
         let mut entry = Loose::of(line).expect("an entry");
@@ -123,7 +123,7 @@ fn a_deleted_entry_shows() {
     rehash(&mut lines, at);
     let signed = head_of(&lines[end]).expect("a head").seq;
     ledger.refused(&lines, None, signed, "truncated");
-    // A whole chain of them.
+    // A whole chain.
     let mut lines = ledger.lines();
     let (first, head) = chain(&lines, 1);
     let missing = Loose::of(&lines[first]).expect("a genesis").seq;
@@ -139,18 +139,18 @@ fn a_truncated_tail_shows() {
     let ledger = Ledger::shared();
     let whole = ledger.lines();
     let last = Loose::of(&whole[whole.len() - 2]).expect("an entry").seq;
-    // Without the head behind it, and with entries missing in front of it.
+    // Without the head behind it, and with missing entries in front of it.
     ledger.refused(&whole[..whole.len() - 1], None, last + 1, "truncated");
     ledger.refused(&whole[..whole.len() - 4], None, last - 2, "truncated");
     let mut lines = whole.clone();
     lines.drain(whole.len() - 3..whole.len() - 1);
     ledger.refused(&lines, None, last - 1, "truncated");
-    // At the end of a chain nothing is missing to be seen: only a head that was kept outside tells.
+    // At the end of a chain no gap is visible: only a head outside shows it.
     let (_, head) = chain(&whole, 1);
     let (code, said) = ledger.both(&(whole[..=head].join("\n") + "\n"), None, None);
     assert_eq!(code, 0, "{said}");
     ledger.refused(&whole[..=head], Some(&ledger.heads), head_of(&whole[head]).expect("a head").seq + 1, "truncated");
-    // With the host's own key a new end can be signed. The head outside still tells.
+    // With the host's own key a new end can be signed. The head outside still shows it.
     let end = Loose::of(&whole[whole.len() - 4]).expect("an entry");
     let shorter = SignedHead { seq: end.seq, hash: end.hash, ..head_of(&whole[whole.len() - 1]).expect("a head") };
     let mut lines = whole[..whole.len() - 3].to_vec();
@@ -159,7 +159,7 @@ fn a_truncated_tail_shows() {
     ledger.refused(&lines, Some(&ledger.heads), end.seq + 1, "truncated");
 }
 
-/// Another ledger, whole in itself: each entry of the live chain changed, everything computed and signed anew by `key`.
+/// Makes another valid ledger: each entry of the live chain changed, every hash recomputed, and the head signed by `key`.
 fn rewritten(lines: &mut [String], from: usize, key: &SigningKey) {
     for line in &mut lines[from..] {
         if let Some(mut entry) = Loose::of(line) {
@@ -199,14 +199,14 @@ fn rewritten(lines: &mut [String], from: usize, key: &SigningKey) {
 #[test]
 fn a_full_rewrite_shows() {
     let ledger = Ledger::shared();
-    // Without a key: nobody signs it.
+    // Without a key: the head is not signed.
     let mut lines = ledger.lines();
     let mut genesis = Loose::of(&lines[0]).expect("a genesis");
     genesis.data = genesis.data.replacen("\"at\":1", "\"at\":2", 1);
     lines[0] = genesis.line();
     rehash(&mut lines, 0);
     ledger.refused(&lines, None, 0, "rewritten");
-    // With a key of one's own: by itself it is a ledger like any other, and who knows the key or holds a head sees it.
+    // With a foreign key: the ledger is valid by itself; the known key or a head outside shows the change.
     let mut lines = ledger.lines();
     rewritten(&mut lines, 0, &SigningKey::from_bytes(&[9; 32]));
     let text = lines.join("\n") + "\n";
@@ -220,7 +220,7 @@ fn a_full_rewrite_shows() {
     rewritten(&mut lines, 0, &ledger.key);
     assert_eq!(ledger.both(&(lines.join("\n") + "\n"), None, None).0, 0, "the limit that the threat model names");
     ledger.refused(&lines, Some(&ledger.heads), 0, "rewritten");
-    // Only what came late: the first head that does not fit is named.
+    // Only late entries: the first head that does not match is named.
     let mut lines = ledger.lines();
     let (from, _) = middle(&lines);
     rewritten(&mut lines, from, &ledger.key);
@@ -240,7 +240,7 @@ fn a_fork_shows() {
     let (first, end) = chain(&lines, 2);
     let original = head_of(&lines[end]).expect("a head");
     keep(&original);
-    // The same beginning, another end, one entry longer; both signed by the host, as two copies of a home would.
+    // The same beginning, another end, one entry longer; both signed by the host, as two copies of a home would be.
     let from = first + 2;
     rewritten(&mut lines, from, &ledger.key);
     let mut more = Loose::of(&lines[end - 1]).expect("an entry");

@@ -1,4 +1,4 @@
-//! Tampering with the record and with the archives of a home shows.
+//! Detection of changes in the record and in the archives of a home.
 //!
 //! Each test has a ledger of its own, because it changes the files. Next: `rotation`.
 
@@ -9,7 +9,7 @@ use ironclaw_ledger::head;
 use serde_json::Value;
 use std::path::Path;
 
-/// The number that is named, and the class.
+/// The reported number and class.
 type Shows = (u64, &'static str);
 
 #[test]
@@ -73,12 +73,12 @@ fn tampering_with_the_record_itself_shows() {
             .expect("a head")
     };
     let ended = |entries: &[Loose]| entries[entries.len() - 1].seq + 1;
-    // With one entry less, the last head has none.
+    // With one entry fewer, the last head has none.
     let one_less = match head_after(seq) {
         head if head == last => (last, "truncated"),
         head => (head, "rewritten"),
     };
-    // What is changed, and what shows: with the heads that were kept outside, and without any.
+    // The change, and the verdicts with the heads outside and without any head.
     let cases: Vec<(&str, String, Shows, Option<Shows>)> = vec![
         (
             "flipped",
@@ -94,9 +94,9 @@ fn tampering_with_the_record_itself_shows() {
         ),
         ("swapped", swap, (seq, "broken"), Some((seq, "broken"))),
         ("inserted", set(&renumbered(twice.clone(), usize::MAX)), (seq + 1, "broken"), Some((seq + 1, "broken"))),
-        ("inserted, and computed anew", set(&renumbered(twice, at)), (head_after(seq + 1), "rewritten"), None),
+        ("inserted and recomputed", set(&renumbered(twice, at)), (head_after(seq + 1), "rewritten"), None),
         ("deleted", format!("DELETE FROM ledger WHERE seq = {seq}"), (seq, "broken"), Some((seq, "broken"))),
-        ("deleted, and computed anew", set(&renumbered(without.clone(), at)), one_less, None),
+        ("deleted and recomputed", set(&renumbered(without.clone(), at)), one_less, None),
         ("truncated", format!("DELETE FROM ledger WHERE seq > {seq}"), (seq + 1, "truncated"), None),
         ("rewritten", set(&changed(at)), (head_after(seq), "rewritten"), None),
         ("rewritten from the last genesis", set(&changed(0)), (head_after(first), "rewritten"), None),
@@ -149,7 +149,7 @@ fn tampering_with_the_record_itself_shows() {
         }
         std::fs::write(&state, &intact).expect("written");
     }
-    // A second entry of the same number is refused by the database, and a torn file by the cipher.
+    // The database refuses a second entry of the same number, and the cipher a torn file.
     {
         let db = record::open(&home);
         let copy = format!("PRAGMA query_only = OFF; INSERT INTO ledger SELECT * FROM ledger WHERE seq = {seq}");
@@ -159,7 +159,7 @@ fn tampering_with_the_record_itself_shows() {
         std::fs::write(&state, &intact[..torn]).expect("written");
         assert_ne!(ledger.world.ctl(&["audit", "verify"]).code, 0, "torn at {torn}");
     }
-    // A bit of the file itself: the cipher refuses the page, and where the ledger is on another, it is what it was.
+    // A bit of the file itself: the cipher refuses the page; if the ledger is on another page, it is unchanged.
     let entries =
         |export: &str| export.lines().filter(|line| Loose::of(line).is_some()).map(str::to_owned).collect::<Vec<_>>();
     for at in (0..intact.len()).step_by(intact.len() / 12) {
@@ -200,7 +200,7 @@ fn tampering_with_the_archives_shows() {
     let cut = text[1].trim_end().rfind('\n').expect("lines") + 1;
     std::fs::write(&two, &text[1][..cut]).expect("written");
     assert_eq!(verdict(), bad("truncated", third), "without its head");
-    // Signed anew by the host's own key: the chain after it says which file it continues from.
+    // Signed again by the host's own key: the next chain names the file that it continues.
     let mut lines: Vec<String> = text[1].lines().map(str::to_owned).collect();
     let last = lines.len() - 1;
     let later = SignedHead { time: "2031-01-01T00:00:00.000Z".to_owned(), ..head_of(&lines[last]).expect("a head") };
@@ -208,7 +208,7 @@ fn tampering_with_the_archives_shows() {
     std::fs::write(&two, lines.join("\n") + "\n").expect("written");
     assert_eq!(verdict(), bad("broken", third));
     std::fs::write(&two, &text[1]).expect("written");
-    // The record as it was before a rotation, beside the archive that came of it.
+    // The record from before a rotation, beside the archive of that rotation.
     std::fs::write(home.join(format!("ledger/chain-{:012}.ndjson", third + 500)), &text[1]).expect("written");
     let (code, class, _) = verdict();
     assert_eq!((code, class.as_str()), (1, "truncated"));
