@@ -25,14 +25,14 @@ const WISHES: [(&str, &str); 9] = [
 ];
 
 /// A host with an agent that may run commands, and the sources of its software.
-struct SoftwareFixture {
+struct Software {
     desk: ChangeFixture,
     /// The directory of the archives, and of the traces that scripts of packages would leave.
     shelf: PathBuf,
     registry: Registry,
 }
 
-impl SoftwareFixture {
+impl Software {
     fn new(who: Who, build: Build) -> Self {
         Self::with(who, build, "", "")
     }
@@ -124,12 +124,12 @@ impl SoftwareFixture {
     }
 
     /// Returns how many notices of a change with these words are in the conversation.
-    fn notices_of(&self, id: &str, words: &str) -> usize {
+    fn notices(&self, id: &str, words: &str) -> usize {
         self.desk.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
     }
 }
 
-impl Drop for SoftwareFixture {
+impl Drop for Software {
     fn drop(&mut self) {
         self.desk.world.kill_host();
         // Layers are read-only, also for the test that removes the directory.
@@ -140,7 +140,7 @@ impl Drop for SoftwareFixture {
 
 #[test]
 fn rejected_or_impossible_software_is_not_fetched_with_reason() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "changes nothing")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
@@ -149,7 +149,7 @@ fn rejected_or_impossible_software_is_not_fetched_with_reason() {
     let id = store.desk.propose("both");
     store.world().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
     assert_eq!(store.desk.settled(&id)["status"], "rejected");
-    wait_for("the notice in the conversation", || store.notices_of(&id, "not on this machine") == 1);
+    wait_for("the notice in the conversation", || store.notices(&id, "not on this machine") == 1);
     store.world().ctl(&["approve", &id]).refused("rejected already");
     store.runs("a", "good; echo tried", "tried\n");
     assert!(store.world().say("a", "run good").contains("not found"));
@@ -160,7 +160,7 @@ fn rejected_or_impossible_software_is_not_fetched_with_reason() {
 
 #[test]
 fn machine_without_the_client_refuses_and_says_what_is_missing() {
-    let store = SoftwareFixture::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
+    let store = Software::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
     store.desk.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
@@ -184,7 +184,7 @@ fn machine_without_the_client_refuses_and_says_what_is_missing() {
 
 #[test]
 fn failed_fetch_leaves_the_old_layer_and_says_why() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
@@ -205,12 +205,12 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         assert_eq!(done["applied_at"], Value::Null, "{word}: {done}");
         assert_eq!(store.agent("a")["packages"], had, "{word}");
         assert_eq!(store.layers("a"), layers, "{word}");
-        wait_for("the notice in the conversation", || store.notices_of(&id, "could not be done") == 1);
-        assert_eq!(store.notices_of(&id, "nothing was changed"), 1, "{word}");
+        wait_for("the notice in the conversation", || store.notices(&id, "could not be done") == 1);
+        assert_eq!(store.notices(&id, "nothing was changed"), 1, "{word}");
         // The host's notice quotes no package, and an agent does not learn where the home is.
         let home = store.world().home.display().to_string();
         for words in [why, &home] {
-            assert_eq!(store.notices_of(&id, words), 0, "{word}: {:?}", store.desk.notices());
+            assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.desk.notices());
         }
         store.world().ctl(&["approve", &id]).refused("already");
     }
@@ -226,7 +226,7 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
 #[test]
 fn approved_software_is_in_the_jail_without_running_scripts() {
     for who in host_users() {
-        let store = SoftwareFixture::new(who, Build::Plain);
+        let store = Software::new(who, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
         let id = store.desk.propose("both");
         assert_eq!(store.desk.waiting(), [id.as_str()], "{who:?}");
@@ -253,14 +253,9 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         assert_eq!((&has["apt"], &has["npm"]), (&json!(["good"]), &json!(["hello-npm"])), "{who:?} {has}");
         let layer = has["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{who:?}");
-        wait_for("the notice in the conversation", || store.notices_of(&id, "is applied") == 1);
-        assert_eq!(
-            store.notices_of(&id, "fetched: good=1.0-1, hello-npm=1.2.3"),
-            1,
-            "{who:?} {:?}",
-            store.desk.notices()
-        );
-        assert_eq!(store.notices_of(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.notices());
+        wait_for("the notice in the conversation", || store.notices(&id, "is applied") == 1);
+        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {:?}", store.desk.notices());
+        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.notices());
         let set = store.world().entries("agent.packages");
         assert_eq!(set.len(), 1, "{who:?} {set:?}");
         assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{who:?} {set:?}");
@@ -274,7 +269,7 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
 fn host_killed_while_fetching_finishes_once_and_cleans_up() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
         // The first proposal reaches the last fail point too.
-        let mut store = SoftwareFixture::new(Who::Ordinary, Build::Failpoints);
+        let mut store = Software::new(Who::Ordinary, Build::Failpoints);
         let id = store.desk.propose("good");
         store.desk.world.down();
         store.desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
@@ -302,7 +297,7 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
             store.world().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
         };
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
-        assert_eq!(store.notices_of(&id, "is applied"), 1, "{point}");
+        assert_eq!(store.notices(&id, "is applied"), 1, "{point}");
         store.desk.world.kill_host();
         store.desk.world.up();
         assert_eq!(store.desk.show(&id)["status"], "applied", "{point}");
@@ -313,7 +308,7 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
 
 #[test]
 fn host_killed_after_a_failed_fetch_reports_once_only() {
-    let mut store = SoftwareFixture::new(Who::Ordinary, Build::Failpoints);
+    let mut store = Software::new(Who::Ordinary, Build::Failpoints);
     let id = store.desk.propose("suid");
     store.desk.world.down();
     store.desk.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
@@ -331,9 +326,9 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
         let done = store.desk.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
-        wait_for("the notice in the conversation", || store.notices_of(&id, "could not be done") > 0);
+        wait_for("the notice in the conversation", || store.notices(&id, "could not be done") > 0);
         store.runs("a", "good; echo tried", "tried\n");
-        assert_eq!(store.notices_of(&id, "could not be done"), 1, "{start}");
+        assert_eq!(store.notices(&id, "could not be done"), 1, "{start}");
         assert_eq!(store.layers("a"), Vec::<String>::new(), "{start}");
         assert_eq!(store.agent("a")["packages"], Value::Null, "{start}");
         let of = |what: &str| {
@@ -347,7 +342,7 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
 
 #[test]
 fn a_package_that_would_replace_a_program_is_refused_by_name() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     let trace = store.shelf.join("traces/npm");
     store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
     let done = store.asked(&json!({ "npm": ["evil-npm"] }));
@@ -359,7 +354,7 @@ fn a_package_that_would_replace_a_program_is_refused_by_name() {
 
 #[test]
 fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
     let trace = store.shelf.join("traces/npm");
@@ -372,7 +367,7 @@ fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
 
 #[test]
 fn a_fetch_that_hangs_holds_up_no_other_change() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     store.registry.be_silent(true);
     let (asked, id) = (store.registry.asked(), store.desk.propose("good"));
     let mut approving = store.world().command("ironctl");
@@ -391,7 +386,7 @@ fn a_fetch_that_hangs_holds_up_no_other_change() {
 
 #[test]
 fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
         let id = store.desk.propose(word);
         let (asked, host) = (store.registry.asked(), store.world().pid().expect("it runs"));
@@ -420,7 +415,7 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
         let done = store.desk.settled(&id);
         assert_eq!(done["status"], "applied", "{stop}: {done}");
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
-        assert_eq!(store.notices_of(&id, "is applied"), 1, "{stop}");
+        assert_eq!(store.notices(&id, "is applied"), 1, "{stop}");
         // The notice of the outcome is left out: the host may have sent it before it died.
         approving.wait().expect("it ends");
     }
@@ -428,7 +423,7 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
 
 #[test]
 fn damaged_layer_is_not_used_until_it_is_fetched_again() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     store.world().agent("b");
     store.world().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
     for agent in ["a", "b"] {
@@ -468,7 +463,7 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
 
 #[test]
 fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
-    let store = SoftwareFixture::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
