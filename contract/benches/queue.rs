@@ -1,6 +1,6 @@
 //! Commit and read-back of one row: the encrypted queues beside plain SQLite with the same statements and pragmas.
 //!
-//! Absolute figures are the machine's; the ratio within a pair is ours. Next: `docs/performance.md`.
+//! Absolute figures depend on the machine; the ratio within a pair depends on this code. See `docs/performance.md`.
 //! Run with `cargo bench -p ironclaw-contract --features queues`.
 
 use divan::{Bencher, black_box};
@@ -20,7 +20,7 @@ fn main() {
     divan::main();
 }
 
-/// A directory on a real disk, where `synchronous=FULL` means something.
+/// Makes a directory on a real disk, where `synchronous=FULL` has an effect.
 fn place(name: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
     let path = directory.path().canonicalize().expect("exists").join(name);
@@ -78,7 +78,7 @@ fn row() -> NewRow {
     }
 }
 
-/// The same pragmas as the openers', without a key.
+/// Opens both ends with the pragmas of the openers and without a key.
 fn plain(path: &PathBuf, schema: &str, synchronous: &str) -> (Connection, Connection) {
     let writer = Connection::open(path).expect("made");
     writer.execute_batch(&format!("PRAGMA page_size = 4096; PRAGMA mmap_size = 0; PRAGMA journal_mode = DELETE; PRAGMA synchronous = {synchronous}; {schema}")).expect("set up");
@@ -202,7 +202,7 @@ mod outbound {
                 )
                 .expect("inserted");
             tx.commit().expect("committed");
-            // What a look does: one snapshot, the schema, the rows, the progress.
+            // The work of one look: one snapshot, the schema, the rows, the progress.
             let snapshot = reader.unchecked_transaction().expect("begun");
             let read = |sql: &str| {
                 let mut statement = snapshot.prepare_cached(sql).expect("prepared");

@@ -1,6 +1,6 @@
-//! The smallest program that speaks the gate: it knocks, waits, and does what its argument says.
+//! The smallest program with a gate: it knocks, waits, and does the action of its argument.
 //!
-//! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
+//! For tests and benches; never part of an installation. See `host/tests/security/jail.rs`.
 
 use ironclaw_jail::{GATE_DESCRIPTOR, LINK_DESCRIPTOR};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ fn main() {
             std::thread::park();
         }
     }
-    // SAFETY: the launcher gives every program these two descriptors, and nobody else here has them.
+    // SAFETY: the launcher gives every program these two descriptors, and no other code here has them.
     let (mut link, mut gate) =
         unsafe { (UnixStream::from_raw_fd(LINK_DESCRIPTOR), UnixStream::from_raw_fd(GATE_DESCRIPTOR)) };
     gate.write_all(&[1]).expect("process 1 of the jail listens at the gate");
@@ -38,7 +38,7 @@ fn main() {
             link.write_all(seen.to_string().as_bytes()).expect("the test reads");
         }
         "hide" => {
-            // What a sandbox does to keep its key from others of its uid; the host must still see it.
+            // Hides memory as a sandbox does to keep its key from others of its uid; the host must still see it.
             nix::sys::prctl::set_dumpable(false).expect("a program may hide itself");
             link.write_all(b"h").expect("the test reads");
             let _ = link.read_to_end(&mut Vec::new());
@@ -55,11 +55,11 @@ fn main() {
     }
 }
 
-/// As a program does that wants to go on without whoever started it: two forks, and between them a session of its own.
+/// Leaves a daemon behind that outlives its parent: two forks, and between them a session of its own.
 fn leave_a_daemon() {
     // SAFETY: this program has one thread, so what the children find is whole.
     if unsafe { libc::fork() } == 0 {
-        // Refused in a jail; a program that wants to stay tries to stay without.
+        // Refused in a jail; the program then tries to stay without it.
         let _ = nix::unistd::setsid();
         // SAFETY: as above.
         if unsafe { libc::fork() } == 0 {

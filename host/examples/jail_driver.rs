@@ -1,7 +1,7 @@
 //! Plays one scenario through a real launcher and prints what happened as JSON.
 //!
-//! A process of its own, because a launcher is forked before there are threads and a test has some.
-//! For tests and benches; never part of an installation. Next: `host/tests/it/jail.rs`.
+//! Runs in a process of its own, because a launcher is forked before there are threads and a test has some.
+//! For tests and benches; never part of an installation. See `host/tests/security/jail.rs`.
 #![allow(clippy::print_stdout)]
 
 use ironclaw_jail::launcher::{self, Entries, Launcher};
@@ -27,11 +27,11 @@ fn main() {
     }
     let handle = launcher::fork(Entries { reader }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
-    let told = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let launcher = Launcher::start(handle).expect("the launcher connects");
         play(scenario, &launcher, Path::new(home), stub.into()).await
     });
-    println!("{told}");
+    println!("{result}");
 }
 
 /// Puts a container's seccomp filter around this process: `new namespaces` or `mounts` fail with
@@ -61,7 +61,7 @@ fn outer_filter(order: &str) {
     seccompiler::apply_filter(&program).expect("the filter is installed");
 }
 
-/// The reader of these scenarios: says back what it hears, in capitals.
+/// The reader of these scenarios: returns its input in capitals.
 fn reader(link: OwnedFd) -> i32 {
     let mut link = UnixStream::from(link);
     let mut heard = [0; 16];
@@ -172,7 +172,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             spec.limits.launch_ms = 60_000;
             let launch = launcher.launch(spec.clone(), theirs.into());
             let late = tokio::time::timeout(Duration::from_millis(50), launch).await.is_err();
-            // The launcher serves in order, so behind this answer the first jail is being ended.
+            // The launcher serves in order, so at this answer the first jail is already being ended.
             spec.role = Role::Noop { program: "/bin/true".into() };
             let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
@@ -243,23 +243,23 @@ async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
         ("control", with(&|s| s.role = Role::Probe(Probe::Control(Facts::default())))),
         ("root", with(&|s| s.identity = Identity::Mapped { uid: 0, gid: 0 })),
     ];
-    let mut told = serde_json::Map::new();
+    let mut result = serde_json::Map::new();
     for (name, spec) in cases {
-        told.insert(name.into(), refusal(launcher, spec).await);
+        result.insert(name.into(), refusal(launcher, spec).await);
     }
-    Value::Object(told)
+    Value::Object(result)
 }
 
-/// A directory that a person granted, made if it is not there.
+/// Returns the mount of a granted directory, which is made if it is missing.
 fn granted(home: &Path, name: &str, read_only: bool) -> Mount {
     let source = home.join(name);
     let _ = std::fs::create_dir(&source);
-    // Whoever the jail runs as shall see what is in it.
+    // Every user must be able to read it, because the jail may run as any uid.
     std::fs::set_permissions(&source, PermissionsExt::from_mode(0o777)).expect("it is ours");
     Mount { source, target: format!("/{name}"), read_only, granted: true }
 }
 
-/// A layer with one file of its own, in a directory whose name would end an option of a mount.
+/// Makes a layer with one file, in a directory whose name would end an option of a mount.
 fn layer(home: &Path) -> PathBuf {
     let layer = home.join("a:layer,with=signs");
     let tools = layer.join("usr/share/of-the-layer");
@@ -274,14 +274,14 @@ async fn granted_refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Valu
     let whole = Mount { source: home.join("way/to/here"), ..granted(home, "data", true) };
     let ours = || Spec { role: Role::Noop { program: "/bin/true".into() }, ..with(whole.clone()) };
     let before = refusal(launcher, ours()).await;
-    // What was checked is swapped for a link, in the middle of the way.
+    // A checked directory is swapped for a link, in the middle of the path.
     std::fs::rename(home.join("way/to"), home.join("way/aside")).expect("renamed");
     std::os::unix::fs::symlink("aside", home.join("way/to")).expect("a link");
     let swapped = refusal(launcher, ours()).await;
     let layered = |layer: PathBuf| Spec { system: Some(System { layer: Some(layer) }), ..good.clone() };
     std::fs::create_dir_all(home.join("linked")).expect("a directory");
     std::os::unix::fs::symlink("/etc", home.join("linked/usr")).expect("a link");
-    let mut told = serde_json::Map::new();
+    let mut result = serde_json::Map::new();
     for (name, answer) in [
         ("before", before),
         ("swapped", swapped),
@@ -293,9 +293,9 @@ async fn granted_refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Valu
         ("linked_layer", refusal(launcher, layered(home.join("linked"))).await),
         ("relative_layer", refusal(launcher, layered("layer".into())).await),
     ] {
-        told.insert(name.into(), answer);
+        result.insert(name.into(), answer);
     }
-    Value::Object(told)
+    Value::Object(result)
 }
 
 async fn refusal(launcher: &Launcher, spec: Spec) -> Value {

@@ -1,7 +1,7 @@
-//! Fetches packages as a host would, and prints what came of it as JSON.
+//! Fetches packages as a host does, and prints the result as JSON.
 //!
-//! A process of its own, because a launcher is forked before there are threads, and so that it can be anybody's. For tests and
-//! to try things with; never part of an installation. Next: `host/tests/it/packages.rs`.
+//! Runs in a process of its own, because a launcher is forked before there are threads, and so that it can run as any user. For tests
+//! and experiments; never part of an installation. See `host/tests/e2e/packages.rs`.
 #![allow(clippy::print_stdout)]
 
 use ironclaw_contract::ids::ChangeId;
@@ -24,14 +24,14 @@ fn main() {
     let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let order: Value = serde_json::from_str(order).expect("an order");
-    let told = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let launcher = Launcher::start(handle).expect("the launcher connects");
         match order.get("look") {
             Some(script) => look(&launcher, Path::new(home), script.as_str().expect("a script"), &order["ports"]).await,
             None => make(launcher, Path::new(home), &order).await,
         }
     });
-    println!("{told}");
+    println!("{result}");
 }
 
 fn identity() -> Identity {
@@ -52,7 +52,7 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     match packages::make(&means, agent, change, &wanted).await {
         Ok(layer) => {
             let path = home.layer(agent, &layer.digest);
-            packages::verify(&path, &layer.digest).expect("it is what it says");
+            packages::verify(&path, &layer.digest).expect("the layer has its digest");
             json!({
                 "path": path, "digest": layer.digest, "files": layer.files, "bytes": layer.bytes,
                 "installed": layer.installed, "left_out": layer.left_out,
@@ -65,7 +65,7 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     }
 }
 
-/// Runs a script as a client; gives what it said. With `ports`, even if empty, it has the host's network.
+/// Runs a script as a client and returns its output. With `ports`, even if empty, it has the host's network.
 async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> Value {
     let sight = |path: &str, kind| client::BindMount { source: path.into(), target: path.to_owned(), kind };
     let client = Client {
@@ -88,6 +88,6 @@ async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> 
     let (mut ours, theirs) = std::io::pipe().expect("a pipe");
     let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
     let mut said = String::new();
-    ours.read_to_string(&mut said).expect("it says something");
+    ours.read_to_string(&mut said).expect("the output is readable");
     json!({ "exit": jailed.exited().await, "said": said })
 }

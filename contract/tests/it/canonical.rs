@@ -1,6 +1,6 @@
-//! Canonical JSON and the ledger's vectors: properties of every value, and figures that others published.
+//! Canonical JSON and the ledger's vectors: properties of every value, and published figures.
 //!
-//! Next: `contract/src/canonical.rs`.
+//! See `contract/src/canonical.rs`.
 
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, Verifier, hash};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const LIMITS: Limits = Limits::bytes(1024 * 1024);
 const INTEGER_MAX: i64 = canonical::INTEGER_MAX as i64;
 
-/// A number that reads back as itself: a float that is no integer, or an integer.
+/// Returns numbers that read back as themselves: a float that is no integer, or an integer.
 fn number() -> impl Strategy<Value = Value> {
     let float = any::<f64>().prop_filter_map("no fraction, or too large", |float| {
         (float.fract() != 0.0 && float.abs() < INTEGER_MAX as f64).then(|| Value::from(float))
@@ -46,14 +46,14 @@ proptest! {
         let read = canonical::parse(&bytes, LIMITS).expect("canonical bytes are read");
         prop_assert_eq!(&read, &value);
         prop_assert_eq!(canonical::to_vec(&read), bytes.clone());
-        // However it was written, there is one canonical form.
+        // Every way to write a value has one canonical form.
         let pretty = serde_json::to_vec_pretty(&value).expect("serializes");
         let read = canonical::parse(&pretty, LIMITS).expect("indented JSON is read");
         prop_assert_eq!(canonical::to_vec(&read), bytes);
     }
 
     #[test]
-    fn keys_stand_in_the_order_of_their_utf_16_units(keys in prop::collection::btree_set(text(), 2..12)) {
+    fn keys_are_in_the_order_of_their_utf_16_units(keys in prop::collection::btree_set(text(), 2..12)) {
         let object: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let written = canonical::to_string(&object);
         let mut keys: Vec<&String> = keys.iter().collect();
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused_at_any_depth(
+    fn repeated_key_is_refused_at_any_depth(
         key in "[a-zé]{1,4}",
         escaped in any::<bool>(),
         wrappers in prop::collection::vec(any::<bool>(), 0..24),
@@ -94,7 +94,7 @@ proptest! {
     }
 }
 
-/// RFC 8785, appendix B: bits of a double, and how ECMAScript writes it.
+/// RFC 8785, appendix B: the bits of a double, and its form in ECMAScript.
 const NUMBERS: &[(u64, &str)] = &[
     (0x0000_0000_0000_0000, "0"),
     (0x8000_0000_0000_0000, "0"),
@@ -128,7 +128,7 @@ fn numbers_are_written_as_ecmascript_writes_them() {
         let number = f64::from_bits(*bits);
         assert_eq!(canonical::to_string(&number), *text, "{bits:016x}");
         let read = canonical::parse(text.as_bytes(), LIMITS);
-        // Beyond 2^53 − 1 it can be written but not read: no reader could say which integer was meant.
+        // Beyond 2^53 − 1 it can be written but not read: no reader could know which integer was meant.
         assert_eq!(read.is_ok(), number.abs() <= canonical::INTEGER_MAX as f64, "{text}");
         if let Ok(read) = read {
             assert_eq!(canonical::to_string(&read), *text);
@@ -140,28 +140,28 @@ fn numbers_are_written_as_ecmascript_writes_them() {
     }
 }
 
-/// One entry of the ledger as `docs/ledger-vectors.json` has it.
+/// One entry of the ledger in `docs/ledger-vectors.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vector {
     name: String,
-    /// Name of the vector before it; absent for the first of a chain.
+    /// The name of the previous vector; absent for the first of a chain.
     after: Option<String>,
-    /// Where the chain begins, if not at 0: only for the first of a chain.
+    /// The first number of the chain, if not 0: only for the first of a chain.
     #[serde(default)]
     first: u64,
     seq: u64,
     #[serde(rename = "type")]
     kind: String,
-    /// The data as somebody might write it.
+    /// The data in any form.
     given: String,
-    /// The bytes that are hashed.
+    /// The hashed bytes.
     canonical: String,
     hash: String,
-    /// The sequence number at which a verifier that accepted `after` refuses it; absent if it fits.
+    /// The sequence number at which a verifier that accepted `after` refuses the vector; absent if it is valid.
     #[serde(default)]
     refused_at: Option<u64>,
-    /// What the verifier gets instead of `canonical`, if it is not that.
+    /// The verifier's input, if it is not `canonical`.
     #[serde(default)]
     stored: Option<String>,
 }
@@ -171,7 +171,7 @@ fn vectors() -> Vec<Vector> {
     canonical::from_slice(text.as_bytes(), LIMITS).expect("docs/ledger-vectors.json is a list of vectors")
 }
 
-/// A verifier that accepted everything before this vector.
+/// Returns a verifier that accepted every vector before this one.
 fn before(vectors: &[Vector], vector: &Vector) -> Verifier {
     match &vector.after {
         None => Verifier::starting_at(vector.first),
@@ -179,7 +179,7 @@ fn before(vectors: &[Vector], vector: &Vector) -> Verifier {
     }
 }
 
-/// A verifier that accepted this vector and all before it.
+/// Returns a verifier that accepted this vector and all before it.
 fn accepted(vectors: &[Vector], vector: &Vector) -> Verifier {
     let mut chain = before(vectors, vector);
     chain.accept(vector.seq, &vector.kind, &vector.canonical, &vector.hash).expect(&vector.name);

@@ -1,16 +1,16 @@
-//! What is frozen has the hash and the fingerprint that `docs/contract.md` records.
+//! The frozen files have the hash and the fingerprint that `docs/contract.md` records.
 //!
-//! Says nothing about whether a change is right: that is for both owners. Next: `golden`.
+//! Does not judge a change: both owners do. See `golden`.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace").to_owned()
 }
 
-/// Every source file of the crate: path from the workspace, and text.
+/// Returns every source file of the crate: its path from the workspace, and its text.
 pub(crate) fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for directory in ["contract/src", "contract/src/seam"] {
@@ -27,14 +27,14 @@ pub(crate) fn sources() -> Vec<(String, String)> {
     files
 }
 
-/// Of all sources, those that are frozen: `lib.rs` only lists modules, and `operator.rs` has no sandbox on its other side.
+/// Returns whether a source is frozen: `lib.rs` only lists modules, and `operator.rs` has no sandbox on its other side.
 fn is_frozen(path: &str) -> bool {
     path.starts_with("contract/src/seam/")
         || ["ids", "canonical", "ledger_entry", "seam"].iter().any(|name| path == format!("contract/src/{name}.rs"))
 }
 
-/// SHA-256 over path and text of each file in the order of their paths, each with its length in bytes before it (8 bytes,
-/// big-endian), so that nothing can move from one file into the next unseen.
+/// Returns the SHA-256 over path and text of each file in the order of their paths, each with its length in bytes before it (8 bytes,
+/// big-endian), so that no byte can move from one file into the next unseen.
 fn hash(files: &[(String, String)]) -> Digest {
     let mut bytes = Vec::new();
     for part in files.iter().flat_map(|(path, text)| [path, text]) {
@@ -44,7 +44,7 @@ fn hash(files: &[(String, String)]) -> Digest {
     Digest::of(&bytes)
 }
 
-/// What stands behind `name: ` in `docs/contract.md`.
+/// Returns the text behind `name: ` in `docs/contract.md`.
 fn recorded(name: &str) -> String {
     let path = workspace().join("docs/contract.md");
     let document = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -89,7 +89,7 @@ fn a_byte_that_moves_into_the_next_file_changes_the_hash() {
     assert!(is_frozen("contract/src/seam/link.rs") && is_frozen("contract/src/seam.rs"));
 }
 
-/// The document, and of it the part under one heading.
+/// Returns the part of the document under one heading.
 pub(crate) fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     let start = format!("\n{heading}\n");
     let from =
@@ -151,7 +151,7 @@ fn every_example_in_the_document_is_a_golden_file() {
     for example in examples {
         assert!(
             files.iter().any(|file| file == example),
-            "docs/contract.md shows what is in no golden file: {example}"
+            "docs/contract.md shows an example that is in no golden file: {example}"
         );
     }
 }

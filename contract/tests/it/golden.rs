@@ -1,8 +1,8 @@
 //! Every wire shape against its golden file, byte for byte, and back from the file into an equal value.
 //!
-//! A file holds exactly what is serialized, and one line break that is not part of it. A difference is news for the other
-//! side of the seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p
-//! ironclaw-contract --features queues golden` and look at `git diff`. Next: `golden/seam.rs` for the samples.
+//! A file holds exactly the serialized bytes, and one line break that is not part of them. A difference concerns the other side of the
+//! seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p ironclaw-contract
+//! --features queues golden` and check `git diff`. See `golden/seam.rs` for the samples.
 
 mod changes;
 mod channels;
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-/// Set to `write`, the files are rewritten instead of compared.
+/// The variable that, set to `write`, rewrites the files instead of comparing them.
 const REWRITE: &str = "IRONCLAW_GOLDEN";
 
 type ReadBack = Box<dyn Fn(&[u8]) -> Result<(), String>>;
@@ -28,19 +28,19 @@ type Takes = Box<dyn Fn(&[u8]) -> bool>;
 
 /// One sample of one wire shape.
 struct Shape {
-    /// Name of its file, without the extension.
+    /// The name of its file, without the extension.
     name: String,
-    /// Name of its Rust type, without the path.
+    /// The name of its Rust type, without the path.
     of: String,
-    /// What is serialized.
+    /// The serialized bytes.
     bytes: Vec<u8>,
     /// Reads the bytes of the file; an error says how the value differs.
     read_back: ReadBack,
-    /// Reads anything; whether it is taken.
+    /// Reads any bytes and returns whether the type accepts them.
     takes: Takes,
 }
 
-/// A shape as the wire has it, compared as a value.
+/// Makes a shape of the wire, compared as a value.
 fn shape<T>(name: &str, sample: T) -> Shape
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug + 'static,
@@ -54,7 +54,7 @@ where
     Shape { read_back: Box::new(read_back), ..rewritten::<T>(name, bytes) }
 }
 
-/// A shape whose type cannot be compared: what was read must be written again as the same bytes.
+/// Makes a shape whose type cannot be compared: the value read must be written as the same bytes.
 fn shape_by_bytes<T: Serialize + DeserializeOwned + 'static>(name: &str, sample: &T) -> Shape {
     rewritten::<T>(name, serde_json::to_vec(sample).expect("serializes"))
 }
@@ -74,7 +74,7 @@ fn rewritten<T: Serialize + DeserializeOwned + 'static>(name: &str, bytes: Vec<u
     }
 }
 
-/// `LedgerLine` of `ironclaw_contract::operator::LedgerLine`; the outermost type of a generic one.
+/// Returns `LedgerLine` for `ironclaw_contract::operator::LedgerLine`; of a generic type the outermost name.
 fn short_name<T>() -> String {
     let path = std::any::type_name::<T>();
     let path = path.split('<').next().expect("split gives at least one part");
@@ -85,7 +85,7 @@ fn short_name<T>() -> String {
 /// until it has a line, and each line is a file.
 macro_rules! every {
     ($type:ty { $($name:literal: $pattern:pat => $sample:expr;)+ }) => {{
-        // The first pattern that fits names the sample, so that a line whose pattern is another's shows.
+        // The first matching pattern names the sample, so that a line with another line's pattern fails.
         let name = |sample: &$type| match sample { $($pattern => $name),+ };
         let mut shapes = Vec::new();
         $(
@@ -119,7 +119,7 @@ fn rewriting() -> bool {
     std::env::var(REWRITE).is_ok_and(|value| value == "write")
 }
 
-/// Where two texts part, with a little of what is around it.
+/// Returns the first difference of two texts, with some context.
 fn difference(golden: &[u8], now: &[u8]) -> String {
     let at = golden.iter().zip(now).position(|(a, b)| a != b).unwrap_or(golden.len().min(now.len()));
     let around = |text: &[u8]| {
@@ -156,7 +156,7 @@ fn every_wire_shape_is_as_it_was_frozen_and_reads_back() {
     }
     assert!(
         complaints.is_empty(),
-        "the wire changed, and the other side of the seam must hear of it (docs/contract.md, \"To change the seam\"):\n  {}\n\
+        "the wire changed, and its owner on the other side of the seam must agree (docs/contract.md, \"To change the seam\"):\n  {}\n\
          once it has, {REWRITE}=write rewrites the files",
         complaints.join("\n  ")
     );
@@ -175,7 +175,7 @@ fn every_golden_file_belongs_to_one_shape() {
     }
 }
 
-/// Types that stand on the wire only inside another, and that one's file shows them.
+/// Types that are on the wire only inside another type, whose file shows them.
 const INSIDE: &[&str] = &[
     "AskUserQuestion", // Action
     "CreateAgent",     // Action, in its payload
@@ -209,7 +209,7 @@ fn every_serialized_type_of_the_contract_has_a_shape() {
     let shapes: BTreeSet<String> = all().into_iter().map(|shape| shape.of).collect();
     let mut missing = Vec::new();
     for (path, source) in crate::frozen::sources() {
-        // Up to the tests of the file: theirs are no wire types.
+        // Up to the tests of the file, whose types are no wire types.
         let source = source.split("#[cfg(test)]").next().expect("split gives at least one part");
         for item in source.split("#[derive(").skip(1) {
             let (derives, rest) = item.split_once(']').expect("a derive ends");
@@ -233,7 +233,7 @@ fn every_serialized_type_of_the_contract_has_a_shape() {
     assert!(missing.is_empty(), "no golden file for {}", missing.join(", "));
 }
 
-/// Where a field that the contract does not know is taken on purpose or for want of better, and why.
+/// Places that accept a field that the contract does not know, and the reason.
 const TAKES_UNKNOWN_FIELDS: &[(&str, &str)] = &[
     (
         "verdict.local",

@@ -1,4 +1,4 @@
-//! The seam from outside: both queues through real encrypted files, and everything about it that is frozen.
+//! The seam from outside: both queues through real encrypted files, and all frozen parts.
 
 mod canonical;
 mod frozen;

@@ -1,4 +1,4 @@
-//! Both queues: what the other side sees, and what is refused at open.
+//! Both queues: the view of the other side, and the refusals at open.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, MessageId, TurnId};
@@ -15,7 +15,7 @@ fn key(byte: u8) -> SessionKey {
     SessionKey::new([byte; 32])
 }
 
-/// Opens a first queue of the process alone: the cipher library refuses the keys of other threads until it is prepared.
+/// Opens the first queue of the process alone: the cipher library refuses the keys of other threads until it is prepared.
 fn prepare_cipher() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
@@ -137,11 +137,7 @@ fn inbound_reader_cannot_write_and_sees_each_projection_once() {
     assert_eq!(reader.routing().expect("read"), Some(routing));
     let odd = MessageIn { seq: 3, ..message(4) };
     assert!(writer.project(|inbound| inbound.message(&odd)).is_ok(), "ignored by INSERT OR IGNORE");
-    assert_eq!(
-        reader.messages(0, 10).expect("read").len(),
-        1,
-        "a number of the wrong parity never stands in the queue"
-    );
+    assert_eq!(reader.messages(0, 10).expect("read").len(), 1, "a number of the wrong parity is never in the queue");
     writer.project(|inbound| inbound.turn(&Turn { open: false, ..turn.clone() })).expect("closed");
     assert_eq!(reader.open_turn().expect("read"), None);
 }
@@ -157,7 +153,7 @@ fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
     let mut reader = OutboundReader::open(&path, &key(1)).expect("opened");
     let found = reader.look(41).expect("read");
     assert_eq!(found.rows.len(), 1);
-    assert_eq!(found.taken.len(), 0, "what was taken is deleted with the next append");
+    assert_eq!(found.taken.len(), 0, "taken rows are deleted with the next append");
     writer.progress(&MessageId::new(), Status::Processing, ("doing", "read_file"), 5).expect("noted");
     let found = reader.look(0).expect("read");
     assert!(found.progress.iter().any(|note| note.value == "read_file"));

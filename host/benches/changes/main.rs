@@ -1,7 +1,7 @@
-//! What a change takes, from the asking until it is held and from the yes until it is applied, with few and with many decided
-//! changes in the record.
+//! The time of a change, from its proposal until it is pending and from its approval until it is applied, with few and with many
+//! decided changes in the record.
 //!
-//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+//! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 #[path = "../round/client.rs"]
@@ -9,20 +9,20 @@ mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
-#[path = "../../tests/it/stage.rs"]
+#[path = "../../tests/support/host_fixture.rs"]
 #[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
 #[allow(dead_code)]
-mod world;
+mod jail_fixture;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use serde_json::json;
 use std::time::Instant;
-use world::World;
 
-/// Changes that wait while it is measured.
+/// Pending changes during the measurement.
 const PENDING: usize = 100;
 /// Decided changes in the record, one measurement after the other.
 const DECIDED: [usize; 2] = [0, 10_000];
@@ -31,12 +31,12 @@ const TIMES: usize = 300;
 
 fn main() {
     let mut report = Report::default();
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    let world = World::with(who, world::Build::Plain, None);
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    let world = World::with(who, host_fixture::Build::Plain, None);
     world.up();
     world.agent("waiting");
     world.agent("measured");
-    let mut desk = Desk { client: Client::connect(&world), said: 0 };
+    let mut desk = Proposer { client: Client::connect(&world), said: 0 };
     for _ in 0..PENDING {
         desk.submit("waiting");
     }
@@ -52,7 +52,7 @@ fn main() {
             let begun = Instant::now();
             let id = desk.submit("measured");
             held.push(begun.elapsed().as_secs_f64());
-            // Beside it: a request that writes one row and its entry, and nothing else.
+            // Beside it: a request that writes only one row and its entry.
             let begun = Instant::now();
             desk.client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
             bare.push(begun.elapsed().as_secs_f64());
@@ -85,13 +85,13 @@ fn main() {
     world.ctl(&["audit", "verify"]).ok();
 }
 
-/// Asks for one change after the other.
-struct Desk {
+/// Proposes one change after the other.
+struct Proposer {
     client: Client,
     said: usize,
 }
 
-impl Desk {
+impl Proposer {
     fn submit(&mut self, agent: &str) -> String {
         self.said += 1;
         let payload = json!({ "instructions": format!("text {}", self.said) });

@@ -1,34 +1,34 @@
-//! What sleeping sessions cost the daemon: its memory, its wake-ups, and its system calls as `strace` counts them.
+//! The cost of sleeping sessions for the daemon: its memory, its wake-ups, and its system calls as `strace` counts them.
 //!
-//! Asserts no figure, and asks the kernel, never the daemon. `IRONCLAW_IDLE_SECONDS` makes each look longer or shorter. Next:
+//! Asserts no figure, and asks the kernel, never the daemon. `IRONCLAW_IDLE_SECONDS` sets the length of each measurement. See
 //! `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
-#[path = "../../tests/it/crowd.rs"]
-mod crowd;
-#[path = "../../tests/it/record.rs"]
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
+#[path = "../../tests/support/many_sessions.rs"]
+mod many_sessions;
+#[path = "../../tests/support/record.rs"]
 #[allow(dead_code)]
 mod record;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
+use host_fixture::World;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use world::World;
 
-/// Agents that the sessions belong to.
+/// Agents that own the sessions.
 const AGENTS: usize = 10;
 /// Sleeping sessions.
 const SESSIONS: [usize; 3] = [0, 100, 1000];
-/// How long one look lasts, unless `IRONCLAW_IDLE_SECONDS` says otherwise.
+/// The length of one measurement without `IRONCLAW_IDLE_SECONDS`.
 const SECONDS: u64 = 30;
-/// What a start leaves to be done is over by then.
+/// The time in which a start finishes its remaining work.
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -39,12 +39,12 @@ fn main() {
     );
     let mut first = None;
     for sessions in SESSIONS {
-        let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-        let world = World::with(who, world::Build::Plain, None);
+        let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+        let world = World::with(who, host_fixture::Build::Plain, None);
         world.up();
-        (0..AGENTS).for_each(|agent| world.agent(&crowd::name(agent)));
+        (0..AGENTS).for_each(|agent| world.agent(&many_sessions::name(agent)));
         world.down();
-        crowd::make_sessions(&world, AGENTS, sessions / AGENTS);
+        many_sessions::make_sessions(&world, AGENTS, sessions / AGENTS);
         world.up();
         sleep(SETTLE);
         let host = world.pid().expect("it runs");
@@ -53,7 +53,7 @@ fn main() {
         sleep(look);
         let (switched, threads) = (switches(host).0 - before.0, before.1);
         let calls = system_calls(host, || sleep(look));
-        // What is counted is counted: a look in which there is something to see.
+        // A control: the count of a request that makes system calls.
         let control = system_calls(host, || drop(world.status()));
         println!(
             "{sessions:>17} | {:>4.1} MiB | {threads:>7} | {:>17.2} | {calls:>20} | {control:>13}",
@@ -70,11 +70,11 @@ fn main() {
 
 fn resident_kibibytes(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its own process");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel says it");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel reports it");
     line.trim().trim_end_matches("kB").trim().parse().expect("a number")
 }
 
-/// Context switches of all threads so far, and how many threads there are.
+/// Returns the context switches of all threads so far, and the number of threads.
 fn switches(pid: i32) -> (u64, usize) {
     let (mut switches, mut threads) = (0, 0);
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten() {
@@ -86,7 +86,7 @@ fn switches(pid: i32) -> (u64, usize) {
     (switches, threads)
 }
 
-/// What `strace -c` counts in all threads while something is done, or why there is no count.
+/// Returns the counts of `strace -c` in all threads during an action, or the reason why there is no count.
 fn system_calls(pid: i32, meanwhile: impl FnOnce()) -> String {
     let table = std::env::temp_dir().join(format!("ironclaw-idle-{pid}"));
     let strace = Command::new("strace")
@@ -98,18 +98,18 @@ fn system_calls(pid: i32, meanwhile: impl FnOnce()) -> String {
     let Ok(mut strace) = strace else { return "strace is not installed here".to_owned() };
     let mut says = BufReader::new(strace.stderr.take().expect("it is piped"));
     let mut line = String::new();
-    // It says so once it has hold of every thread.
+    // `strace` says so once it is attached to every thread.
     if says.read_line(&mut line).is_err() || !line.contains("attached") {
         let _ = strace.wait();
         return format!("strace cannot attach: {}", line.trim());
     }
     meanwhile();
-    // Told to end, it lets go of the process and writes its table.
+    // On this signal it detaches from the process and writes its table.
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(strace.id() as i32), nix::sys::signal::Signal::SIGINT);
     let _ = strace.wait();
     let text = std::fs::read_to_string(&table).unwrap_or_default();
     let _ = std::fs::remove_file(&table);
     let total = text.lines().find(|line| line.ends_with(" total")).and_then(|line| line.split_whitespace().nth(3));
-    // Where nothing was called there is no table.
+    // Without a call there is no table.
     total.unwrap_or("0").to_owned()
 }

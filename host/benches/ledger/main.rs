@@ -1,7 +1,7 @@
 //! Times the ledger in one run: durable appends one by one and in groups, and verifying a million entries beside the same
 //! hashing without storage.
 //!
-//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+//! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 #[path = "../round/figures.rs"]
@@ -25,14 +25,14 @@ use std::time::Instant;
 
 /// Appends that wait for each other, one sample each.
 const SINGLE: usize = 2_000;
-/// Appends of one sample in groups, and how many wait at once.
+/// Appends of one sample in groups, and the number of concurrent ones.
 const GROUPED: usize = 20_000;
 const AT_ONCE: usize = 256;
 /// Samples in groups, and of each verification.
 const TIMES: usize = 5;
-/// Entries of the ledger that is verified.
+/// Entries of the verified ledger.
 const ENTRIES: usize = 1_000_000;
-/// Entries that are appended in one transaction while that ledger is made.
+/// Entries of one transaction while that ledger is made.
 const BATCH: usize = 2_000;
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     let directory = directory.expect("a temporary directory on a real file system");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     append(&mut report, &runtime, &directory.path().join("append"));
-    // Rotated as by default, and in one chain that lies in the database.
+    // Rotated as by default, and in one chain in the database.
     verify(&mut report, &runtime, &directory.path().join("rotated"), "rotated", 10_000);
     verify(&mut report, &runtime, &directory.path().join("live"), "live", 10_000_000);
     report.print();
@@ -55,7 +55,7 @@ fn open(path: &Path) -> (Home, MasterKey, State) {
     (home, master, state)
 }
 
-/// An entry like most of them.
+/// Returns a typical entry.
 fn entry() -> Entry {
     let session = SessionId::new();
     let digest = canonical::Digest::of(session.to_string().as_bytes()).to_string();
@@ -110,7 +110,7 @@ fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, n
     let bare = bare(path);
     let beside = audit::Beside::default();
     let (mut hashed, mut verified, mut decrypted) = (Samples::default(), Samples::default(), Samples::default());
-    // In turns, so that a slow minute of the machine meets both.
+    // In turns, so that a slow minute of the machine affects both.
     for _ in 0..TIMES {
         let begun = Instant::now();
         assert_eq!(hash_only(&bare), bare.len());
@@ -140,7 +140,7 @@ fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, n
     }
 }
 
-/// Fills a ledger; returns how many entries it has.
+/// Fills a ledger and returns its number of entries.
 fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     let (home, master, state) = open(path);
     runtime.block_on(async {
@@ -168,7 +168,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     })
 }
 
-/// The entries of a ledger in memory: what has to be hashed, and nothing else.
+/// Returns the entries of a ledger in memory: only the bytes to hash.
 fn bare(path: &Path) -> Vec<(Kind, String)> {
     let mut export = Vec::new();
     audit::export(path, &mut export).expect("exported");
@@ -182,7 +182,7 @@ fn bare(path: &Path) -> Vec<(Kind, String)> {
     entries.collect()
 }
 
-/// The reading that a verification of the live chain cannot do without: each page is authenticated and decrypted.
+/// Does the least reading of a verification of the live chain: each page is authenticated and decrypted.
 fn decrypt_only(path: &Path) -> u64 {
     let home = Home::open(path).expect("a home");
     let master = MasterKey::load(&home, &Default::default()).expect("a key");
@@ -191,7 +191,7 @@ fn decrypt_only(path: &Path) -> u64 {
     entries.expect("read") as u64
 }
 
-/// The hashing that a verification cannot do without.
+/// Does the least hashing of a verification.
 fn hash_only(entries: &[(Kind, String)]) -> usize {
     let mut prev = GENESIS_PREV.to_owned();
     for (seq, (kind, canonical)) in entries.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What the host adds to a request to a model: its endpoint beside a bare request for the same bytes to the same local server.
+//! The host's share of a request to a model: its endpoint beside a bare request for the same bytes to the same local server.
 //!
-//! Asserts no time: a noisy machine fails nothing, and only the differences of one run mean anything. Next: `docs/performance.md`.
+//! Asserts no time: a noisy machine fails no bench, and only the differences of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 #[path = "../round/figures.rs"]
@@ -20,9 +20,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Both come in turns of so many, so that a slow minute of the machine meets both.
+/// Requests of one kind in a row, so that a slow minute of the machine affects both kinds.
 const BLOCK: usize = 20;
-/// Requests of each that are not counted, and blocks that are.
+/// Uncounted requests of each kind, and counted blocks.
 const WARM_UP: usize = 20;
 const BLOCKS: usize = 15;
 /// Words of an answer.
@@ -30,7 +30,7 @@ const WORDS: usize = 64;
 /// Messages of the conversation, and bytes of each.
 const HISTORY: usize = 64;
 const MESSAGE_BYTES: usize = 512;
-/// What is asked for, in milliseconds.
+/// The goal in milliseconds.
 const GOAL_MS: f64 = 1.0;
 
 fn main() {
@@ -50,7 +50,7 @@ fn measure(report: &mut Report, runtime: &tokio::runtime::Runtime, server: &Serv
     let prompt = prompt();
     let ask = || runtime.block_on(ask(&candidates, &prompt));
     ask();
-    // What the endpoint sent is what the bare request sends, byte for byte as far as the server tells.
+    // The bare request sends the same bytes as the endpoint, as far as the server sees them.
     let body = server.seen().pop().expect("it was asked").body.to_string();
     let mut bare = Bare::connect(&server.url(), kind, body);
     for _ in 0..WARM_UP {
@@ -108,7 +108,7 @@ fn candidate(server: &Server, kind: Kind, streams: bool) -> Candidate {
     Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None }
 }
 
-/// A conversation of a usual length.
+/// Returns a conversation of a usual length.
 fn prompt() -> Prompt {
     let said = |number: usize| {
         let text = format!("{number} ").repeat(MESSAGE_BYTES).split_at(MESSAGE_BYTES).0.to_owned();
@@ -121,7 +121,7 @@ fn prompt() -> Prompt {
     Prompt { purpose: Purpose::Reply, system: "You are a test.".to_owned(), tools: Vec::new(), parts }
 }
 
-/// Seconds until a watcher of the draft sees the first word, and until the output is there.
+/// Returns the seconds until a listener gets the first word, and until the output is complete.
 async fn ask(candidates: &[Candidate], prompt: &Prompt) -> (f64, f64) {
     let draft = Draft::default();
     let mut words = draft.watch();
@@ -140,7 +140,7 @@ async fn ask(candidates: &[Candidate], prompt: &Prompt) -> (f64, f64) {
     (first.await.expect("watching does not panic").unwrap_or(whole), whole)
 }
 
-/// A kept-alive connection and a request that is written down already: the least that asking can be.
+/// A kept-alive connection and a prepared request: the least work of a request.
 struct Bare {
     stream: BufReader<TcpStream>,
     request: String,

@@ -1,8 +1,8 @@
-//! The least that a round can be: two processes, a durable encrypted commit in each, a bell each way.
+//! The least possible round: two processes, a durable encrypted commit in each, a bell each way.
 //!
-//! Uses the contract's own queue with `synchronous = FULL` on both sides, and nothing of the host or the sandbox. Next: `main`.
+//! Uses the contract's own queue with `synchronous = FULL` on both sides, and no code of the host or the sandbox. See `main`.
 
-use crate::stage;
+use crate::jail_fixture;
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_contract::seam::message::Kind;
@@ -29,7 +29,7 @@ struct Side {
 impl Side {
     fn open(own: &Path, others: &Path) -> Self {
         let key = SessionKey::new([7; 32]);
-        // Made by whoever comes first; a reader finds it there.
+        // The first side makes it; a reader finds it there.
         drop(OutboundWriter::open(others, &key).expect("a queue"));
         Self {
             own: OutboundWriter::open(own, &key).expect("a queue"),
@@ -73,7 +73,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start() -> Self {
-        let directory = stage::directory();
+        let directory = jail_fixture::directory();
         let side = Side::open(&directory.path().join("a.db"), &directory.path().join("b.db"));
         let (link, theirs) = UnixStream::pair().expect("a pair of sockets");
         let mut peer = Command::new(std::env::current_exe().expect("a bench knows where it is"));
@@ -81,12 +81,12 @@ impl Pair {
         Self { side, link, peer: peer.spawn().expect("it starts"), rounds: 0, _directory: directory }
     }
 
-    /// Commit, bell; the other's commit, its bell. Gives the seconds.
+    /// Commit, bell; the other's commit, its bell. Returns the seconds.
     pub(crate) fn round(&mut self) -> f64 {
         self.exchange(COMMIT)
     }
 
-    /// The same, and before its answer each side reads what the other wrote.
+    /// The same, and before its answer each side reads the other's row. Returns the seconds.
     pub(crate) fn round_with_reading(&mut self) -> f64 {
         self.exchange(READ_AND_COMMIT)
     }
@@ -113,7 +113,7 @@ impl Drop for Pair {
     }
 }
 
-/// The second process: answers each bell on standard input until the other end closes.
+/// Runs the second process, which answers each bell on standard input until the other end closes.
 pub(crate) fn peer(directory: &Path) {
     use std::os::fd::AsFd;
     let link = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input is the link");

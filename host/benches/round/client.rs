@@ -1,8 +1,8 @@
-//! One kept-alive connection to the host's API, without a runtime or a library in the time that is measured.
+//! One kept-alive connection to the host's API, without a runtime or a library in the measured time.
 //!
-//! Understands only answers with a length, which is how the host answers. Next: `main`.
+//! Understands only answers with a length, which is the form of the host's answers. See `main`.
 
-use crate::world::World;
+use crate::host_fixture::World;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects to the host of this world as its owner.
+    /// Connects to this host as its owner.
     pub(crate) fn connect(world: &World) -> Self {
         let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a running host's home");
         let run: Value = serde_json::from_str(&read("run.json")).expect("JSON");

@@ -1,11 +1,11 @@
 //! Samples, their medians, and the table of one run.
 //!
-//! Throws no sample away, and judges none. Next: `main`.
+//! Keeps every sample and judges none. See `main`.
 
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
-/// Seconds that something took, in the order in which they were taken.
+/// Measured seconds in their order.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -43,7 +43,7 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// What one run found.
+/// The results of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     lines: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A row of the table with times.
+    /// Adds a row with times.
     pub(crate) fn times(&mut self, key: &str, what: &str, samples: &Samples) {
         let [p50, p99, mean] = [samples.p50(), samples.quantile(0.99), samples.mean()].map(|s| s * 1e3);
         let line =
@@ -61,44 +61,44 @@ impl Report {
         self.json.insert(key.to_owned(), times);
     }
 
-    /// A row with a rate.
+    /// Adds a row with a rate.
     #[allow(dead_code)] // each bench uses its own part of the table
     pub(crate) fn rate(&mut self, key: &str, what: &str, rate: f64) {
         self.line(format!("{what:<52} {rate:>9.0} /s"));
         self.json.insert(key.to_owned(), json!(rate));
     }
 
-    /// A row with one time.
+    /// Adds a row with one time.
     #[allow(dead_code)]
     pub(crate) fn milliseconds(&mut self, key: &str, what: &str, seconds: f64) {
         self.line(format!("{what:<52} {:>9.2} ms", seconds * 1e3));
         self.json.insert(key.to_owned(), json!(seconds * 1e3));
     }
 
-    /// A row with a ratio.
+    /// Adds a row with a ratio.
     pub(crate) fn ratio(&mut self, key: &str, what: &str, ratio: f64) {
         self.line(format!("{what:<52} {ratio:>9.2} ×"));
         self.json.insert(key.to_owned(), json!(ratio));
     }
 
-    /// A row with kibibytes.
+    /// Adds a row with kibibytes.
     pub(crate) fn kibibytes(&mut self, key: &str, what: &str, kibibytes: u64) {
         self.line(format!("{what:<52} {:>9.2} MiB", kibibytes as f64 / 1024.0));
         self.json.insert(key.to_owned(), json!(kibibytes));
     }
 
-    /// A row that says why there is no figure.
+    /// Adds a row with the reason for a missing figure.
     pub(crate) fn missing(&mut self, key: &str, what: &str, why: &str) {
         self.line(format!("{what:<52} {why}"));
         self.json.insert(key.to_owned(), Value::Null);
     }
 
-    /// The median of a row, if it is there already, in seconds.
+    /// Returns the median of a row in seconds, if it exists.
     pub(crate) fn p50(&self, key: &str) -> Option<f64> {
         Some(self.json.get(key)?["p50_ms"].as_f64()? / 1e3)
     }
 
-    /// The table again, and all of it as one line of JSON.
+    /// Prints the table again, and all of it as one line of JSON.
     pub(crate) fn print(self) {
         println!("\n{}\n\n{}", self.lines.join("\n"), Value::Object(self.json));
     }

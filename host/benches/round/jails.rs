@@ -1,9 +1,9 @@
 //! A jail around `/bin/true` through a real launcher, beside the bare program and the same in `bwrap`.
 //!
-//! In a process of its own: a launcher is forked before there are threads. Next: `main`.
+//! Runs in a process of its own: a launcher is forked before there are threads. See `main`.
 
 use crate::figures::{Report, Samples};
-use crate::stage::{MAPPED, directory, own};
+use crate::jail_fixture::{MAPPED, directory, own};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use nix::unistd::geteuid;
@@ -17,12 +17,12 @@ use std::time::Instant;
 const LAUNCHES: usize = 200;
 const WARM_UP: usize = 20;
 
-/// What does nothing.
+/// A program without work.
 const NOOP: &str = "/bin/true";
-/// Where a system has it.
+/// The usual path of `bwrap`.
 const BWRAP: &str = "/usr/bin/bwrap";
 
-/// Runs [`play`] in a process of its own and notes what it found.
+/// Runs [`play`] in a process of its own and adds its results.
 pub(crate) fn bench(report: &mut Report) {
     let home = directory();
     for name in ["in", "out", "workspace"] {
@@ -34,9 +34,9 @@ pub(crate) fn bench(report: &mut Report) {
     command.arg("jails").arg(home.path()).env_clear();
     let output = command.stderr(Stdio::inherit()).output().expect("it runs");
     assert!(output.status.success(), "`ironclaw-host preflight` says what this machine lacks");
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let samples = |name: &str| -> Option<Samples> {
-        Some(told[name].as_array()?.iter().filter_map(Value::as_f64).collect::<Samples>())
+        Some(result[name].as_array()?.iter().filter_map(Value::as_f64).collect::<Samples>())
     };
     let jail = samples("jail").expect("launches");
     report.times("jail_started", "jail: request → no-op executed, root closed", &samples("started").expect("launches"));
@@ -113,7 +113,7 @@ fn spec(home: &Path) -> Spec {
     }
 }
 
-/// The same three directories and namespaces; `/usr` too, because bwrap executes behind the pivot.
+/// Returns `bwrap` with the same three directories and namespaces; `/usr` too, because bwrap executes behind the pivot.
 fn in_bwrap(home: &Path) -> Command {
     let mut command = Command::new(BWRAP);
     command.args(["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]);

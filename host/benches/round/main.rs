@@ -1,40 +1,40 @@
-//! Times the round in one run: warm and cold, beside the least that it could be, a relay, and bare processes.
+//! Times the round in one run: warm and cold, beside the least possible round, a relay, and bare processes.
 //!
-//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+//! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod bare;
 mod client;
 mod figures;
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
 mod jails;
 mod memory;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-use world::World;
 
-/// Messages and bare rounds come in turns of so many, so that a slow minute of the machine meets both.
+/// Messages or bare rounds in a row, so that a slow minute of the machine affects both.
 const BLOCK: usize = 20;
-/// Messages before the first that counts.
+/// Messages before the first counted one.
 const WARM_UP: usize = 20;
 /// Blocks of the warm round.
 const BLOCKS: usize = 15;
-/// Launches that are timed.
+/// Timed launches.
 const COLD: usize = 30;
 /// Messages through a relay with this tick, in milliseconds.
 const RELAYED: [(u64, usize); 2] = [(10, 60), (500, 20)];
-/// Messages of a conversation so long that every request to the model is as large as it may be.
+/// Messages of a conversation so long that every request to the model has the maximum size.
 const LONG: usize = 600;
 
 fn main() {
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// Everything, or only the part of this name; a ratio between two runs would mean nothing.
+/// Runs all parts, or only the part of this name; a ratio between two runs is meaningless.
 fn bench(part: Option<&str>) {
     let mut report = Report::default();
     let wanted = |name| part.is_none_or(|part| part == name);
@@ -65,13 +65,13 @@ fn bench(part: Option<&str>) {
     report.print();
 }
 
-/// A home of whoever runs this: the host serves no client of another user.
+/// Makes a home of the own user: the host serves no client of another user.
 fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    World::with(who, world::Build::Plain, None)
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    World::with(who, host_fixture::Build::Plain, None)
 }
 
-/// Sends one message and waits for its receipt; gives the seconds that took.
+/// Sends one message and waits for its receipt. Returns the seconds.
 fn round(client: &mut Client, agent: &str, number: usize) -> (f64, String) {
     let begun = Instant::now();
     let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &format!(r#"{{"text":"hello {number}"}}"#));
@@ -151,7 +151,7 @@ fn session_of(client: &mut Client, agent: &str) -> String {
     session["id"].as_str().expect("an id").to_owned()
 }
 
-/// What the record says about the same messages.
+/// Returns the times of the same messages according to the record.
 fn by_ledger(world: &World, ids: &[String]) -> Samples {
     let (mut recorded, mut turns, mut received) = (HashMap::new(), HashMap::new(), HashMap::new());
     for line in world.ledger() {
@@ -172,10 +172,10 @@ fn by_ledger(world: &World, ids: &[String]) -> Samples {
     samples
 }
 
-/// The same programs with a relay in the link that lets bells through on its ticks only.
+/// Measures the same programs with a relay in the link that passes bells only on its ticks.
 fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
     let mut world = home();
-    let programs = stage::directory();
+    let programs = jail_fixture::directory();
     std::fs::set_permissions(programs.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
     let relay = relay_host();
     for (from, name) in [
@@ -204,9 +204,9 @@ fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
     }
 }
 
-/// The host with the relay compiled in, built beside the one that is measured.
+/// Builds the host with the relay beside the measured one.
 fn relay_host() -> std::path::PathBuf {
     let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
-    world::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);
+    host_fixture::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);
     host.with_file_name("ironclaw-host-relay")
 }

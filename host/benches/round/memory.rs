@@ -1,10 +1,10 @@
-//! What a session costs: memory that nobody shares while it is idle, and processor time of a round.
+//! The cost of a session: its private memory while idle, and the processor time of a round.
 //!
-//! Asks the kernel (`smaps_rollup`, `schedstat`), never the processes. Next: `main`.
+//! Asks the kernel (`smaps_rollup`, `schedstat`), never the processes. See `main`.
 
 use crate::figures::Report;
 
-/// Finds the processes below the host's launcher and adds up what is private and dirty.
+/// Finds the processes below the host's launcher and adds up their private dirty memory.
 pub(crate) fn measure(report: &mut Report, host: i32) {
     let title = "private dirty memory of an idle session";
     let mut total = 0;
@@ -28,8 +28,8 @@ pub(crate) fn measure(report: &mut Report, host: i32) {
     report.kibibytes("memory_kib", &format!("{title}: all four (goal: at most 12)"), total);
 }
 
-/// Seconds of processor time that the host and everything below it have used; unlike a clock on the wall, hardly
-/// touched by what else the machine does.
+/// Returns the seconds of processor time of the host and all its descendants; other load on the machine hardly affects them, unlike a
+/// wall clock.
 pub(crate) fn processor(host: i32) -> f64 {
     let mut used = 0;
     for task in std::fs::read_dir(format!("/proc/{host}/task")).into_iter().flatten().flatten() {

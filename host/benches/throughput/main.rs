@@ -1,6 +1,6 @@
 //! Sustained messages a second: many conversations with one message in flight each, through the released programs.
 //!
-//! Asserts no time: a noisy machine fails nothing, and only the ratios of one run mean anything. Next: `docs/performance.md`.
+//! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 #[path = "../round/bare.rs"]
@@ -11,34 +11,34 @@ mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
 #[path = "../round/memory.rs"]
 #[allow(dead_code)]
 mod memory;
-#[path = "../../tests/it/stage.rs"]
-#[allow(dead_code)]
-mod stage;
-#[path = "../../tests/it/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use client::Client;
 use figures::{Report, Samples};
+use host_fixture::World;
 use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
-use world::World;
 
-/// So many conversations at once.
+/// Concurrent conversations.
 const SESSIONS: [usize; 3] = [1, 8, 64];
-/// Messages of one measurement, of all its conversations together, and blocks that they come in: the bare ones are
-/// measured between them, so that a slow minute of the machine meets both.
+/// Messages of one measurement in all its conversations, and their blocks: the bare ones are measured between them, so that a slow
+/// minute of the machine affects both.
 const MESSAGES: usize = 3840;
 const BLOCKS: usize = 3;
-/// One conversation at a time is slower, and needs no more to be known well.
+/// Messages with one conversation, which is slower and needs fewer samples.
 const MESSAGES_OF_ONE: usize = 600;
-/// Messages of each conversation before the first that counts.
+/// Messages of each conversation before the first counted one.
 const WARM_UP: usize = 4;
-/// What is asked for, with the most conversations.
+/// The goal with the most conversations.
 const GOAL_A_SECOND: f64 = 500.0;
 
 fn main() {
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// All numbers of conversations, or only this one.
+/// Runs all numbers of conversations, or only this one.
 fn bench(only: Option<usize>) {
     let mut report = Report::default();
     let world = home();
@@ -63,10 +63,10 @@ fn bench(only: Option<usize>) {
     world.ctl(&["audit", "verify"]).ok();
 }
 
-/// A home of whoever runs this: the host serves no client of another user.
+/// Makes a home of the own user: the host serves no client of another user.
 fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { stage::Who::Root } else { stage::Who::Ordinary };
-    let world = World::with(who, world::Build::Plain, None);
+    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
+    let world = World::with(who, host_fixture::Build::Plain, None);
     let most = SESSIONS.iter().max().expect("some");
     world.configure(&format!("[session]\nawake_max = {most}\nawake_per_agent_max = {most}\n"));
     world
@@ -116,7 +116,7 @@ fn measure(report: &mut Report, world: &World, sessions: usize) {
     }
 }
 
-/// Lets all of them work from one moment on; gives the seconds until the last was ready, and what each found.
+/// Starts all of them at one moment. Returns the seconds until the last was ready, and the results of each.
 fn at_once<T: Send>(all: &mut [T], work: impl Fn(&mut T) -> Vec<f64> + Sync) -> (f64, Vec<Vec<f64>>) {
     let ready = Barrier::new(all.len() + 1);
     std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ impl Talk {
         Self { client: Client::connect(world), path, thread: format!("t{number}"), said: 0 }
     }
 
-    /// Sends one message and waits for its receipt; gives the seconds that took.
+    /// Sends one message and waits for its receipt. Returns the seconds.
     fn round(&mut self) -> f64 {
         let begun = Instant::now();
         let (thread, said) = (&self.thread, self.said);

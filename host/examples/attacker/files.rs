@@ -1,12 +1,12 @@
-//! Steps on files: what an attacker makes, turns, cuts and removes wherever the jail lets it.
+//! Steps on files: an attacker makes, changes, truncates and removes them wherever the jail allows it.
 //!
-//! Never looks at what the jail refuses; that is an error of the step, and the test reads it. Next: `steps`.
+//! Does not judge a refusal by the jail; it is an error of the step, and the test reads it. See `steps`.
 
 use crate::steps::Step;
 use std::error::Error;
 use std::fs;
 
-/// Plays a step that needs nothing but files.
+/// Plays a step that needs files only.
 pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
     use nix::fcntl::AT_FDCWD;
     use nix::sys::stat::Mode;
@@ -48,12 +48,12 @@ pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
             nix::fcntl::renameat2(AT_FDCWD, from.as_str(), AT_FDCWD, to.as_str(), flags)?;
         }
         Step::Fifo(path) => nix::unistd::mkfifo(path.as_str(), Mode::from_bits_truncate(0o666))?,
-        _ => return Err("a step that nobody plays".into()),
+        _ => return Err("a step without a player".into()),
     }
     Ok(())
 }
 
-/// A rollback journal without a page in it, whose super-journal is `victim`: SQLite removes that file once nothing needs it.
+/// Returns a rollback journal without a page, whose super-journal is `victim`: SQLite removes that file once it is unused.
 pub(crate) fn journal(victim: &str, pages: u32) -> Vec<u8> {
     const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     const SECTOR: u32 = 512;

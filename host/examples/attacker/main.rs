@@ -1,8 +1,8 @@
-//! A program in the sandbox's place that does what its script says, not what the contract says. Without a script it plays fair.
+//! A program in the sandbox's place that follows its script, not the contract. Without a script it plays fair.
 //!
-//! A script is JSON: a list of [`Step`]s. It comes as a file that goes with the message, or, for what happens before there is a
-//! message, as [`LAUNCH_SCRIPT`]. What came of it is written to [`OUTCOME`] after each step. For tests; never part of an
-//! installation. Next: `host/tests/escape/`, where the scripts are.
+//! A script is JSON: a list of [`Step`]s. It comes as a file with the message, or as [`LAUNCH_SCRIPT`] for steps before a message. The
+//! results are written to [`OUTCOME`] after each step. For tests; never part of an installation. See `host/tests/security/escape/`
+//! for the scripts.
 
 mod files;
 mod seen;
@@ -28,16 +28,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steps::Step;
 
-/// In place of the handshake, as long as it lies there.
+/// Replaces the handshake while the file exists.
 const LAUNCH_SCRIPT: &str = "/workspace/launch-script";
 /// Answers, refs and errors so far.
 const OUTCOME: &str = "/workspace/outcome.json";
 /// Names the message whose `once` was played last.
 const ONCE: &str = "/workspace/once";
 
-/// Stands there once a script's `keep` was played.
+/// Exists once a script's `keep` was played.
 const KEPT: &str = "/workspace/kept.json";
-/// Longest wait of a step that waits.
+/// The longest wait of a step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Attacker {
@@ -56,7 +56,7 @@ struct Attacker {
 }
 
 fn main() {
-    // SAFETY: the launcher gives every program these two descriptors, and nobody else here has them.
+    // SAFETY: the launcher gives every program these two descriptors, and no other code here has them.
     let (link, mut gate) = unsafe { (UnixStream::from_raw_fd(LINK_FD), UnixStream::from_raw_fd(GATE_FD)) };
     gate.write_all(b"!").expect("process 1 of the jail listens at the gate");
     gate.read_exact(&mut [0]).expect("process 1 of the jail opens the gate");
@@ -101,7 +101,7 @@ fn main() {
 }
 
 impl Attacker {
-    /// The open turn and the script that came with it.
+    /// Returns the open turn and its script.
     fn turn(&mut self) -> Option<(TurnId, Vec<Step>)> {
         let inbound = self.inbound.as_ref()?;
         let turn = inbound.open_turn().ok()??;
@@ -139,11 +139,11 @@ impl Attacker {
         }
     }
 
-    /// Whole or not at all: a test may read it at any time.
+    /// Writes the outcome whole or not: a test may read it at any time.
     fn note(&self) {
         let outcome = json!({ "seen": self.seen, "answers": self.answers, "errors": self.errors, "done": self.done });
         let new = format!("{OUTCOME}.new");
-        // Before the workspace is there, or when it is full, there is nothing to tell.
+        // Without a workspace, or with a full one, there is no record.
         let _ = fs::write(&new, outcome.to_string()).and_then(|()| fs::rename(&new, OUTCOME));
     }
 
@@ -186,7 +186,7 @@ impl Attacker {
             Step::Sql(statements) => self.connect()?.execute_batch(&self.spelled(&statements)?)?,
             Step::SqlHeld(statements) => {
                 let db = self.connect()?;
-                // What it reads counts as well: a lock is held for as long as a row is waited for.
+                // Reading counts too: a lock is held for as long as a row is waited for.
                 db.execute_batch(&self.spelled(&statements)?)?;
                 self.held.push(db);
             }
@@ -246,7 +246,7 @@ impl Attacker {
                         std::thread::park();
                     }
                 });
-                // SAFETY: ends this thread alone; nothing of it is used by the other.
+                // SAFETY: ends this thread alone; the other thread uses no value of it.
                 unsafe { libc::syscall(libc::SYS_exit, 0) };
             }
             Step::Hang => loop {
@@ -255,10 +255,10 @@ impl Attacker {
             Step::Exit => std::process::exit(0),
             Step::HangUp => self.dialled.clear(),
             Step::Dial(count) => self.dial(count)?,
-            Step::Say(bytes) => self.dialled.first_mut().ok_or("nobody was dialled")?.write_all(&bytes)?,
+            Step::Say(bytes) => self.dialled.first_mut().ok_or("no connection was opened")?.write_all(&bytes)?,
             Step::Deaf { request, times } => {
                 let request = frame(&self.filled(request))?;
-                let socket = self.dialled.first_mut().ok_or("nobody was dialled")?;
+                let socket = self.dialled.first_mut().ok_or("no connection was opened")?;
                 (0..times).try_for_each(|_| socket.write_all(&request))?;
             }
             Step::Pipelined(requests) => {
@@ -278,14 +278,14 @@ impl Attacker {
         Ok(())
     }
 
-    /// Waits until the inbound queue says so.
+    /// Waits for a state of the inbound queue.
     fn wait(&self, done: impl Fn(&InboundReader) -> Result<bool, seam::crypt::Error>) -> Result<(), Box<dyn Error>> {
         let until = Instant::now() + PATIENCE;
         while !done(self.inbound.as_ref().ok_or("no inbound queue")?)? {
             if Instant::now() > until {
-                return Err("what was waited for did not come".into());
+                return Err("the awaited state did not occur".into());
             }
-            // Nobody rings for it: the host only writes it down.
+            // Without a bell: the host only writes the state.
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Attacker {
         let items = frame(&Request::Items { after_seq: u64::MAX >> 2 })?;
         let mut held = 0;
         for socket in &mut self.dialled {
-            // A connection that the host closed is seen at the write, or at the end that comes for an answer.
+            // A connection that the host closed is seen at the write, or at its end in place of an answer.
             let alive = socket.write_all(&items).is_ok() && answer(socket).get("answer").is_some();
             held += u32::from(alive);
         }
@@ -307,7 +307,7 @@ impl Attacker {
         Ok(())
     }
 
-    /// Sends a request on a connection of its own and keeps what it gave.
+    /// Sends a request on a connection of its own and keeps its result.
     fn ask(&mut self, request: &Value) {
         let answer = UnixStream::connect(model_sock()).and_then(|mut socket| {
             write_frame(&mut socket, request)?;
@@ -354,11 +354,11 @@ impl Attacker {
         Ok(())
     }
 
-    /// What an honest sandbox without tools would do: ask, report, ask again, reply.
+    /// Acts as an honest sandbox without tools: asks, reports, asks again, replies.
     fn end_fairly(&mut self, turn: TurnId) {
         let chat = self.fair_answer(turn);
         self.note();
-        // A queue that an attack broke, or a turn that it ended, takes no row: then the host has the next word.
+        // A queue that an attack broke, or a turn that it ended, accepts no row: then the host decides.
         if self.append(&json!({ "content": chat, "turn": turn })).is_ok() {
             let _ = self.link.write_all(&[BELL]);
         }
@@ -395,7 +395,7 @@ impl Attacker {
     }
 }
 
-/// What comes back on a connection: a frame, or its end.
+/// Reads the answer on a connection: a frame, or its end.
 fn answer(socket: &mut UnixStream) -> Value {
     match read_frame(socket) {
         Ok(Some(frame)) => serde_json::from_slice(&frame).unwrap_or_else(|error| json!({ "error": error.to_string() })),
@@ -405,7 +405,7 @@ fn answer(socket: &mut UnixStream) -> Value {
     }
 }
 
-/// Sends bytes with descriptors beside them.
+/// Sends bytes with descriptors.
 fn give_descriptors(socket: &UnixStream, bytes: &[u8], count: usize) -> Result<(), Box<dyn Error>> {
     use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
     use std::os::fd::AsRawFd;

@@ -1,13 +1,13 @@
-//! What was seen, in the values and in the SQL of a script in place of its names.
+//! Values that the attacker saw, put in place of their names in the JSON and SQL of a script.
 //!
-//! Never asks for anything itself. Next: `steps`, which says how a script names what was seen.
+//! Sends no request itself. See `steps` for the names.
 
 use super::Attacker;
 use serde_json::{Value, json};
 use std::error::Error;
 
 impl Attacker {
-    /// SQL with what was seen in place of names.
+    /// Returns SQL with values in place of names.
     pub(super) fn spelled(&self, sql: &str) -> Result<String, Box<dyn Error>> {
         let text = |name: &str| self.found(name).as_str().unwrap_or_default().to_owned();
         let mut spelled = sql
@@ -26,7 +26,7 @@ impl Attacker {
         Ok(spelled)
     }
 
-    /// The value with what was seen in place of names.
+    /// Returns JSON with values in place of names.
     pub(super) fn filled(&self, value: Value) -> Value {
         match value {
             Value::String(text) => match text.strip_prefix('$') {
@@ -74,7 +74,7 @@ impl Attacker {
     }
 }
 
-/// Another value of the same shape: one character or one number beside it.
+/// Returns another value of the same shape, changed by one character or number.
 fn changed(field: &str, value: &Value) -> Value {
     match (field, value) {
         ("kind", kind) => json!(if kind == "message" { "output" } else { "message" }),

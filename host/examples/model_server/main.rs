@@ -1,7 +1,7 @@
-//! A local server with no model behind it, to try `ironctl model add` against without a key:
+//! A local server without a model, for trying `ironctl model add` without a key:
 //! `cargo run -p ironclaw-host --example model_server -- 11434`.
 //!
-//! Answers with what it was told; `note TEXT` writes a file with the tools and reads it back. Next: `server.rs`.
+//! Repeats its input; `note TEXT` writes a file with the tools and reads it back. See `server.rs`.
 
 #[allow(dead_code, reason = "the tests use more of it")]
 mod server;
@@ -21,7 +21,7 @@ fn brain(seen: &Seen) -> Act {
     }
 }
 
-#[allow(clippy::print_stdout, reason = "a program to try things with")]
+#[allow(clippy::print_stdout, reason = "a program for experiments")]
 fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(11434);
     let server = Server::listen(port, brain)?;

@@ -1,6 +1,6 @@
 //! A model server on loopback that speaks the Chat Completions and the Messages API, streaming and not, and fails on demand.
 //!
-//! No model: a closure says what each request gets. Never listens beyond loopback. Next: `main.rs` beside it, to run it by hand.
+//! Has no model: a closure chooses the response to each request. Never listens beyond loopback. `main.rs` beside it runs it by hand.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Between two drops of a stream that drips.
+/// The interval between two pieces of a slow stream.
 const DRIP_EVERY: Duration = Duration::from_millis(20);
 
-/// Which of the two a request spoke.
+/// The API of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     /// `POST /v1/chat/completions`
@@ -30,24 +30,24 @@ pub enum Api {
     Messages,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Which it spoke.
+    /// Its API.
     pub api: Api,
-    /// The key that it showed: the bearer token, or `x-api-key`.
+    /// Its key: the bearer token, or `x-api-key`.
     pub key: Option<String>,
     /// Its body.
     pub body: Value,
 }
 
 impl Seen {
-    /// Whether a stream was asked for.
+    /// Returns whether it asks for a stream.
     pub fn streams(&self) -> bool {
         self.body["stream"] == true
     }
 
-    /// The conversation as (role, text), with `tool` for each result of a tool, oldest first.
+    /// Returns the conversation as (role, text), with `tool` for each result of a tool, oldest first.
     pub fn conversation(&self) -> Vec<(String, String)> {
         let mut parts = Vec::new();
         for message in self.body["messages"].as_array().into_iter().flatten() {
@@ -74,15 +74,15 @@ impl Seen {
         parts
     }
 
-    /// The last words of a user.
+    /// Returns the last words of a user.
     pub fn asked(&self) -> String {
         let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
         let said = said.map(|(_, text)| text).unwrap_or_default();
-        // The host's own lines, such as the date, stand in front of the person's words.
+        // The host's own lines, such as the date, precede the person's words.
         said.rsplit("\n\n").next().unwrap_or_default().to_owned()
     }
 
-    /// The results of tools since then, oldest first.
+    /// Returns the results of tools since then, oldest first.
     pub fn results(&self) -> Vec<String> {
         let conversation = self.conversation();
         let from = conversation.iter().rposition(|(role, _)| role == "user").map_or(0, |at| at + 1);
@@ -90,30 +90,30 @@ impl Seen {
     }
 }
 
-/// What a request gets.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// These words; a stream gives them word by word.
+    /// These words; a stream sends them word by word.
     Say(String),
     /// Calls of these tools, with words beside them.
     Call(String, Vec<(String, Value)>),
     /// This status with these headers and this body.
     Status(u16, Vec<(&'static str, String)>, String),
-    /// Nothing, for ever.
+    /// No response, without an end.
     Hang,
     /// The first words of a stream, or half of an answer; then the connection is cut.
     Cut(String),
-    /// The first words of a stream; then nothing, for ever.
+    /// The first words of a stream; then silence, without an end.
     Stall(String),
-    /// Status 200 with this body, whatever was asked for.
+    /// Status 200 with this body, for every request.
     Raw(String),
-    /// Status 200 with these events, whatever was asked for.
+    /// Status 200 with these events, for every request.
     Events(Vec<String>),
-    /// This status, and a body that never ends and has no line; with 200 it says that it is a stream.
+    /// This status, and an endless body without a line; with 200 it is declared as a stream.
     Flood(u16),
-    /// A stream that goes on for ever and holds nothing but comments.
+    /// An endless stream of comments.
     Drip,
-    /// The same after a while.
+    /// Another response after a delay.
     After(Duration, Box<Act>),
 }
 
@@ -129,7 +129,7 @@ pub struct Server {
 struct Shared {
     brain: Box<Brain>,
     seen: Mutex<Vec<Seen>>,
-    /// One for each stream that stalls and that somebody still listens to.
+    /// One for each stalled stream with a listener.
     stalled: Arc<()>,
 }
 
@@ -147,7 +147,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
         listener.set_nonblocking(true)?;
-        // Not by blocking on the runtime, so that a test with one of its own can start a server.
+        // Does not block on the runtime, so that a test with a runtime of its own can start a server.
         let listener = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
@@ -165,17 +165,17 @@ impl Server {
         Ok(Self { address, shared, runtime: Some(runtime) })
     }
 
-    /// Where it listens, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below `/v1` of it.
+    /// Returns its address, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below its `/v1`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// How many stalled streams somebody still listens to.
+    /// Returns the number of stalled streams with a listener.
     pub fn stalled(&self) -> usize {
         Arc::strong_count(&self.shared.stalled) - 1
     }
 
-    /// Every request so far, oldest first.
+    /// Returns every request so far, oldest first.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().expect("no holder panics").clone()
     }
@@ -190,7 +190,7 @@ impl Drop for Server {
 }
 
 async fn models() -> Response {
-    axum::Json(json!({ "object": "list", "data": [{ "id": "small", "object": "model", "owned_by": "nobody" }] }))
+    axum::Json(json!({ "object": "list", "data": [{ "id": "small", "object": "model", "owned_by": "local" }] }))
         .into_response()
 }
 
@@ -272,7 +272,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
     }
 }
 
-/// Tokens as this server counts them: four bytes each.
+/// Returns the tokens of a text as this server counts them: four bytes each.
 fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
@@ -312,7 +312,7 @@ fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
     }
 }
 
-/// How a stream ends.
+/// The end of a stream.
 #[derive(PartialEq, Eq)]
 enum End {
     Well,
@@ -353,7 +353,7 @@ fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: boo
     for (n, (tool, arguments)) in calls.iter().enumerate() {
         let call = json!({ "index": n, "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": "" } });
         events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
-        // Arguments come in pieces, as from the real ones.
+        // Arguments come in pieces, as from real servers.
         let arguments = arguments.to_string();
         for piece in arguments.as_bytes().chunks(7) {
             let call = json!({ "index": n, "function": { "arguments": String::from_utf8_lossy(piece) } });

@@ -1,4 +1,4 @@
-//! One sample of every shape about channels and answers that did not arrive. Every value is fixed. Next: `operator`.
+//! One sample of every shape about channels and dead letters. Every value is fixed. See `operator`.
 
 use super::seam::id;
 use super::{Shape, shape};

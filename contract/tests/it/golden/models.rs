@@ -1,4 +1,4 @@
-//! One sample of every shape about secrets and model endpoints. Every value is fixed. Next: `operator`.
+//! One sample of every shape about secrets and model endpoints. Every value is fixed. See `operator`.
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::operator::{

@@ -1,4 +1,4 @@
-//! One sample of every answer of the operator's API, and of every body that it takes. Every value is fixed. Next: `seam`.
+//! One sample of every answer of the operator's API, and of every body that it accepts. Every value is fixed. See `seam`.
 
 use super::seam::{digest, id};
 use super::{Shape, shape, shape_by_bytes};

@@ -1,4 +1,4 @@
-//! One sample of every shape about people and tokens. Every value is fixed. Next: `operator`.
+//! One sample of every shape about people and tokens. Every value is fixed. See `operator`.
 
 use super::seam::id;
 use super::{Shape, shape};

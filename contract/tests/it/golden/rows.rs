@@ -1,4 +1,4 @@
-//! Rows of both queues as they lie in the file, column by column. Every value is fixed. Next: `operator`.
+//! Rows of both queues as the file stores them, column by column. Every value is fixed. See `operator`.
 
 use super::seam::{AT, id, reference};
 use super::{Shape, rewritten};
@@ -57,7 +57,7 @@ fn destinations() -> Vec<Destination> {
     ]
 }
 
-/// Every row of every table, as SQLite has it: text, integers and nulls.
+/// Returns every row of every table as SQLite stores it: text, integers and nulls.
 fn dump(path: &Path, tables: &[&str]) -> Vec<Shape> {
     let db = rusqlite::Connection::open(path).expect("opened");
     let key = SessionKey::new(KEY).to_hex();

@@ -1,4 +1,4 @@
-//! One sample of everything that host and sandbox write to each other. Every value is fixed. Next: `rows`.
+//! One sample of every shape between host and sandbox. Every value is fixed. See `rows`.
 
 use super::{Shape, every, rewritten, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
@@ -11,7 +11,7 @@ use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
 use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
 use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict};
 
-/// An id whose last two characters are `number`.
+/// Returns an id whose last two characters are `number`.
 pub(super) fn id<T: std::str::FromStr>(prefix: &str, number: u8) -> T {
     let text = format!("{prefix}_01kagq8t00000000000000{number:04}");
     text.parse().ok().expect("a ULID in Crockford's alphabet")
@@ -41,7 +41,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     groups.into_iter().flatten().collect()
 }
 
-/// The closed lists. Their type writes `ALL` itself, so a new word shows as a difference.
+/// Returns the closed lists. Their type writes `ALL` itself, so a new word shows as a difference.
 fn words() -> Vec<Shape> {
     fn word<T>(name: &str, all: &[T]) -> Shape
     where
@@ -208,7 +208,7 @@ fn result_tuple() -> Tuple {
     }
 }
 
-/// The bytes that are sealed. They are canonical and never read, so they come back only as themselves.
+/// Returns the sealed bytes. They are canonical and never read, so only the bytes are compared.
 fn tuple(name: &str, sample: &Tuple) -> Shape {
     let bytes = seal::tuple(sample);
     let again = |file: &[u8]| {
@@ -289,7 +289,7 @@ fn outbound() -> Vec<Shape> {
     shapes
 }
 
-/// An action is written and read by its own strict functions, not by a derive.
+/// Makes the shape of an action, which has its own strict functions for writing and reading instead of a derive.
 fn action(name: &str, sample: Action) -> Shape {
     let bytes = sample.to_json().into_bytes();
     let read_back =
@@ -374,7 +374,7 @@ fn changes() -> Vec<Shape> {
     ChangeKind::for_agents().map(change).chain([difference]).chain(settings()).collect()
 }
 
-/// Payloads of the one kind that only people ask for.
+/// Returns the payloads of the one kind that only people propose.
 fn settings() -> Vec<Shape> {
     let of_agent = Settings {
         mode: Some(GuardMode::DangerousWarn),

@@ -1,4 +1,4 @@
-//! One sample of every shape about what models took and the words of an answer. Every value is fixed. Next: `operator`.
+//! One sample of every shape about token usage and the words of an answer. Every value is fixed. See `operator`.
 
 use super::seam::id;
 use super::{Shape, shape};

@@ -1,0 +1,314 @@
+//! Changes in random steps: proposals, decisions, kills, starts, clock changes and restores. No change is applied unapproved or
+//! twice, no change is lost, and the ledger agrees with the record.
+//!
+//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_CHANGES` makes it longer. See `e2e::changes`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
+
+use crate::chaos::kill::run_of;
+use crate::support::client;
+use crate::support::host_fixture::{Build, World, alive, copy_as_is, wait_for};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+
+/// Steps of one run without `IRONCLAW_CHANGES`.
+const STEPS: u64 = 70;
+
+/// Longer than a change may wait.
+const OVER_MS: i64 = 8 * 24 * 3_600_000;
+
+/// The fail points of a decision and of its effect.
+pub(crate) const POINTS: [&str; 5] =
+    ["change_approved", "change_prepared", "change_applied", "change_rejected", "change_failed"];
+
+/// The state of a change according to the answers of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Asked,
+    Approved,
+    Rejected,
+}
+
+struct Snapshot {
+    directory: tempfile::TempDir,
+    known: BTreeMap<String, Known>,
+}
+
+struct Random {
+    world: World,
+    token: String,
+    known: BTreeMap<String, Known>,
+    asked: u64,
+    shift_ms: i64,
+    snapshot: Option<Snapshot>,
+    _heads: tempfile::TempDir,
+}
+
+impl Random {
+    fn begin() -> Self {
+        let world = World::with(client::own(), Build::Failpoints, None);
+        let heads = tempfile::tempdir().expect("a directory");
+        let shown = heads.path().display().to_string();
+        world.configure(&format!("[ledger]\nheads = {shown:?}\nhead_every_entries = 4\nrotate_entries = 200\n"));
+        world.up();
+        world.agent("a");
+        world.agent("b");
+        let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token").trim().to_owned();
+        let known = BTreeMap::new();
+        Self { world, token, known, asked: 0, shift_ms: 0, snapshot: None, _heads: heads }
+    }
+
+    /// Sends a request to the API; returns `None` if the host died.
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let run: Value = serde_json::from_slice(&std::fs::read(self.world.home.join("run.json")).ok()?).ok()?;
+        let stream = UnixStream::connect(run["socket"].as_str()?).ok()?;
+        stream.set_read_timeout(Some(crate::support::host_fixture::PATIENCE)).expect("set");
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("host", "ironclaw"), ("authorization", bearer.as_str())];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        client::try_exchange(stream, method, path, &headers, &body).ok().map(|(status, _, body)| (status, body))
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask("GET", path, &Value::Null).expect("the host answers");
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Proposes a change; the host may die meanwhile.
+    fn submit(&mut self, chance: &mut Rng, may_die: bool) {
+        self.asked += 1;
+        let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
+        let payload = json!({ "instructions": format!("text {}", self.asked) });
+        let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "chance" });
+        match self.ask("POST", "/v1/changes", &body) {
+            Some((200, said)) => {
+                self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Asked);
+            }
+            Some((status, said)) => assert_eq!(said["error"]["code"], "changes_too_many", "{status} {said}"),
+            None => assert!(may_die, "the host did not answer"),
+        }
+    }
+
+    fn any(&self, chance: &mut Rng) -> Option<String> {
+        let at = chance.usize(..self.known.len().max(1));
+        self.known.keys().nth(at).cloned()
+    }
+
+    /// Decides about any change, also a decided one; the host may die meanwhile.
+    fn decide(&mut self, chance: &mut Rng, may_die: bool) {
+        let Some(id) = self.any(chance) else { return };
+        let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
+            Some((status, change)) => {
+                assert_eq!(status, 200, "{id}: {change}");
+                change
+            }
+            None => return assert!(may_die, "the host did not answer"),
+        };
+        let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
+        let yes = chance.u64(..3) > 0;
+        let said = match yes {
+            true => self.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": change["shown_digest"] })),
+            false => self.ask("POST", &format!("/v1/changes/{id}/reject"), &json!({ "reason": "chance" })),
+        };
+        match said {
+            Some((200, _)) => {
+                assert!(open, "{id} was decided twice: {change}");
+                self.known.insert(id, if yes { Known::Approved } else { Known::Rejected });
+            }
+            Some((409, said)) => {
+                let code = said["error"]["code"].as_str().unwrap_or_default();
+                assert!(!open || ["change_stale", "change_expired"].contains(&code), "{change}: {said}");
+            }
+            Some((status, said)) => panic!("{id}: {status} {said}"),
+            None => assert!(may_die, "the host did not answer"),
+        }
+    }
+
+    /// Kills the host at a fail point of a decision.
+    fn die_deciding(&mut self, chance: &mut Rng) {
+        let point = POINTS[chance.usize(..POINTS.len())];
+        self.world.down();
+        self.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        self.world.up();
+        self.world.set_env("IRONCLAW_FAILPOINT", None);
+        let host = self.world.pid();
+        for _ in 0..4 {
+            if host.is_some_and(alive) && self.world.pid().is_some() {
+                self.submit(chance, true);
+                self.decide(chance, true);
+            }
+        }
+        self.world.kill_host();
+        self.world.up();
+    }
+
+    fn up_later(&mut self, by_ms: i64) {
+        self.world.kill_host();
+        self.shift_ms += by_ms;
+        self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&self.shift_ms.to_string()));
+        self.world.up();
+    }
+
+    fn take_snapshot(&mut self) {
+        self.settled();
+        self.world.down();
+        let directory = tempfile::tempdir().expect("a directory");
+        copy_as_is(&self.world.home, &directory.path().join("home"));
+        self.snapshot = Some(Snapshot { directory, known: self.known.clone() });
+        self.world.up();
+    }
+
+    /// Restores the home; open changes become unknown where the heads outside are ahead.
+    fn restore(&mut self) {
+        let Some(snapshot) = self.snapshot.take() else { return };
+        self.settled();
+        self.world.down();
+        for entry in std::fs::read_dir(&self.world.home).expect("a home") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }.expect("removed");
+        }
+        for entry in std::fs::read_dir(snapshot.directory.path().join("home")).expect("a copy") {
+            let path = entry.expect("readable").path();
+            copy_as_is(&path, &self.world.home.join(path.file_name().expect("a name")));
+        }
+        self.known = snapshot.known;
+        self.world.up();
+        // Each stop keeps a head, so the host detects that the restored record is older.
+        let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
+        assert_eq!(open, 0, "open changes wait for a person");
+    }
+
+    /// Returns every change.
+    fn changes(&self) -> Vec<Value> {
+        let list = self.get("/v1/changes?status=all");
+        assert_eq!(
+            list["more"], false,
+            "a run has more changes than one list shows: IRONCLAW_CHANGES has to be smaller"
+        );
+        list["changes"].as_array().expect("a list").clone()
+    }
+
+    /// Waits until no approved change is left to apply.
+    fn settled(&self) {
+        wait_for("approved changes to be applied", || {
+            self.changes().iter().all(|change| change["status"] != "approved")
+        });
+    }
+
+    /// Checks the invariants while no change is being applied.
+    fn holds(&self) {
+        self.settled();
+        // A change over its time may be ended between two requests.
+        let (ledger, changes) = loop {
+            let (before, ledger, after) = (self.changes(), self.world.ledger(), self.changes());
+            if before == after {
+                break (ledger, after);
+            }
+        };
+        let of = |id: &str| -> Vec<&str> {
+            let about = ledger.iter().filter(|entry| entry["data"]["change"] == id);
+            about.map(|entry| entry["data"]["what"].as_str().expect("a word")).collect()
+        };
+        let count = |words: &[&str], word: &str| words.iter().filter(|found| **found == word).count();
+        let ids: Vec<&str> = changes.iter().map(|change| change["id"].as_str().expect("an id")).collect();
+        for entry in ledger.iter().filter(|entry| entry["data"]["what"] == "change.proposed") {
+            let id = entry["data"]["change"].as_str().expect("an id");
+            assert!(ids.contains(&id), "{id} was proposed and is lost");
+        }
+        for id in self.known.keys() {
+            assert!(ids.contains(&id.as_str()), "{id} was answered and is lost");
+        }
+        for change in &changes {
+            let (id, status) = (change["id"].as_str().expect("an id"), change["status"].as_str().expect("a status"));
+            let words = of(id);
+            assert_eq!(count(&words, "change.proposed"), 1, "{id}: {words:?}");
+            let ends = ["applied", "rejected", "expired", "withdrawn", "failed"];
+            let of_ends: Vec<&str> =
+                ends.into_iter().filter(|end| words.contains(&format!("change.{end}").as_str())).collect();
+            match status {
+                "pending" | "unknown" => assert!(of_ends.is_empty(), "{id} is {status}: {words:?}"),
+                end => {
+                    assert_eq!(of_ends, [end], "{id}: {words:?}");
+                    assert_eq!(count(&words, &format!("change.{end}")), 1, "{id}: {words:?}");
+                }
+            }
+            let applied = words.iter().position(|word| *word == "change.applied");
+            if let Some(applied) = applied {
+                let before = &words[..applied];
+                assert!(before.contains(&"change.approved"), "{id} was applied unapproved: {words:?}");
+                assert!(before.contains(&"change.approved_by"), "{id} was applied without an approval: {words:?}");
+            }
+            match self.known.get(id) {
+                Some(Known::Approved) => {
+                    assert!(
+                        ["applied", "failed", "withdrawn", "unknown"].contains(&status),
+                        "{id} was approved and is {status}"
+                    )
+                }
+                Some(Known::Rejected) => {
+                    assert!(["rejected", "unknown"].contains(&status), "{id} was rejected and is {status}")
+                }
+                Some(Known::Asked) | None => {}
+            }
+        }
+        for agent in ["a", "b"] {
+            let shown = self.get(&format!("/v1/agents/{agent}"));
+            let of_agent = |change: &&Value| change["agent"]["name"] == agent && change["status"] == "applied";
+            let last = ledger
+                .iter()
+                .filter(|entry| entry["data"]["what"] == "change.applied")
+                .filter_map(|entry| {
+                    changes.iter().filter(of_agent).find(|change| change["id"] == entry["data"]["change"])
+                })
+                .next_back();
+            let expected = match last {
+                Some(change) => {
+                    self.get(&format!("/v1/changes/{}", change["id"].as_str().expect("an id")))["after"]["instructions"]
+                        .clone()
+                }
+                None => json!(""),
+            };
+            assert_eq!(shown["persona"], expected, "agent {agent}");
+        }
+    }
+}
+
+#[test]
+fn random_changes_are_applied_once_and_only_when_approved() {
+    let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
+    let (mut random, mut chance) = (Random::begin(), Rng::with_seed(seed));
+    for step in 0..steps {
+        let what = chance.u64(..20);
+        println!("step {step}: {what}");
+        match what {
+            0..=6 => random.submit(&mut chance, false),
+            7..=12 => random.decide(&mut chance, false),
+            13 => {
+                random.world.kill_host();
+                random.world.up();
+            }
+            14 => {
+                random.world.down();
+                random.world.up();
+            }
+            15 | 16 => random.die_deciding(&mut chance),
+            17 => random.up_later(OVER_MS),
+            18 => random.take_snapshot(),
+            _ => random.restore(),
+        }
+        random.holds();
+    }
+    // Each step at least once in every run.
+    random.submit(&mut chance, false);
+    random.take_snapshot();
+    (0..4).for_each(|_| random.submit(&mut chance, false));
+    (0..8).for_each(|_| random.decide(&mut chance, false));
+    random.holds();
+    random.restore();
+    random.holds();
+    random.up_later(OVER_MS);
+    random.holds();
+    random.world.down();
+}

@@ -1,0 +1,107 @@
+//! Clock changes: no turn ends by one, no day or ceiling stays ahead, and no item is dropped over a jump.
+//!
+//! The programs have fail points, and a file shifts their clock. See `failures`.
+
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, World};
+use crate::support::model_server::{Act, Server};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Starts a host whose clock is shifted by the file at the returned path.
+fn world(settings: &str) -> (World, PathBuf) {
+    let mut world = World::with(client::own(), Build::Failpoints, None);
+    let shift = world.home.with_file_name("shift");
+    set(&shift, 0);
+    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    world.configure(settings);
+    world.up();
+    (world, shift)
+}
+
+fn set(shift: &PathBuf, ms: i64) {
+    // A replaced file is never read half.
+    let next = shift.with_extension("next");
+    fs::write(&next, ms.to_string()).expect("written");
+    fs::rename(next, shift).expect("renamed");
+}
+
+#[test]
+fn clock_set_forward_in_a_turn_keeps_its_answer() {
+    let (world, shift) = world("");
+    let server = Server::start(move |seen| {
+        set(&shift, HOUR_MS);
+        match seen.results().len() {
+            0 => Act::Call(String::new(), vec![("list_dir".to_owned(), serde_json::json!({}))]),
+            _ => Act::Say("it is done".to_owned()),
+        }
+    });
+    let base = format!("{}/v1", server.url());
+    world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    let answer = world.chat("a", "do it");
+    assert_eq!(answer["notice"], false, "{answer}");
+    assert_eq!(answer["reply"], "it is done");
+    assert!(world.entries("model.refused").is_empty());
+}
+
+#[test]
+fn clock_that_was_ahead_dates_no_later_turn() {
+    let (world, shift) = world("");
+    let server = Server::start(|_| Act::Say("it is done".to_owned()));
+    let base = format!("{}/v1", server.url());
+    world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    for ahead in [0, 400 * DAY_MS, 0] {
+        set(&shift, ahead);
+        assert_eq!(world.say("a", "do it"), "it is done");
+    }
+    let prompt = server.seen().last().expect("a request").body["messages"].to_string();
+    let days: Vec<&str> = prompt.split("it is now ").skip(1).filter_map(|rest| rest.split('.').next()).collect();
+    let [today, ahead, again] = days[..] else { panic!("{prompt}") };
+    assert!(ahead != today && again == today, "{days:?}");
+}
+
+#[test]
+fn clock_that_was_ahead_leaves_days_and_ages_alone() {
+    let (world, shift) = world("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
+    world.agent("a");
+    assert!(world.say("a", "my name is Ada").contains("Ada"));
+    let ceiling = |world: &World| world.ctl(&["--json", "usage"]).ok().json()["ceilings"][0]["until"].clone();
+    let today = ceiling(&world);
+    set(&shift, 400 * DAY_MS);
+    world.say("a", "echo ahead");
+    assert!(world.entries("items.dropped").is_empty(), "no item is dropped over a jump");
+    set(&shift, 0);
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    assert_eq!(ceiling(&world), today, "a ceiling starts again when the day is over");
+    assert!(world.entries("items.dropped").is_empty());
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("clock was ahead"), "{warnings}");
+    // After a restart too.
+    world.down();
+    world.up();
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("clock was ahead"), "{warnings}");
+    world.say("a", "echo after");
+    let history = Raw::of(&world).get("/v1/agents/a/history").1;
+    let times: Vec<&str> =
+        history.as_array().expect("a list").iter().map(|line| line["at"].as_str().expect("a time")).collect();
+    let last = times.last().expect("a line");
+    assert!(*last < today.as_str().expect("a time"), "the last message is of today: {times:?}");
+    let times: Vec<i64> = world.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
+    assert!(times.is_sorted(), "the ledger's time never goes back: {times:?}");
+    let usage: Value = world.ctl(&["--json", "usage"]).ok().json();
+    let rows = usage["rows"].as_array().expect("a list");
+    let of_today: u64 = rows
+        .iter()
+        .filter(|row| today.as_str().is_some_and(|today| row["day"].as_str().is_some_and(|day| day < today)))
+        .map(|row| row["requests"].as_u64().expect("a number"))
+        .sum();
+    assert_eq!(of_today, 3, "one request alone was made while the clock was ahead: {usage}");
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+}

@@ -1,0 +1,257 @@
+//! Kills at each named point of a round: every message is answered exactly once, and no process outlives its host.
+//!
+//! The real programs reach each point in a build with fail points. See `kill` for random moments.
+
+use crate::layers::source::HOST_CRATES;
+use crate::support::client::{self, Client};
+use crate::support::host_fixture::{Build, World, alive, kill, wait_for};
+use crate::support::jail_fixture::{Who, host_users};
+use crate::support::processes::{Watch, below, no_process_uses};
+use crate::support::record;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+/// The points at which the host can be killed, in the order of a round.
+const OF_THE_HOST: [&str; 11] = [
+    "record",
+    "turn_open",
+    "project",
+    "call_recorded",
+    "call_reported",
+    "output_sealed",
+    "accept",
+    "intent",
+    "send",
+    "receipt",
+    "erase",
+];
+
+/// The points of a ledger rotation; `ops::rotation` kills the host there.
+const OF_THE_LEDGER: [&str; 3] = ["chain_archived", "chain_begun", "chain_rotated"];
+
+/// The point of a panic; `ops::stops` kills the host there.
+const OF_A_PANIC: [&str; 1] = ["panic"];
+
+/// The points of a delivery over a network; `e2e::deliveries` kills the host there.
+const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
+
+/// The points at which a sandbox can be killed.
+const OF_THE_SANDBOX: [&str; 1] = ["outbound_commit"];
+
+/// A message, a part of its answer, and the file that it leaves.
+struct Sample {
+    text: &'static str,
+    answer: &'static str,
+    file: Option<(&'static str, &'static str)>,
+}
+
+const HELLO: Sample = Sample { text: "hello", answer: "Hello.", file: None };
+const WRITE: Sample = Sample { text: "write a.txt: x", answer: "a.txt", file: Some(("a.txt", "x")) };
+
+#[test]
+fn every_fail_point_in_the_code_is_one_that_is_tested() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
+    let named = |directory: &str, call: &str, end: &str| -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for (path, text) in record::files(&crates.join(directory)) {
+            let text = String::from_utf8(text).unwrap_or_else(|_| panic!("{} is no text", path.display()));
+            for rest in text.split(call).skip(1) {
+                let argument = rest.split(end).next().expect("split gives one");
+                found.extend(argument.split('"').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+        found
+    };
+    let listed = |points: &[&str]| points.iter().map(|&point| point.to_owned()).collect::<BTreeSet<_>>();
+    let of_keys: Vec<&str> = crate::ops::keys::points().collect();
+    let of_changes = &crate::chaos::changes_random::POINTS;
+    let of_packages = &crate::e2e::packages::POINTS;
+    let elsewhere = [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &OF_A_DELIVERY, of_changes, of_packages, &of_keys].concat();
+    let of_the_host = &listed(&OF_THE_HOST) | &listed(&elsewhere);
+    let in_the_host =
+        HOST_CRATES.iter().flat_map(|crate_of_host| named(&format!("{crate_of_host}/src"), "failpoint::reach(", ");"));
+    assert_eq!(in_the_host.collect::<BTreeSet<_>>(), of_the_host);
+    assert_eq!(named("sandbox/src", "failpoint.as_deref() == ", "{"), listed(&OF_THE_SANDBOX));
+}
+
+#[test]
+fn a_host_killed_at_any_point_answers_a_message_exactly_once() {
+    for who in host_users() {
+        killed_at_every_point(who, &HELLO, &["call_recorded", "call_reported", "erase"]);
+    }
+}
+
+#[test]
+fn host_killed_at_any_point_answers_calls_exactly_once() {
+    for who in host_users() {
+        killed_at_every_point(who, &WRITE, &["erase"]);
+    }
+}
+
+fn killed_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
+    let mut world = World::with(who, Build::Failpoints, None);
+    world.up();
+    world.agent("a");
+    world.down();
+    // A look at a busy machine may miss a process that lives for some milliseconds; every process seen must be gone.
+    let mut most = 0;
+    for point in OF_THE_HOST.iter().filter(|point| !not_on_the_way.contains(point)) {
+        world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        world.up();
+        world.set_env("IRONCLAW_FAILPOINT", None);
+        let host = world.pid().expect("it runs");
+        let watch = Watch::over(host);
+        let before = recorded(&world).len();
+        let chat = chat(&world, sample.text);
+        wait_for(&format!("the host to die at {point}"), || !alive(host));
+        let seen = watch.nothing_is_left();
+        assert!(!seen.is_empty(), "{who:?} {point}: the launcher at least");
+        most = most.max(seen.len());
+        no_process_uses(&world.home);
+        // A person who sees the answer at `receipt` was notified correctly; before the receipt no person may be.
+        let saw_answer = ended(chat) == 0;
+        assert!(!saw_answer || *point == "receipt", "{who:?} {point}: an answer without a receipt was shown");
+        world.up();
+        let messages = recorded(&world);
+        assert_eq!(messages.len(), before + 1, "{who:?} {point}");
+        answered_exactly_once(&world, point, &messages, sample);
+        world.down();
+        no_process_uses(&world.home);
+    }
+    assert!(most >= 5, "{who:?}: the launcher, and process 1 and the program of two jails were seen at some point");
+    let unclean = world.entries("host.started").iter().filter(|e| e["data"]["unclean_end_of"].is_string()).count();
+    assert_eq!(unclean, OF_THE_HOST.len() - not_on_the_way.len(), "{who:?}");
+}
+
+#[test]
+fn sandbox_killed_before_its_bell_answers_exactly_once() {
+    for who in host_users() {
+        for sample in [&HELLO, &WRITE] {
+            let mut world = World::with(who, Build::Failpoints, None);
+            world.up();
+            world.agent("a");
+            world.down();
+            // The host lives: it takes the rows in the queue of the dead sandbox.
+            world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
+            world.up();
+            world.set_env("IRONCLAW_FAILPOINT", None);
+            world.say("a", sample.text);
+            answered_exactly_once(&world, "outbound_commit", &recorded(&world), sample);
+            world.down();
+            // The host dies with it: the next launch recovers the queue and takes the rows.
+            world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
+            world.up();
+            world.set_env("IRONCLAW_FAILPOINT", None);
+            let host = world.pid().expect("it runs");
+            let watch = Watch::over(host);
+            let chat = chat(&world, sample.text);
+            let mut sandbox = None;
+            wait_for("the sandbox", || {
+                sandbox = below(host).into_iter().find(|(_, name)| name.starts_with("ironclaw-sand"));
+                sandbox.is_some()
+            });
+            let (sandbox, _) = sandbox.expect("found");
+            wait_for("the sandbox to die", || !sandbox.lives());
+            kill(host);
+            watch.nothing_is_left();
+            ended(chat);
+            no_process_uses(&world.home);
+            world.up();
+            let messages = recorded(&world);
+            assert_eq!(messages.len(), 2);
+            answered_exactly_once(&world, "outbound_commit and the host", &messages, sample);
+        }
+    }
+}
+
+#[test]
+fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.say("a", "my name is Ada");
+        let (host, boots) = (world.pid().expect("it runs"), world.entries("host.started"));
+        let watch = Watch::over(host);
+        let below = below(host);
+        assert_eq!(below.len(), 5, "{who:?}: {below:?}");
+        let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
+        kill(launcher as i32);
+        wait_for("the host to end without its launcher", || !alive(host));
+        watch.nothing_is_left();
+        no_process_uses(&world.home);
+        world.up();
+        let again = world.entries("host.started");
+        assert_eq!(again.len(), boots.len() + 1, "{who:?}");
+        let last = &again[again.len() - 1]["data"];
+        assert_eq!(last["unclean_end_of"], boots[boots.len() - 1]["data"]["boot"], "{who:?}");
+        let session = world.session()["id"].as_str().expect("an id").to_owned();
+        let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
+        assert_eq!((&shown["failures"], &shown["state"]), (&0.into(), &"asleep".into()), "{who:?}: not its failure");
+        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{who:?}");
+        world.ctl(&["audit", "verify"]).ok();
+        world.down();
+        world.up();
+        let orderly = world.entries("host.started");
+        assert_eq!(orderly[orderly.len() - 1]["data"]["unclean_end_of"], Value::Null, "{who:?}");
+    }
+}
+
+/// Sends a message without waiting for the answer.
+fn chat(world: &World, text: &str) -> Child {
+    let mut command = world.command("ironctl");
+    command.arg("--home").arg(&world.home).args(["--json", "chat", "a", text]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("ironctl starts")
+}
+
+fn ended(mut child: Child) -> i32 {
+    child.wait().expect("it ends").code().unwrap_or(-1)
+}
+
+/// Returns the ids of all recorded messages, oldest first.
+fn recorded(world: &World) -> Vec<String> {
+    let text = |entry: &Value| entry["data"]["message"].as_str().expect("an id").to_owned();
+    world.entries("message.recorded").iter().map(text).collect()
+}
+
+/// Waits until every message is answered, and counts in the ledger, in the record and in the person's view.
+#[track_caller]
+fn answered_exactly_once(world: &World, point: &str, messages: &[String], sample: &Sample) {
+    let who = world.who;
+    for message in messages {
+        let mut why = Value::Null;
+        wait_for(&format!("an answer to {message} after {point}"), || {
+            why = world.ctl(&["--json", "why", message]).ok().json();
+            why["message"]["status"] == "delivered"
+        });
+        let view = &why["message"];
+        assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(sample.answer)), "{who:?} {point}: {why}");
+        assert_eq!((&view["receipt"], &view["notice"]), (&"received".into(), &false.into()), "{who:?} {point}: {why}");
+        let received = |stage: &Value| stage["stage"] == "delivery.received";
+        let stages = why["stages"].as_array().expect("a list");
+        assert_eq!(stages.iter().filter(|stage| received(stage)).count(), 1, "{who:?} {point}: {why}");
+    }
+    for what in ["delivery.intended", "delivery.received"] {
+        assert_eq!(world.entries(what).len(), messages.len(), "{who:?} {point}: {what}");
+    }
+    let db = record::open(&world.home);
+    let total = |sql| usize::try_from(record::count(&db, sql)).expect("a count");
+    assert_eq!(total("SELECT count(*) FROM deliveries WHERE state = 'received'"), messages.len(), "{who:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM deliveries"), messages.len(), "{who:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM messages"), messages.len(), "{who:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM turns WHERE state = 'open'"), 0, "{who:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM calls WHERE state = 'permitted'"), 0, "{who:?} {point}");
+    if who == client::own() {
+        let history = Client::of(world).history("a");
+        let authors: Vec<&str> = history.iter().filter_map(|line| line["author"].as_str()).collect();
+        assert_eq!(authors, ["person", "agent"].repeat(messages.len()), "{who:?} {point}: {history:?}");
+    }
+    if let Some((name, content)) = sample.file {
+        let file = world.session_directory().join("workspace").join(name);
+        assert_eq!(std::fs::read_to_string(&file).expect("written").trim_end(), content, "{who:?} {point}");
+    }
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?} {point}");
+}

@@ -1,0 +1,310 @@
+//! Failures around a host: the disk, the record, the clock, an agent's process. Each is reported in a sentence, no accepted message
+//! is lost, and work continues once the cause is gone.
+//!
+//! Uses the real programs; no test is skipped on a machine that lacks a tool. See `crash` and `kill`.
+
+use crate::chaos::kill::{answered, insist};
+use crate::chaos::shortages::SmallDisk;
+use crate::security::escape::attack::Attacked;
+use crate::support::client::{Client, Raw, own};
+use crate::support::host_fixture::{Build, World, alive, wait_for};
+use crate::support::record;
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The size of the small disk; a host with one session takes a few megabytes.
+const DISK_BYTES: &str = "24m";
+
+/// Messages sent to the full disk until one is refused: the log of the record may still have room for a few.
+const TRIES: usize = 400;
+
+/// A disk that can be filled and emptied: a file-size limit of the host, which every user can set, and a small disk where the test
+/// may mount one.
+enum Disk {
+    Own(SmallDisk),
+    Limit,
+}
+
+impl Disk {
+    /// Moves the home of a stopped host onto a small disk; returns `None` if the test may not mount one.
+    fn under(world: &mut World) -> Option<Self> {
+        SmallDisk::under(world, &format!("size={DISK_BYTES}")).map(Self::Own)
+    }
+
+    fn fill(&self, world: &World) {
+        match self {
+            Self::Own(disk) => {
+                let mut ballast = File::create(disk.0.join("ballast")).expect("a file");
+                for piece in [1 << 16, 1] {
+                    let bytes = vec![0; piece];
+                    while ballast.write_all(&bytes).is_ok() {}
+                }
+            }
+            Self::Limit => limit(world, "0"),
+        }
+    }
+
+    fn empty(&self, world: &World) {
+        match self {
+            Self::Own(disk) => fs::remove_file(disk.0.join("ballast")).expect("removed"),
+            Self::Limit => limit(world, "unlimited"),
+        }
+    }
+}
+
+/// Sets the size limit of the running host's files; a longer write fails as on a full disk.
+fn limit(world: &World, bytes: &str) {
+    let pid = world.pid().expect("it runs").to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status();
+    assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
+}
+
+/// Starts the host with an error instead of a signal for a write over the limit.
+fn up_without_the_signal(world: &World) {
+    let ctl = world.command("ironctl");
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(ctl.get_program());
+    command.arg("--home").arg(&world.home).args(["up", "--detach"]);
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &world.home).stdin(Stdio::null());
+    assert!(command.output().expect("sh runs").status.success());
+}
+
+fn ready(world: &World) -> (u16, Value) {
+    let (status, answer) = Raw::of(world).get_with(&[], "/readyz");
+    (status, answer["error"]["code"].clone())
+}
+
+#[test]
+fn full_disk_is_reported_and_messages_are_answered_once_after() {
+    let world = World::with(own(), Build::Plain, None);
+    survived(&Disk::Limit, &world);
+    drop(world);
+    let mut world = World::with(own(), Build::Plain, None);
+    if let Some(disk) = Disk::under(&mut world) {
+        survived(&disk, &world);
+        drop(world);
+    }
+}
+
+fn survived(disk: &Disk, world: &World) {
+    up_without_the_signal(world);
+    world.agent("a");
+    assert!(world.say("a", "my name is Ada").contains("Ada"));
+    let client = Client::of(world);
+    disk.fill(world);
+    // Each message is accepted or refused; a refusal is reported to its sender.
+    let mut refused = None;
+    let mut taken = Vec::new();
+    for number in 0..TRIES {
+        let event = format!("event-{number}");
+        match client.send("a", &format!("echo word-{number}"), &event) {
+            Ok(answer) => taken.push((number, answer["message_id"].as_str().expect("an id").to_owned())),
+            Err(error) => {
+                refused = Some((number, event, error.to_string()));
+                break;
+            }
+        }
+    }
+    let (number, event, said) = refused.expect("a full disk takes no message");
+    assert!(said.contains("was not written"), "{said}");
+    assert_eq!(ready(world), (503, json!("state_unwritable")));
+    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "the host is alive");
+    disk.empty(world);
+    wait_for("the host to be ready", || ready(world).0 == 200);
+    // The sender got no acceptance, so it repeats the message.
+    let again = client.send("a", &format!("echo word-{number}"), &event).expect("there is room");
+    taken.push((number, again["message_id"].as_str().expect("an id").to_owned()));
+    for (number, id) in &taken {
+        let view = insist("answer a message", || answered(&client, id));
+        assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(&format!("word-{number}"))), "{view}");
+    }
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    world.down();
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    let db = record::open(&world.home);
+    let messages = record::count(&db, "SELECT count(*) FROM messages");
+    assert_eq!(messages, taken.len() as i64 + 2, "the refused message left no row");
+    assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), messages);
+    let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
+    assert_eq!(record::count(&db, twice), 0);
+}
+
+#[test]
+fn record_held_by_another_process_is_refused_or_waited_for() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    world.down();
+    let holder = record::open_to_change(&world.home);
+    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("no other process has it");
+    world.ctl(&["up", "--detach"]).refused("is in use by another process");
+    drop(holder);
+    world.up();
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    // While the host runs: an unwritable message is refused, and accepted once the lock is gone.
+    let client = Client::of(&world);
+    let holder = record::open_to_change(&world.home);
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the host writes nothing now");
+    let said = client.send("a", "echo held", "held").expect_err("the record is locked").to_string();
+    assert!(said.contains("was not written"), "{said}");
+    assert_eq!(ready(&world), (503, json!("state_unwritable")));
+    drop(holder);
+    wait_for("the host to be ready", || ready(&world).0 == 200);
+    let taken = client.send("a", "echo held", "held").expect("the lock is gone");
+    insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
+}
+
+/// Inverts every bit of some bytes.
+fn flip(path: &Path, at: u64, length: usize) {
+    let bytes = fs::read(path).expect("readable");
+    let start = at as usize;
+    let flipped: Vec<u8> = bytes[start..(start + length).min(bytes.len())].iter().map(|byte| !byte).collect();
+    let mut file = OpenOptions::new().write(true).open(path).expect("our own");
+    file.seek(SeekFrom::Start(at)).expect("within");
+    file.write_all(&flipped).expect("written");
+}
+
+#[test]
+fn damaged_record_is_refused_with_the_way_back_and_untouched() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    world.down();
+    let path = world.home.join("state.db");
+    let whole = fs::read(&path).expect("readable");
+    let pages = whole.len() as u64 / 4096;
+    let wrongs: [(&str, &dyn Fn()); 4] = [
+        ("wrong master key or damaged file", &|| flip(&path, 100, 8)),
+        ("is damaged", &|| flip(&path, 4096 * (pages / 2) + 1000, 1)),
+        ("is damaged", &|| flip(&path, 4096 * (pages - 1), 4096)),
+        ("is damaged", &|| {
+            let file = OpenOptions::new().write(true).open(&path).expect("our own");
+            file.set_len(4096 * (pages / 2)).expect("cut off");
+        }),
+    ];
+    for (number, (words, damage)) in wrongs.iter().enumerate() {
+        damage();
+        let damaged = fs::read(&path).expect("readable");
+        let answer = world.ctl(&["up", "--detach"]).refused(words);
+        assert!(answer.stderr.contains("backup"), "{number}: the hint names the backup: {}", answer.stderr);
+        assert_eq!(
+            fs::read(&path).expect("readable"),
+            damaged,
+            "{number}: the damaged file is evidence and stays unchanged"
+        );
+        assert!(!world.home.join("run.json").exists(), "{number}");
+        fs::write(&path, &whole).expect("put back");
+        world.up();
+        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{number}");
+        world.down();
+        fs::write(&path, &whole).expect("put back");
+    }
+}
+
+#[test]
+fn damage_while_running_ends_the_host_and_a_backup_restores() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    world.down();
+    let path = world.home.join("state.db");
+    let whole = fs::read(&path).expect("readable");
+    world.up();
+    let (host, client) = (world.pid().expect("it runs"), Client::of(&world));
+    flip(&path, 4096, whole.len() - 4096);
+    // The host finds the damage late, because cached pages are not read again.
+    let mut asked = 0;
+    wait_for("the host to end", || {
+        asked += 1;
+        let _ = client.send("a", "what is my name?", &format!("event-{asked}"));
+        !alive(host)
+    });
+    let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+    assert!(log.contains("is damaged (found while the host ran)"), "{log}");
+    world.ctl(&["up", "--detach"]).refused("is damaged");
+    for name in ["state.db-wal", "state.db-shm"] {
+        let _ = fs::remove_file(world.home.join(name));
+    }
+    fs::write(&path, &whole).expect("put back");
+    world.up();
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+}
+
+#[test]
+fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
+    let mut world = World::with(own(), Build::Failpoints, None);
+    let shift = world.home.with_file_name("shift");
+    fs::write(&shift, "0").expect("written");
+    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    world.up();
+    world.agent("a");
+    world.say("a", "echo word-0");
+    for (number, shifted) in [(1, "-3600000"), (2, "-3600000"), (3, "3600000"), (4, "0")] {
+        fs::write(&shift, shifted).expect("written");
+        assert!(world.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
+        if number == 2 {
+            world.down();
+            world.up();
+        }
+    }
+    let history = Client::of(&world).history("a").iter().map(Value::to_string).collect::<String>();
+    let places: Vec<usize> = (0..5).map(|n| history.find(&format!("word-{n}")).expect("it is there")).collect();
+    assert!(places.is_sorted(), "{history}");
+    let times: Vec<i64> = world.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
+    assert!(times.is_sorted(), "the time of the record never goes back: {times:?}");
+    assert!(world.entries("session.parked").is_empty() && world.entries("token.expired").is_empty());
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+}
+
+#[test]
+fn sandbox_that_stops_reading_is_ended_and_replaced() {
+    let world = World::with(own(), Build::Plain, None);
+    world.configure("[turn]\nseconds_max = 2\n");
+    world.up();
+    world.agent("a");
+    world.agent("b");
+    world.say("a", "hello");
+    let pid = world.session()["pid"].as_i64().expect("awake") as i32;
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| world.chat("a", "echo one"));
+        assert!(world.say("b", "hello").contains("Hello."), "no other session waits for it");
+        let answer = waiting.join().expect("answered");
+        assert_eq!(answer["notice"], true, "{answer}");
+        assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{answer}");
+    });
+    wait_for("the sandbox to be gone", || !alive(pid));
+    assert!(world.say("a", "echo two").contains("two"));
+}
+
+#[test]
+fn sandbox_with_ten_thousand_rows_is_quarantined_alone() {
+    let attacked = Attacked::new("");
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
+                INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
+                SELECT 'msg_' || printf('%026d', i), {next} + 2 * i, 0, 'chat', '{}', '{turn}' FROM n;";
+    let chat = attacked.send("a", "hello", &json!([{ "sql": rows }, { "ring": 1 }, "hang"])).ok().json();
+    assert_eq!(chat["notice"], true, "the person gets a notice: {chat}");
+    let session = attacked.session("a");
+    assert_eq!(session["state"], "quarantined", "{session}");
+    assert!(attacked.entries("row.refused", &attacked.id("a")).len() <= 64, "the entries are bounded");
+    attacked.other_answers();
+    attacked.world.ctl(&["session", "release", &attacked.id("a")]).ok();
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the released session answers");
+}
+
+#[test]
+fn sandbox_without_a_reply_is_ended_and_reported() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
+    assert_eq!(chat["notice"], true, "{chat}");
+    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{chat}");
+    attacked.other_answers();
+    assert!(attacked.world.say("a", "hello").contains("Hello."));
+}

@@ -1,0 +1,169 @@
+//! Every file of a home, broken in every way: a start answers at once, with a code and the name of the file.
+//!
+//! Runs a slice in the fast tier (`IRONCLAW_SEED` chooses another), all cases with `IRONCLAW_LONG=1`. See `panic_homes` and
+//! `failures`.
+#![allow(clippy::print_stdout)] // names the failed file
+
+use crate::support::broken_files::{KINDS, Kind, put};
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::Who;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+/// Starts at the same time.
+const AT_ONCE: usize = 2;
+
+/// Every file and directory of a home. `lost_record` tests starts without the right record; here such a start only has to end.
+const FILES: [&str; 20] = [
+    "state.db",
+    "master.key",
+    "owner.token",
+    "config.toml",
+    "policy.toml",
+    "run.json",
+    "host.lock",
+    "keys.json",
+    "panic",
+    "panic.reserve",
+    "owner.token.next",
+    "master.key.next",
+    "state.db.next",
+    "logs",
+    "logs/host.log",
+    "logs/host.stderr",
+    "sessions",
+    "agents",
+    "ledger",
+    "run",
+];
+
+/// Makes a used home with most of its files and no running host. Its user is not root, because root ignores the rights of files.
+fn used() -> World {
+    let world = World::with(Who::Ordinary, Build::Plain, None);
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    world.ctl(&["audit", "rotate"]).ok();
+    world.down();
+    world
+}
+
+fn play(template: &World, file: &str, kind: Kind) {
+    let what = format!("{file} {kind:?}");
+    let world = template.copy();
+    put(&world.home.join(file), kind);
+    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
+    println!("{what}: {} {}", up.code, up.stderr.trim());
+    assert!([0, 1].contains(&up.code), "{what}: {}{}", up.stdout, up.stderr);
+    assert!(!up.stderr.contains("panicked at"), "{what}: {}", up.stderr);
+    if up.code == 1 && file != "state.db" {
+        let failure: Value = serde_json::from_str(up.stderr.trim()).unwrap_or_else(|_| panic!("{what}: {}", up.stderr));
+        let name = Path::new(file).file_name().and_then(|name| name.to_str()).expect("a name");
+        let (message, hint) = (failure["error"]["message"].as_str(), failure["error"]["hint"].as_str());
+        assert!(message.is_some_and(|message| message.contains(name)), "{what} is not named: {failure}");
+        let has_remedy = |hint: &str| !hint.is_empty() && !hint.starts_with("look at ");
+        assert!(hint.is_some_and(has_remedy), "{what} has no remedy: {failure}");
+    }
+    let status = world.ctl_bounded(&["--json", "status"]);
+    assert!([0, 1, 3].contains(&status.code), "{what}: {}{}", status.stdout, status.stderr);
+    assert!(up.code == 1 || status.code != 3, "{what}: a started host answers: {}", status.stderr);
+    world.end_hosts();
+    put(&world.home.join(file), Kind::Usable);
+}
+
+#[test]
+fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
+    let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
+    let seed: usize = std::env::var("IRONCLAW_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
+    println!("IRONCLAW_SEED={seed}");
+    let all = FILES.iter().enumerate().flat_map(|(number, file)| {
+        let kinds = KINDS.iter().enumerate();
+        kinds
+            .filter(move |(kind, _)| is_long || (number.wrapping_mul(5).wrapping_add(seed)) % KINDS.len() == *kind)
+            .map(|(_, kind)| (*file, *kind))
+    });
+    let waiting = Mutex::new(all.collect::<Vec<_>>());
+    let template = used();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+                    let Some((file, kind)) = next else { return };
+                    play(&template, file, kind);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn init_replaces_a_token_that_fits_no_live_token() {
+    let world = World::with(Who::Ordinary, Build::Plain, None);
+    world.up();
+    for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
+        put(&world.home.join("owner.token"), kind);
+        let failure = world.ctl_bounded(&["--json", "status"]);
+        let failure: Value = serde_json::from_str(failure.stderr.trim()).expect("JSON");
+        assert!(
+            failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")),
+            "{kind:?}: {failure}"
+        );
+        let made = world.ctl(&["--json", "init"]).ok().json();
+        assert_eq!(made["token_replaced"], true, "{kind:?}: {made}");
+        world.ctl(&["status"]).ok();
+        assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false, "{kind:?}: the second time");
+    }
+    // A well-formed token of another host: `up` refuses at once and names the command that helps.
+    world.down();
+    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    put(&world.home.join("owner.token"), Kind::Empty);
+    world.ctl(&["init"]).ok();
+    std::fs::write(world.home.join("owner.token"), token).expect("written");
+    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
+    let failure: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
+    assert_eq!((up.code, &failure["error"]["code"]), (1, &"token_revoked".into()), "{failure}");
+    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{failure}");
+    world.ctl(&["init"]).ok();
+    world.ctl(&["status"]).ok();
+}
+
+#[test]
+fn an_empty_policy_is_warned_of_like_a_missing_one() {
+    let world = World::new();
+    for kind in [Kind::Empty, Kind::Missing] {
+        put(&world.home.join("policy.toml"), kind);
+        world.up();
+        let warnings = world.status()["host"]["warnings"].to_string();
+        assert!(warnings.contains("policy.toml is missing or empty"), "{kind:?}: {warnings}");
+        world.down();
+    }
+}
+
+/// Fills a small file system with the home on it, starts a host, and prints whether the start changed the home.
+const FULL_START: &str = r#"
+mount -t tmpfs -o size=8m,mode=700 tmpfs "$2"
+cp -a "$1" "$2/h"
+head -c 32m /dev/zero > "$2/ballast" 2>/dev/null || true
+look() { find "$2/h" -type f -exec cksum {} + | sort; }
+before=$(look "$@")
+code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
+[ "$before" = "$(look "$@")" ] && echo "unchanged $code"
+"#;
+
+#[test]
+fn a_start_without_room_writes_nothing_and_says_how_much() {
+    let world = World::with(crate::support::client::own(), Build::Plain, None);
+    let (disk, said) = (world.home.with_file_name("disk"), world.home.with_file_name("said"));
+    std::fs::create_dir(&disk).expect("a directory");
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-ec", FULL_START, "sh"]).args([&world.home, &disk]);
+    let output = command.arg(world.programs.join("ironclaw-host")).arg(&said).output().expect("unshare runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "unchanged 1\n", "{output:?}");
+    let failure: Value = serde_json::from_slice(&std::fs::read(&said).expect("it said why")).expect("JSON");
+    let message = failure["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("no room to start at") && message.contains("a start needs 1048576 bytes"), "{failure}");
+    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("make room")), "{failure}");
+}

@@ -1,0 +1,310 @@
+//! Load with kills: messages over a channel while host and sandboxes are killed at random. Each message is answered exactly once or
+//! has an explicit unknown receipt, no message is lost, and the ledger is valid after each kill.
+//!
+//! `IRONCLAW_LOAD_SEED` repeats a run, `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` make it longer. See `kill`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
+
+use crate::chaos::kill::{awake_process, each_settled_once, every_start_is_known, insist, setting};
+use crate::support::client::{self, Client, try_exchange};
+use crate::support::hooks::{Hook, Receiver, now};
+use crate::support::host_fixture::{Build, World, kill, wait_for};
+use crate::support::processes::{Process, no_process_uses};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io;
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Messages and kills of one run without settings in the environment.
+const MESSAGES: u64 = 60;
+const KILLS: u64 = 8;
+
+/// Concurrent conversations, and the messages in flight of each.
+const CONVERSATIONS: u64 = 4;
+const IN_FLIGHT: u64 = 2;
+
+/// At most one in so many messages has no received answer; ten times the observed share.
+const MISSED_SHARE: u64 = 4;
+
+/// The longest pause between an accepted message and a kill; a warm round takes a few milliseconds.
+const PAUSE_MS_MAX: u64 = 60;
+
+/// The longest wait of one poll for an answer.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// A channel by which people reach the host.
+trait Channel: Sync {
+    /// Sends a message of a conversation and returns its id. The same event id is the same message.
+    fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String>;
+
+    /// Waits for the end of a message and returns its view.
+    fn message(&self, id: &str) -> io::Result<Value>;
+
+    /// Returns whether the outcome of a delivery can be unknown. It cannot if the channel recognizes a repeated delivery.
+    fn can_be_unknown(&self) -> bool;
+
+    /// Follows the host to its new address after a restart.
+    fn follow_restart(&self, world: &World);
+
+    /// Checks the receiver's side after all messages are settled.
+    fn check(&self, settled: &[Settled], seed: u64);
+}
+
+/// The operator's own channel, whose receiver is the record itself.
+struct Loopback(Client);
+
+impl Channel for Loopback {
+    fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String> {
+        let taken = self.0.send_in("a", &format!("t{conversation}"), text, event)?;
+        Ok(taken["message_id"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn message(&self, id: &str) -> io::Result<Value> {
+        self.0.message(id, WAIT)
+    }
+
+    fn can_be_unknown(&self) -> bool {
+        false
+    }
+
+    fn follow_restart(&self, _: &World) {}
+
+    fn check(&self, settled: &[Settled], seed: u64) {
+        for message in settled {
+            assert!(!message.reply.is_empty(), "seed {seed}: {message:?}");
+        }
+    }
+}
+
+/// A webhook with a receiver that accepts everything; if `idempotent`, it recognizes a repeated delivery.
+struct Webhook {
+    hook: Mutex<Hook>,
+    receiver: Receiver,
+    client: Client,
+    idempotent: bool,
+}
+
+impl Webhook {
+    fn open(world: &World, idempotent: bool) -> Self {
+        let receiver = Receiver::accepting();
+        let more: &[&str] = if idempotent { &["--idempotent"] } else { &[] };
+        let hook = Mutex::new(Hook::add(world, "shop", &receiver, more));
+        Self { hook, receiver, client: Client::of(world), idempotent }
+    }
+}
+
+impl Channel for Webhook {
+    fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String> {
+        let hook = self.hook.lock().expect("no holder panics").clone();
+        let body = json!({ "sender": "ann", "thread": format!("t{conversation}"), "text": text }).to_string();
+        let at = now();
+        let (stamp, signature) = (at.to_string(), hook.sign(event, at, &body));
+        let headers =
+            [("host", "x"), ("webhook-id", event), ("webhook-timestamp", &stamp), ("webhook-signature", &signature)];
+        let stream = TcpStream::connect(hook.address())?;
+        stream.set_read_timeout(Some(WAIT))?;
+        let (status, _, answer) = try_exchange(stream, "POST", &hook.path(), &headers, &body)?;
+        match (status, answer["message_id"].as_str()) {
+            (200, Some(id)) => Ok(id.to_owned()),
+            _ => Err(io::Error::other(format!("{status} {answer}"))),
+        }
+    }
+
+    fn message(&self, id: &str) -> io::Result<Value> {
+        self.client.message(id, WAIT)
+    }
+
+    fn can_be_unknown(&self) -> bool {
+        !self.idempotent
+    }
+
+    fn follow_restart(&self, world: &World) {
+        self.hook.lock().expect("no holder panics").follow_restart(world);
+    }
+
+    fn check(&self, settled: &[Settled], seed: u64) {
+        let replies = self.receiver.replies();
+        let ids: HashSet<&str> = replies.iter().map(|reply| reply.id.as_str()).collect();
+        let names = |reply: &Value, id: &str| {
+            reply["message_ids"].as_array().is_some_and(|ids| ids.iter().any(|named| named == id))
+        };
+        assert!(self.idempotent || ids.len() == replies.len(), "seed {seed}: nothing was sent again by itself");
+        for message in settled {
+            let with_it = replies.iter().filter(|reply| names(&reply.body, &message.id)).map(|reply| reply.id.as_str());
+            let deliveries = with_it.collect::<HashSet<_>>().len();
+            assert!(deliveries == 1 || message.unknown && deliveries == 0, "seed {seed}: {message:?}: {deliveries}");
+        }
+    }
+}
+
+/// A finished message.
+#[derive(Debug)]
+struct Settled {
+    id: String,
+    conversation: u64,
+    /// The batch of its conversation; one turn may answer all messages of a batch.
+    batch: usize,
+    /// A word that only this message and its answer contain.
+    word: String,
+    reply: String,
+    /// The answer is a notice of the host.
+    notice: bool,
+    /// It is unknown whether the answer arrived.
+    unknown: bool,
+}
+
+#[test]
+fn load_over_loopback_answers_each_message_once() {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    let channel = Loopback(Client::of(&world));
+    run_load(&world, &channel);
+}
+
+#[test]
+fn load_over_a_webhook_answers_once_or_leaves_unknown_receipt() {
+    let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&world, false);
+    run_load(&world, &channel);
+}
+
+#[test]
+fn load_over_an_idempotent_webhook_answers_each_message_once() {
+    let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&world, true);
+    run_load(&world, &channel);
+}
+
+fn run_load(world: &World, channel: &dyn Channel) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = setting("IRONCLAW_LOAD_SEED").unwrap_or(now);
+    let messages = setting("IRONCLAW_LOAD_MESSAGES").unwrap_or(MESSAGES);
+    let kills = setting("IRONCLAW_LOAD_KILLS").unwrap_or(KILLS);
+    println!("IRONCLAW_LOAD_SEED={seed} IRONCLAW_LOAD_MESSAGES={messages} IRONCLAW_LOAD_KILLS={kills}");
+    let taken = AtomicU64::new(0);
+    let (mut all, starts) = std::thread::scope(|scope| {
+        let taken = &taken;
+        let talks: Vec<_> = (0..CONVERSATIONS)
+            .map(|number| (number, (number..messages).step_by(CONVERSATIONS as usize).collect::<Vec<u64>>()))
+            .map(|(number, part)| scope.spawn(move || talk(channel, number, &part, taken)))
+            .collect();
+        let starts = 1 + kill_all(world, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
+        let all: Vec<Settled> = talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect();
+        (all, starts)
+    });
+    all.sort_by(|a, b| a.id.cmp(&b.id));
+    let count = |is: fn(&Settled) -> bool| all.iter().filter(|message| is(message)).count();
+    println!(
+        "{} messages, {kills} kills, {starts} starts: {} answered, {} with the host's notice, {} unknown",
+        all.len(),
+        count(|message| !message.notice && !message.unknown),
+        count(|message| message.notice),
+        count(|message| message.unknown),
+    );
+    assert_eq!(all.len() as u64, messages, "seed {seed}");
+    // A host that answers no message would be consistent too.
+    let answered = count(|message| !message.notice && !message.unknown) as u64;
+    assert!(answered >= messages - messages / MISSED_SHARE, "seed {seed}: only {answered} answers arrived");
+    check(world, channel, &all, seed);
+    every_start_is_known(world, starts, seed);
+    // Finished work stays finished: another start sends nothing again.
+    let sent = ["delivery.intended", "delivery.received"].map(|what| world.entries(what).len());
+    world.down();
+    world.up();
+    check(world, channel, &all, seed);
+    every_start_is_known(world, starts, seed);
+    assert_eq!(["delivery.intended", "delivery.received"].map(|what| world.entries(what).len()), sent, "seed {seed}");
+    world.down();
+    no_process_uses(&world.home);
+}
+
+/// Checks that every message is finished exactly once in the record, with its own answer.
+fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
+    let ids: Vec<String> = all.iter().map(|message| message.id.clone()).collect();
+    let unknown: HashSet<String> =
+        all.iter().filter(|message| message.unknown).map(|message| message.id.clone()).collect();
+    assert!(unknown.is_empty() || channel.can_be_unknown(), "seed {seed}: {unknown:?}");
+    each_settled_once(world, &ids, &unknown, seed);
+    channel.check(all, seed);
+    // A turn that answers several messages gets the script's answer to the last of them.
+    for message in all.iter().filter(|message| !message.notice && !message.unknown) {
+        let mut own =
+            all.iter().filter(|other| (other.conversation, other.batch) == (message.conversation, message.batch));
+        // A call in flight at the death of its sandbox is not run again, and the answer says so.
+        let is_unknown = message.reply.contains("the outcome of this call is unknown");
+        assert!(is_unknown || own.any(|other| message.reply.contains(&other.word)), "seed {seed}: {message:?}");
+    }
+}
+
+/// Sends a part of the messages in batches and waits for their answers.
+fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU64) -> Vec<Settled> {
+    let mut all = Vec::new();
+    for (batch, together) in part.chunks(IN_FLIGHT as usize).enumerate() {
+        let mut open = Vec::new();
+        for number in together {
+            let word = format!("word-{number:06}");
+            let text = match number % 5 {
+                4 => format!("write {word}.txt: content"),
+                _ => format!("echo {word}"),
+            };
+            // The sender does not know whether a message without an answer was accepted; the event id makes a repeat the same message.
+            let id = insist("take a message", || channel.say(conversation, &text, &format!("event-{number}")));
+            taken.fetch_add(1, Ordering::SeqCst);
+            open.push((id, word));
+        }
+        for (id, word) in open {
+            let view = insist("settle a message", || over(channel.message(&id)?));
+            let unknown = view["receipt"] == "unknown";
+            let reply = view["reply"].as_str().unwrap_or_default().to_owned();
+            all.push(Settled { id, conversation, batch, word, reply, notice: view["notice"] == true, unknown });
+        }
+    }
+    all
+}
+
+fn over(view: Value) -> io::Result<Value> {
+    if view["status"] == "delivered" || view["receipt"] == "unknown" {
+        return Ok(view);
+    }
+    Err(io::Error::new(io::ErrorKind::WouldBlock, view.to_string()))
+}
+
+/// Kills the host or a sandbox at random moments of the stream. Returns the number of restarts.
+fn kill_all(
+    world: &World,
+    channel: &dyn Channel,
+    chance: &mut Rng,
+    (messages, kills): (u64, u64),
+    taken: &AtomicU64,
+) -> usize {
+    let mut moments: Vec<u64> = (0..kills).map(|_| chance.u64(..messages)).collect();
+    moments.sort_unstable();
+    let mut starts = 0;
+    for moment in moments {
+        wait_for("the stream to continue", || taken.load(Ordering::SeqCst) >= moment);
+        std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
+        let sandbox = if chance.u64(..2) == 0 { awake_process(&world.status(), "/pid", chance) } else { None };
+        match sandbox {
+            Some(sandbox) => {
+                kill(sandbox.pid);
+                wait_for("the sandbox to be gone", || !sandbox.lives());
+                world.ctl(&["audit", "verify"]).ok();
+            }
+            // No sandbox may be awake now.
+            None => {
+                let host = Process::of(world.pid().expect("it runs")).expect("it runs");
+                world.kill_host();
+                wait_for("the host to be gone", || !host.lives());
+                world.ctl(&["audit", "verify"]).ok();
+                world.up();
+                channel.follow_restart(world);
+                starts += 1;
+            }
+        }
+    }
+    starts
+}

@@ -1,0 +1,453 @@
+//! `ironctl panic` in broken homes, each with an agent at work: no process of the agent is left.
+//!
+//! Runs a few states in the fast tier, all of them with `IRONCLAW_LONG=1`. See `ops::stops` and `home_files`.
+#![allow(clippy::print_stdout)] // names the failed state of a home
+
+use crate::chaos::shortages;
+use crate::support::broken_files::{Kind, put};
+use crate::support::client::own;
+use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
+use crate::support::jail_fixture::Who;
+use crate::support::processes::{Process, below};
+use nix::sys::signal::{Signal, kill as signal};
+use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+/// Cases at the same time.
+const AT_ONCE: usize = 2;
+
+/// A small disk with room for one session and few more files.
+const DISK: &str = "size=48m,nr_inodes=300";
+
+/// A home with a host and an agent that runs a command, and the damage of the home.
+struct Case<'a> {
+    world: &'a World,
+    host: i32,
+    /// Words before `ironctl`, for a caller with another view of the file system.
+    wrapper: Vec<String>,
+    variable: Option<(&'static str, &'static str)>,
+}
+
+impl Case<'_> {
+    fn at(&self, name: &str) -> PathBuf {
+        self.world.home.join(name)
+    }
+
+    fn put(&self, name: &str, kind: Kind) {
+        put(&self.at(name), kind);
+    }
+
+    /// Removes every way to ask the host: it has to be found without the files of its home.
+    fn hide(&self) {
+        self.put("run.json", Kind::Missing);
+    }
+
+    fn panic(&self) -> Answer {
+        let ctl = self.world.command("ironctl");
+        let mut command = match self.wrapper.split_first() {
+            Some((program, rest)) => {
+                let mut command = Command::new(program);
+                command.args(rest).arg(ctl.get_program()).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+                command
+            }
+            None => ctl,
+        };
+        if let Some((name, value)) = self.variable {
+            command.env(name, value);
+        }
+        command.arg("--home").arg(&self.world.home).args(["--json", "panic"]).stdin(Stdio::null());
+        Answer::new(command.output().expect("ironctl runs"), &["panic"])
+    }
+}
+
+/// The expected result.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// Everything is stopped, also after a restart.
+    Stopped,
+    /// Everything is stopped, and the command warns that the stop does not last.
+    DoesNotLast,
+}
+use End::{DoesNotLast, Stopped};
+
+/// The place of the home.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Usual,
+    /// The user is not root, so that the rights of files count.
+    OfAUser,
+    /// A small file system of its own, which only root can make.
+    SmallDisk,
+}
+use Place::{OfAUser, SmallDisk, Usual};
+
+struct State {
+    name: &'static str,
+    /// True if it runs in the fast tier too.
+    is_fast: bool,
+    place: Place,
+    end: End,
+    break_it: fn(&mut Case<'_>),
+}
+
+const fn state(name: &'static str, break_it: fn(&mut Case<'_>)) -> State {
+    State { name, is_fast: false, place: Usual, end: Stopped, break_it }
+}
+
+impl State {
+    const fn fast(mut self) -> Self {
+        self.is_fast = true;
+        self
+    }
+
+    const fn on(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    const fn ends(mut self, end: End) -> Self {
+        self.end = end;
+        self
+    }
+}
+
+const STATES: &[State] = &[
+    state("run.json is missing", |case| case.put("run.json", Kind::Missing)).fast(),
+    state("run.json is empty", |case| case.put("run.json", Kind::Empty)),
+    state("run.json is garbage", |case| case.put("run.json", Kind::Garbage)).fast(),
+    state("run.json is cut off", |case| fs::write(case.at("run.json"), r#"{"pid":12"#).expect("written")),
+    state("run.json has another shape", |case| fs::write(case.at("run.json"), "[]").expect("written")),
+    state("run.json is a directory", |case| case.put("run.json", Kind::Directory)),
+    state("run.json is a pipe", |case| case.put("run.json", Kind::Pipe)),
+    state("run.json cannot be read", |case| case.put("run.json", Kind::Unreadable)).on(OfAUser),
+    state("run.json leads nowhere", |case| {
+        case.hide();
+        std::os::unix::fs::symlink("/nowhere/run.json", case.at("run.json")).expect("linked");
+    }),
+    state("run.json names a process that is gone", |case| {
+        fs::write(case.at("run.json"), r#"{"pid":4194303,"socket":"/nowhere","version":"0"}"#).expect("written");
+    }),
+    state("run.json names another process", |case| {
+        fs::write(case.at("run.json"), r#"{"pid":1,"socket":"/nowhere","version":"0"}"#).expect("written");
+    }),
+    state("run.json names a path that is no socket's", |case| {
+        let long = "x".repeat(200);
+        fs::write(case.at("run.json"), format!(r#"{{"pid":1,"socket":"/{long}","version":"0"}}"#)).expect("written");
+    }),
+    state("owner.token is missing", |case| case.put("owner.token", Kind::Missing)).fast(),
+    state("owner.token is empty", |case| case.put("owner.token", Kind::Empty)),
+    state("owner.token is garbage", |case| case.put("owner.token", Kind::Garbage)),
+    state("owner.token is cut off", |case| {
+        let text = fs::read_to_string(case.at("owner.token")).expect("a token");
+        fs::write(case.at("owner.token"), &text[..text.len() / 2]).expect("written");
+    })
+    .fast(),
+    state("owner.token is no token of this host", |case| {
+        fs::write(case.at("owner.token"), format!("ict_{}", "0".repeat(72))).expect("written");
+    }),
+    state("owner.token is a directory", |case| case.put("owner.token", Kind::Directory)),
+    state("owner.token is a pipe", |case| case.put("owner.token", Kind::Pipe)),
+    state("owner.token cannot be read", |case| case.put("owner.token", Kind::Unreadable)).on(OfAUser),
+    state("the environment has a token that no person has", |case| case.variable = Some(("IRONCLAW_TOKEN", "ict_0"))),
+    state("the environment names no file with a token", |case| {
+        case.variable = Some(("IRONCLAW_TOKEN_FILE", "/nowhere/token"));
+    }),
+    state("panic is a directory", |case| {
+        case.put("owner.token", Kind::Missing);
+        case.put("panic", Kind::Directory);
+    })
+    .fast(),
+    state("panic is a directory with something in it", |case| {
+        fs::create_dir_all(case.at("panic/x")).expect("made");
+    }),
+    state("panic is there already", |case| case.put("panic", Kind::Garbage)),
+    state("panic is a pipe", |case| case.put("panic", Kind::Pipe)),
+    state("panic leads nowhere", |case| {
+        std::os::unix::fs::symlink("/nowhere/panic", case.at("panic")).expect("linked");
+    }),
+    state("host.lock is missing", |case| {
+        case.hide();
+        case.put("host.lock", Kind::Missing);
+    })
+    .fast(),
+    state("host.lock is another file", |case| {
+        case.hide();
+        case.put("host.lock", Kind::Missing);
+        case.put("host.lock", Kind::Empty);
+    }),
+    state("host.lock is a directory", |case| {
+        case.hide();
+        case.put("host.lock", Kind::Directory);
+    }),
+    state("host.lock is a pipe", |case| {
+        case.hide();
+        case.put("host.lock", Kind::Pipe);
+    }),
+    state("host.lock cannot be read", |case| {
+        case.hide();
+        case.put("host.lock", Kind::Unreadable);
+    })
+    .on(OfAUser),
+    state("state.db is missing", |case| {
+        ["state.db", "state.db-wal", "state.db-shm"].iter().for_each(|name| case.put(name, Kind::Missing));
+    }),
+    state("state.db is cut off", |case| {
+        for name in ["state.db", "state.db-wal"] {
+            File::options().write(true).open(case.at(name)).and_then(|file| file.set_len(100)).expect("cut");
+        }
+    }),
+    state("master.key and settings are missing", |case| {
+        case.hide();
+        ["master.key", "config.toml", "policy.toml"].iter().for_each(|name| case.put(name, Kind::Missing));
+    }),
+    state("sessions, agents, ledger and logs are missing", |case| {
+        case.hide();
+        ["sessions", "agents", "ledger", "logs"].iter().for_each(|name| case.put(name, Kind::Missing));
+    }),
+    state("sessions has another name", |case| {
+        case.put("owner.token", Kind::Empty);
+        fs::rename(case.at("sessions"), case.at("sessions.old")).expect("renamed");
+    }),
+    state("everything in the home is missing", |case| {
+        for entry in fs::read_dir(&case.world.home).expect("a home").flatten() {
+            put(&entry.path(), Kind::Missing);
+        }
+    }),
+    state("the home has another name", |case| {
+        fs::rename(&case.world.home, case.world.home.with_file_name("moved")).expect("renamed");
+    })
+    .ends(DoesNotLast),
+    state("the home is missing", |case| put(&case.world.home, Kind::Missing)).ends(DoesNotLast),
+    state("the home cannot be written", |case| {
+        case.put("owner.token", Kind::Missing);
+        case.put(".", Kind::ReadOnly);
+    })
+    .on(OfAUser)
+    .ends(DoesNotLast)
+    .fast(),
+    state("the home cannot be entered", |case| case.put(".", Kind::Unreadable)).on(OfAUser).ends(DoesNotLast),
+    state("the socket is missing", |case| case.put("run/api.sock", Kind::Missing)),
+    state("the directory of the sockets is missing", |case| case.put("run", Kind::Missing)),
+    state("the socket is silent", |case| {
+        case.put("run/api.sock", Kind::Missing);
+        let listener = std::os::unix::net::UnixListener::bind(case.at("run/api.sock")).expect("bound");
+        // Accepts connections for as long as the test runs and answers none.
+        std::mem::forget(listener);
+    }),
+    state("the host is stopped", |case| stop(case.host)),
+    state("the host and its launcher are stopped", |case| {
+        stop(case.host);
+        below(case.host).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
+    }),
+    state("the launcher is stopped", |case| {
+        below(case.host).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
+    }),
+    state("there is no inode, and the token is missing", |case| {
+        case.put("owner.token", Kind::Missing);
+        use_up_inodes(&case.world.home);
+    })
+    .on(SmallDisk)
+    .fast(),
+    state("there is no inode, and the host can be asked", |case| use_up_inodes(&case.world.home)).on(SmallDisk),
+    state("there is neither an inode nor a reserve", |case| {
+        case.put("owner.token", Kind::Empty);
+        case.put("panic.reserve", Kind::Missing);
+        use_up_inodes(&case.world.home);
+    })
+    .on(SmallDisk)
+    .ends(DoesNotLast),
+    state("the disk is full", |case| {
+        let mut ballast = File::create(case.world.home.with_file_name("ballast")).expect("a file");
+        while ballast.write_all(&[0; 4096]).is_ok() {}
+    })
+    .on(SmallDisk),
+    state("the file system is read-only, and the token is missing", |case| {
+        case.put("owner.token", Kind::Missing);
+        let home = case.world.home.display();
+        let script = format!("mount --bind {home} {home} && mount -o remount,bind,ro {home} && exec \"$@\"");
+        case.wrapper = ["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
+    })
+    .on(SmallDisk)
+    .ends(DoesNotLast)
+    .fast(),
+];
+
+fn stop(pid: i32) {
+    signal(Pid::from_raw(pid), Signal::SIGSTOP).expect("it is ours");
+}
+
+fn use_up_inodes(home: &Path) {
+    let ballast = home.with_file_name("ballast");
+    fs::create_dir(&ballast).expect("a directory");
+    assert!((0..100_000).any(|n| File::create(ballast.join(n.to_string())).is_err()), "a small disk has an end");
+}
+
+/// Makes an initialized home with an agent that may run commands, and without a running host.
+fn template(who: Who) -> World {
+    let world = World::with(who, Build::Plain, None);
+    world.up();
+    world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
+    world.down();
+    world
+}
+
+/// Starts a host and has the agent run a command. Returns the host, the waiting `chat`, and the processes in the jail.
+fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
+    world.up();
+    let host = world.pid().expect("it runs");
+    let mut chat = world.command("ironctl");
+    chat.arg("--home").arg(&world.home).args(["chat", "a", "run sleep 1000"]);
+    let chat = chat.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ironctl starts");
+    wait_for("the command", || below(host).values().any(|name| name == "sleep"));
+    let mut agent = below(host);
+    agent.retain(|_, name| name != "ic-launcher");
+    (host, chat, agent)
+}
+
+fn play(state: &State, template: &World) {
+    let mut world = template.copy();
+    let mount = |world| shortages::SmallDisk::under(world, DISK).expect("root can mount a file system");
+    let _disk = (state.place == SmallDisk).then(|| mount(&mut world));
+    let (host, mut chat, agent) = at_work(&world);
+    let mut case = Case { world: &world, host, wrapper: Vec::new(), variable: None };
+    (state.break_it)(&mut case);
+    let answer = case.panic();
+    let left: Vec<_> = agent.iter().filter(|(process, _)| process.lives()).collect();
+    let host_lives = Process::of(host).is_some();
+    kill(host);
+    let _ = (chat.kill(), chat.wait());
+    let said = format!("{}: {} {}{}", state.name, answer.code, answer.stdout, answer.stderr);
+    println!("{said}");
+    assert!(left.is_empty(), "{left:?} are alive after the stop: {said}");
+    let lasts = world.home.join("panic").symlink_metadata().is_ok();
+    match state.end {
+        Stopped => {
+            assert_eq!(answer.code, 0, "{said}");
+            assert!(lasts || is_recorded(&world), "it does not last: {said}");
+        }
+        DoesNotLast => {
+            let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
+            assert_eq!((answer.code, &failure["error"]["code"]), (1, &"panic_does_not_last".into()), "{said}");
+            assert!(!lasts && !host_lives, "{said}");
+        }
+    }
+    put(&world.home, Kind::Usable);
+}
+
+/// Returns whether the record has the stop, so that the next start is stopped without a file: the host was asked, or saw the file
+/// before it was killed. Returns true if the broken home does not allow reading the record.
+fn is_recorded(world: &World) -> bool {
+    let export = world.ctl(&["audit", "export"]);
+    export.code != 0 || export.stdout.contains("host.panicked")
+}
+
+#[test]
+fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
+    let is_root = nix::unistd::geteuid().is_root();
+    let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
+    // Only root can mount a file system.
+    let chosen = STATES.iter().filter(|state| (is_long || state.is_fast) && (is_root || state.place != SmallDisk));
+    let waiting = Mutex::new(chosen.collect::<Vec<_>>());
+    assert!(!is_long || waiting.lock().expect("no thread failed").len() >= 40, "at least forty states");
+    let (own, user) = (template(own()), is_root.then(|| template(Who::Ordinary)));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+                    let Some(state) = next else { return };
+                    play(state, user.as_ref().filter(|_| state.place == OfAUser).unwrap_or(&own));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_panic_file_stops_a_running_host_without_a_request() {
+    let world = template(own());
+    fs::remove_file(world.home.join("panic.reserve")).expect("init made it");
+    let (_, mut chat, agent) = at_work(&world);
+    assert!(world.home.join("panic.reserve").is_file(), "a start makes the reserve where it is missing");
+    File::create(world.home.join("panic")).expect("made");
+    wait_for("the agent to be gone", || agent.keys().all(|process| !process.lives()));
+    wait_for("the record to have the stop", || !world.home.join("panic").exists());
+    let _ = (chat.kill(), chat.wait());
+    assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
+    // Once more, after a resume.
+    world.ctl(&["resume"]).ok();
+    assert_eq!(world.status()["stopped"], serde_json::Value::Null);
+    File::create(world.home.join("panic")).expect("made");
+    wait_for("the next stop", || !world.status()["stopped"].is_null());
+}
+
+#[test]
+fn a_member_may_neither_panic_nor_take_the_host_down() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.ctl(&["person", "add", "Bob"]).ok();
+    let file = world.home.join("bob.token");
+    let path = file.display().to_string();
+    let made = world.ctl(&["--json", "token", "create", "--person", "Bob", "--out", &path]).ok().json();
+    assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
+    // The file is not overwritten, and no token is made that is not saved.
+    let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
+    let before = tokens();
+    world.ctl(&["token", "create", "--person", "Bob", "--out", &path]).refused("bob.token");
+    assert_eq!(tokens(), before);
+    for command in ["down", "panic"] {
+        let answer = world.ctl(&["--json", "--token-file", &path, command]);
+        let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
+        assert_eq!((answer.code, &failure["error"]["code"]), (1, &"role_too_low".into()), "{command}: {failure}");
+    }
+    assert_eq!(world.status()["stopped"], serde_json::Value::Null);
+    assert!(!world.home.join("panic").exists());
+    world.down();
+}
+
+/// Opens a port that answers every request with an error and no reason.
+fn broken_host() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    port
+}
+
+fn closed_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+#[test]
+fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
+    let world = World::new();
+    let panic = |port: u16| {
+        let output = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
+        assert_eq!(output.stdout, "", "no success is printed");
+        let line = output.stderr.lines().find(|line| line.starts_with('{')).expect("JSON");
+        let failure: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        (output.code, failure["error"]["code"].as_str().expect("a code").to_owned())
+    };
+    let broken = broken_host();
+    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "beside no host");
+    assert_eq!(panic(closed_port()), (3, "host_unreachable".to_owned()), "beside no host");
+    fs::write(world.home.join("owner.token"), "").expect("written");
+    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "without a token");
+    world.ctl(&["init"]).ok();
+    world.up();
+    let host = world.status()["host"]["pid"].clone();
+    assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "beside another host");
+    assert_eq!(world.status()["host"]["pid"], host, "the host of another home is alive");
+}

@@ -1,0 +1,355 @@
+//! More sessions than slots: no session starves, no limit is exceeded, no message is answered twice, and an idle session costs nothing.
+//!
+//! The random choices come from a printed seed (`IRONCLAW_SEED`); `IRONCLAW_SCALE_MESSAGES` makes the run longer. See `ops::stops`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
+
+use crate::chaos::kill;
+use crate::support::client::{self, Client};
+use crate::support::host_fixture::{Build, PATIENCE, World, wait_for};
+use crate::support::many_sessions::{make_sessions, name};
+use crate::support::processes::below;
+use crate::support::record;
+use fastrand::Rng;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const SESSIONS: usize = 1000;
+const AGENTS: usize = 20;
+const AWAKE_MAX: usize = 50;
+const AWAKE_PER_AGENT_MAX: usize = 10;
+/// Messages in one run without `IRONCLAW_SCALE_MESSAGES`.
+const MESSAGES: usize = 300;
+
+/// Starts a host of the own user with these settings and a script that can be slow.
+pub(crate) fn world(settings: &str) -> World {
+    let world = World::with(client::own(), Build::Plain, None);
+    let script = world.home.join("script.toml");
+    std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n").expect("written");
+    world.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
+    world
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
+}
+
+#[test]
+fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = setting("IRONCLAW_SEED").unwrap_or(now);
+    let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
+    println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
+    // All messages are one person's, and by default more than one may not wait.
+    let world = world(&format!(
+        "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
+    ));
+    world.up();
+    (0..AGENTS).for_each(|agent| world.agent(&name(agent)));
+    world.down();
+    make_sessions(&world, AGENTS, SESSIONS / AGENTS);
+    world.up();
+    let client = Client::of(&world);
+    let status = client.status().expect("the host answers");
+    assert_eq!(status["sessions"].as_array().map(Vec::len), Some(SESSIONS), "seed {seed}");
+    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher runs");
+    let mut chance = Rng::with_seed(seed);
+    let to: Vec<(usize, usize)> =
+        (0..count).map(|_| (chance.usize(..AGENTS), chance.usize(..SESSIONS / AGENTS))).collect();
+    let over = AtomicBool::new(false);
+    let (ids, most_awake) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| most_awake(&client, &over));
+        let sends: Vec<_> = to
+            .chunks(count.div_ceil(4))
+            .enumerate()
+            .map(|(sender, part)| {
+                let client = client.clone();
+                scope.spawn(move || {
+                    let send = |(number, (agent, thread)): (usize, &(usize, usize))| {
+                        let (thread, event) = (format!("t{thread}"), format!("{sender}-{number}"));
+                        let text = format!("echo {event}");
+                        let sent = client.send_in(&name(*agent), &thread, &text, &event).expect("it is recorded");
+                        sent["message_id"].as_str().expect("an id").to_owned()
+                    };
+                    part.iter().enumerate().map(send).collect::<Vec<String>>()
+                })
+            })
+            .collect();
+        let ids: Vec<String> = sends.into_iter().flat_map(|send| send.join().expect("it was served")).collect();
+        ids.iter().for_each(|id| answered(&client, id, seed));
+        over.store(true, Ordering::SeqCst);
+        (ids, watch.join().expect("looking does not panic"))
+    });
+    assert_eq!(most_awake, AWAKE_MAX, "seed {seed}: the limit is reached");
+    each_answered_once(&world, &ids, seed);
+    let sessions = status["sessions"].as_array().expect("a list").iter();
+    let named =
+        |session: &Value| (session["id"].as_str().map(str::to_owned), session["agent"].as_str().map(str::to_owned));
+    let agent_of = sessions.map(named).filter_map(|(id, agent)| Some((id?, agent?))).collect();
+    let waits = waits(&world, &agent_of);
+    assert_eq!(waits.len(), ids.len(), "seed {seed}");
+    let most = |of: fn(&Wait) -> usize| waits.iter().map(of).max().unwrap_or(0);
+    println!(
+        "{count} messages to {SESSIONS} sessions of {AGENTS} agents, {AWAKE_MAX} places: waited for p50 {}, p99 {}, at most {} \
+         turns; overtaken by at most {} later messages to the same agent",
+        at(&waits, 50),
+        at(&waits, 99),
+        most(|wait| wait.turns),
+        most(|wait| wait.overtaken_by_own),
+    );
+    for wait in &waits {
+        // Its agent's turn comes once in a round of all agents, each time for the oldest waiting session. An awake session has up to four
+        // more turns while others wait, also while this session's process is being made.
+        let bound = (wait.own_before + 1) * AGENTS + 4 * AWAKE_MAX;
+        assert!(wait.turns <= bound, "seed {seed}: {wait:?} of at most {bound}");
+        assert!(wait.overtaken_by_own <= 2 * AWAKE_PER_AGENT_MAX, "seed {seed}: {wait:?}");
+    }
+    world.down();
+}
+
+/// The wait of a message.
+#[derive(Debug)]
+struct Wait {
+    /// Turns that ended between its record and its own turn.
+    turns: usize,
+    /// Messages to its agent that were recorded earlier and had no turn yet.
+    own_before: usize,
+    /// Messages to its agent that were recorded later, had an earlier turn, and belong to a session without an earlier message.
+    overtaken_by_own: usize,
+}
+
+/// A message without a turn.
+struct Unserved {
+    message: String,
+    /// Turns that had ended at its record.
+    ended: usize,
+    /// Earlier messages to its agent.
+    own_before: usize,
+    /// Sessions of those messages. An awake session among them may also answer its later messages.
+    sessions_before: HashSet<String>,
+    overtaken_by_own: usize,
+}
+
+/// Returns the wait of each message, according to the ledger.
+fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
+    let (mut ended, mut waits) = (0usize, Vec::new());
+    // By agent, in the order of the record: each message with its session.
+    let mut waiting: HashMap<&str, Vec<(String, Unserved)>> = HashMap::new();
+    for entry in &world.ledger() {
+        let data = &entry["data"];
+        let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+        let agent = agent_of.get(&text("session")).map_or("", String::as_str);
+        match data["what"].as_str() {
+            Some("message.recorded") => {
+                let own = waiting.entry(agent).or_default();
+                let sessions_before = own.iter().map(|(session, _)| session.clone()).collect();
+                let (message, own_before) = (text("message"), own.len());
+                let unserved = Unserved { message, ended, own_before, sessions_before, overtaken_by_own: 0 };
+                own.push((text("session"), unserved));
+            }
+            Some("turn.opened") => {
+                let own = waiting.entry(agent).or_default();
+                let message = text("message");
+                let at = own.iter().position(|(_, unserved)| unserved.message == message).expect("it was recorded");
+                let (session, served) = own.remove(at);
+                let overtaken = own[..at].iter_mut().filter(|(_, other)| !other.sessions_before.contains(&session));
+                overtaken.for_each(|(_, other)| other.overtaken_by_own += 1);
+                let Unserved { own_before, overtaken_by_own, .. } = served;
+                waits.push(Wait { turns: ended - served.ended, own_before, overtaken_by_own });
+            }
+            Some("turn.closed") => ended += 1,
+            _ => {}
+        }
+    }
+    waits
+}
+
+fn at(waits: &[Wait], percent: usize) -> usize {
+    let mut turns: Vec<usize> = waits.iter().map(|wait| wait.turns).collect();
+    turns.sort_unstable();
+    turns[(turns.len() * percent / 100).min(turns.len() - 1)]
+}
+
+/// Polls the number of awake sessions until `over`, checks the limits, and returns the maximum.
+fn most_awake(client: &Client, over: &AtomicBool) -> usize {
+    let mut most = 0;
+    while !over.load(Ordering::SeqCst) {
+        let status = client.status().expect("the host answers");
+        let places = &status["places"];
+        let awake = places["awake"].as_u64().expect("a number") as usize;
+        assert!(awake <= AWAKE_MAX, "{places}");
+        let mut by_agent: HashMap<&str, usize> = HashMap::new();
+        for session in status["sessions"].as_array().expect("a list") {
+            if ["starting", "awake", "stopping"].contains(&session["state"].as_str().expect("a state")) {
+                *by_agent.entry(session["agent"].as_str().expect("a name")).or_default() += 1;
+            }
+        }
+        assert!(by_agent.values().all(|awake| *awake <= AWAKE_PER_AGENT_MAX), "{by_agent:?}");
+        most = most.max(awake);
+        // A poll costs the host more than a turn; without a pause the polls would be the load.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    most
+}
+
+/// Waits until a message has its answer.
+#[track_caller]
+pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
+    let until = Instant::now() + 4 * PATIENCE;
+    loop {
+        let view = client.message(id, Duration::from_secs(5)).expect("the host answers");
+        if view["status"] == "delivered" {
+            return;
+        }
+        assert!(Instant::now() < until, "seed {seed}: {view}");
+    }
+}
+
+/// Checks that each message is once in the record, in the ledger and among the deliveries.
+pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
+    kill::each_answered_once(world, ids, seed);
+    let failed = record::count(&record::open(&world.home), "SELECT count(*) FROM sessions WHERE failures > 0");
+    assert_eq!(failed, 0, "seed {seed}");
+    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
+}
+
+#[test]
+fn with_one_place_three_agents_are_served_in_turns() {
+    let world = world("[session]\nawake_max = 1\n");
+    world.up();
+    ["slow", "a", "b", "c"].iter().for_each(|agent| world.agent(agent));
+    let client = Client::of(&world);
+    let blocker = client.send_in("slow", "t", "slow", "0").expect("recorded");
+    wait_for("the only place to be taken by a turn", || !world.entries("model.asked").is_empty());
+    let mut ids = Vec::new();
+    for agent in ["a", "b", "c"] {
+        for thread in ["1", "2", "3"] {
+            let sent = client.send_in(agent, thread, &format!("echo {agent}{thread}"), &format!("{agent}{thread}"));
+            ids.push(sent.expect("recorded")["message_id"].as_str().expect("an id").to_owned());
+            let line = ids.len() as u64;
+            wait_for("it to wait in line", || client.status().expect("answers")["places"]["waiting"] == line);
+        }
+    }
+    let why = world.ctl(&["--json", "why", &ids[0]]).ok().json();
+    assert_eq!(why["summary"], "Its session is waiting for a place (1st; 1 of 1 are taken).");
+    let why = world.ctl(&["--json", "why", &ids[1]]).ok().json();
+    assert_eq!(
+        why["summary"], "Its session is waiting for a place (4th; 1 of 1 are taken).",
+        "behind the first message of b and of c"
+    );
+    let list = world.ctl(&["session", "list"]).ok().stdout;
+    assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
+    assert!(world.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a place"));
+    world.ctl(&["session", "cancel", blocker["session_id"].as_str().expect("an id")]).ok();
+    ids.iter().for_each(|id| answered(&client, id, 0));
+    let opened: Vec<String> = world.entries("turn.opened")[1..]
+        .iter()
+        .map(|entry| entry["data"]["message"].as_str().expect("an id").to_owned())
+        .collect();
+    let in_turns: Vec<String> = (0..3).flat_map(|n| [ids[n].clone(), ids[3 + n].clone(), ids[6 + n].clone()]).collect();
+    assert_eq!(opened, in_turns);
+    ids.push(blocker["message_id"].as_str().expect("an id").to_owned());
+    each_answered_once(&world, &ids, 0);
+}
+
+#[test]
+fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
+    let world = world("[session]\nawake_max = 1\n");
+    world.up();
+    (0..3).for_each(|agent| world.agent(&name(agent)));
+    let client = Client::of(&world);
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let talks: Vec<_> = (0..3)
+            .map(|agent| {
+                let client = client.clone();
+                scope.spawn(move || {
+                    let say = |n: usize| {
+                        let sent = client.send_in(&name(agent), "t", &format!("echo {n}"), &format!("{agent}-{n}"));
+                        let id = sent.expect("recorded")["message_id"].as_str().expect("an id").to_owned();
+                        // Every other message finds its session on its way to sleep.
+                        if n.is_multiple_of(2) {
+                            answered(&client, &id, 0);
+                        }
+                        id
+                    };
+                    (0..16).map(say).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect()
+    });
+    ids.iter().for_each(|id| answered(&client, id, 0));
+    each_answered_once(&world, &ids, 0);
+}
+
+#[test]
+fn idle_session_sleeps_without_a_process_and_wakes_again() {
+    let world = world("[session]\nidle_seconds = 1\n");
+    world.up();
+    world.agent("a");
+    let host = world.pid().expect("it runs");
+    let files = || std::fs::read_dir(format!("/proc/{host}/fd")).map_or(0, Iterator::count);
+    let before = files();
+    assert!(world.say("a", "my name is Ada").contains("Hello, Ada."));
+    for _ in 0..2 {
+        wait_for("the session to sleep", || world.session()["state"] == "asleep");
+        wait_for("its processes to be gone", || below(host).len() == 1);
+        wait_for("its files to be closed", || files() <= before);
+        assert_eq!(world.status()["places"]["awake"], 0);
+        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    }
+}
+
+#[test]
+fn conversations_with_names_are_sessions_of_their_own() {
+    let world = world("");
+    world.up();
+    world.agent("a");
+    let client = Client::of(&world);
+    for (thread, words, answer) in [
+        ("one", "my name is Ada", "Hello, Ada."),
+        ("two", "what is my name?", "You have not told me your name"),
+        ("one", "what is my name?", "Your name is Ada."),
+    ] {
+        let reply = world.ctl(&["chat", "a", words, "--thread", thread]).ok().stdout;
+        assert!(reply.contains(answer), "{thread}: {reply}");
+    }
+    assert_eq!(client.status().expect("answers")["sessions"].as_array().map(Vec::len), Some(2));
+    for name in ["", "Work", "a/b", "a b", &"x".repeat(65)] {
+        let refused = client.send_in("a", name, "hello", "e").expect_err("it is no name");
+        assert!(refused.to_string().contains("thread_malformed"), "{name}: {refused}");
+        world.ctl(&["chat", "a", "hello", "--thread", name]).refused("a thread's name has 1 to 64 characters");
+    }
+}
+
+#[test]
+fn limits_that_make_no_sense_are_refused() {
+    let world = World::new();
+    for (settings, words) in [
+        ("awake_max = 5000", "session.awake_max must be at most 4096"),
+        ("awake_max = 2\nawake_per_agent_max = 3", "no more than that"),
+        ("awake_max = -1", "awake_max"),
+    ] {
+        world.configure(&format!("[session]\n{settings}\n"));
+        world.ctl(&["config", "check"]).refused(words);
+    }
+}
+
+#[test]
+fn a_start_finds_the_work_by_indexes_alone() {
+    let world = World::new();
+    let db = record::open(&world.home);
+    for sql in [
+        "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1",
+        "SELECT session_id FROM turns WHERE state = 'open'",
+        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
+        "SELECT id FROM sessions WHERE state = 'removed'",
+        "SELECT * FROM deliveries WHERE session_id = 's' AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64",
+    ] {
+        let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+        let rows = statement.query_map([], |row| row.get::<_, String>(3)).expect("a plan");
+        let plan: Vec<String> = rows.collect::<Result<_, _>>().expect("a plan");
+        assert!(plan[0].contains("USING INDEX") || plan[0].contains("USING COVERING INDEX"), "{sql}: {plan:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Shortages of inodes or descriptors: sessions wait, people are notified, and no session is parked.
+//!
+//! Uses the real programs. The inodes need an own file system, which only root may mount. See `failures`.
+
+use crate::chaos::kill::{answered, insist};
+use crate::support::client::{Client, Raw, own};
+use crate::support::host_fixture::{Build, World, wait_for};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// More attempts than `session.launch_attempts_max` allows a session to fail.
+const TRIES: usize = 8;
+
+/// A small file system for a home; unmounted on drop.
+pub(crate) struct SmallDisk(pub(crate) PathBuf);
+
+impl SmallDisk {
+    /// Moves the home of a stopped host onto a tmpfs with these options; returns `None` if the test may not mount one.
+    pub(crate) fn under(world: &mut World, options: &str) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            return None;
+        }
+        let at = world.home.with_file_name("disk");
+        fs::create_dir(&at).expect("a directory");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("{options},mode=755"), "tmpfs"]).arg(&at);
+        if !mount.status().is_ok_and(|status| status.success()) {
+            return None;
+        }
+        world.move_home(at.join("h"));
+        Some(Self(at))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A process with an open file in it keeps it until the process ends.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn ready(world: &World) -> (u16, Value) {
+    let (status, answer) = Raw::of(world).get_with(&[], "/readyz");
+    (status, answer["error"]["code"].clone())
+}
+
+/// Returns how often a session waited for a resource, according to the log.
+fn waits(world: &World) -> usize {
+    let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+    log.lines().filter(|line| line.contains("the session waits: ")).count()
+}
+
+/// Checks that no session was parked and no failure was counted.
+fn nothing_is_blamed(world: &World) {
+    assert!(world.entries("session.parked").is_empty());
+    let sessions = Raw::of(world).get("/v1/sessions").1;
+    for session in sessions.as_array().expect("a list") {
+        assert_eq!(session["failures"], 0, "{session}");
+        assert_ne!(session["state"], "parked", "{session}");
+    }
+}
+
+#[test]
+fn used_up_inodes_park_no_session_and_people_are_notified() {
+    let mut world = World::with(own(), Build::Plain, None);
+    world.configure("[session]\nbackoff_ms = 1\n");
+    let Some(disk) = SmallDisk::under(&mut world, "size=64m,nr_inodes=2000") else { return };
+    world.up();
+    world.agent("a");
+    assert!(world.say("a", "my name is Ada").contains("Ada"));
+    world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
+    let many = disk.0.join("many");
+    fs::create_dir(&many).expect("a directory");
+    for number in 0.. {
+        if File::create(many.join(number.to_string())).is_err() {
+            break;
+        }
+    }
+    let client = Client::of(&world);
+    let asleep = client.send("a", "what is my name?", "one").expect("a message needs no inode");
+    let fresh = client.send_in("a", "fresh", "echo word", "two").expect("a message needs no inode");
+    wait_for("both sessions to wait often", || waits(&world) >= 2 * TRIES);
+    assert_eq!(ready(&world), (503, json!("inodes_used_up")));
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("inodes") && warnings.contains("sessions/"), "the warning says what to free: {warnings}");
+    let id = asleep["message_id"].as_str().expect("an id");
+    let view = client.message(id, Duration::ZERO).expect("the host answers");
+    assert_eq!(view["status"], "queued");
+    assert!(view["reason"].as_str().is_some_and(|reason| reason.contains("inodes")), "{view}");
+    let why = world.ctl(&["--json", "why", id]).ok().json();
+    assert!(why["summary"].as_str().is_some_and(|summary| summary.contains("inodes")), "{why}");
+    let chat = world.ctl(&["chat", "a", "echo three", "--wait", "4s"]);
+    assert_eq!(chat.code, 1, "{}", chat.stderr);
+    assert!(chat.stderr.contains("waits: ") && chat.stderr.contains("inodes"), "{}", chat.stderr);
+    fs::remove_dir_all(&many).expect("removed");
+    for taken in [&asleep, &fresh] {
+        insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
+    }
+    wait_for("the host to be ready", || ready(&world).0 == 200);
+    nothing_is_blamed(&world);
+    world.down();
+}
+
+/// Sets the descriptor limit of a process.
+fn limit_descriptors(pid: i64, count: &str) {
+    let set = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--nofile={count}:")]).status();
+    assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
+}
+
+#[test]
+fn missing_descriptors_park_no_session_and_work_continues() {
+    let world = World::with(own(), Build::Plain, None);
+    world.configure("[session]\nbackoff_ms = 1\n");
+    world.up();
+    world.agent("a");
+    let client = Client::of(&world);
+    let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
+    let host = i64::from(world.pid().expect("it runs"));
+    // First the launcher cannot take the link, then it cannot make the jail, then the host can open nothing.
+    for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host, "3")] {
+        let event = format!("{pid}-{count}");
+        limit_descriptors(launcher, "4");
+        let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is accepted");
+        let before = waits(&world);
+        limit_descriptors(pid, count);
+        if pid == host {
+            limit_descriptors(launcher, "1024");
+        }
+        wait_for("the session to wait often", || waits(&world) >= before + TRIES);
+        limit_descriptors(pid, "1024");
+        limit_descriptors(launcher, "1024");
+        let id = taken["message_id"].as_str().expect("an id");
+        let view = insist("answer a message", || answered(&client, id));
+        assert_eq!(view["notice"], false, "{view}");
+        world.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
+    }
+    nothing_is_blamed(&world);
+    assert_eq!(ready(&world), (200, Value::Null));
+}

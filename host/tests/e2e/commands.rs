@@ -1,0 +1,261 @@
+//! Commands of an agent, through the real daemon and sandbox: their reach, and that no process of them is left.
+//!
+//! Each command tries an action; its output or its refusal shows the expected result. See `sandbox/src/runner.rs`.
+
+use crate::support::host_fixture::{Build, World, kill, wait_for};
+use crate::support::jail_fixture::{Who, host_users};
+
+/// The most processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
+const PROCESSES_MAX: u32 = 32;
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Starts a host with an agent that may run commands, and one that may not.
+fn with_commands(who: Who) -> World {
+    let world = World::with(who, Build::Plain, None);
+    world.up();
+    world.ctl(&["agent", "create", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
+    world.agent("b");
+    world
+}
+
+fn run(world: &World, command: &str) -> String {
+    world.say("a", &format!("run {command}"))
+}
+
+#[test]
+fn agent_without_commands_runs_none_and_has_no_programs() {
+    let world = with_commands(Who::Ordinary);
+    let said = world.say("b", "run echo here-i-am");
+    assert!(said.contains("not enabled") && !said.contains("[exit code"), "{said}");
+    let report = world.ctl(&["--json", "session", "show", world.session()["id"].as_str().expect("an id")]).ok().json();
+    assert!(!report.to_string().contains("/usr"), "{report}");
+}
+
+#[test]
+fn command_has_programs_and_agent_files_but_nothing_of_host() {
+    for who in host_users() {
+        let world = with_commands(who);
+        let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
+        for words in ["hello\n", "1000\n/workspace\n/workspace\n", "[exit code 0]"] {
+            assert!(said.contains(words), "{who:?}: {said}");
+        }
+        let said = run(&world, "echo kept > note; cat note; mkdir -p d/e && ln -s note link && cat link; exit 3");
+        assert!(said.contains("kept\nkept\n[exit code 3]"), "{who:?}: {said}");
+        assert!(world.say("a", "read note").contains("kept"), "{who:?}");
+        assert!(world.say("a", "read link").contains("links are not followed"), "{who:?}");
+        for hidden in ["/in", "/out", "/run", "/in/inbound.db", "/out/outbound.db", "/run/model.sock"] {
+            let said = run(&world, &format!("cat {hidden} 2>&1; ls {hidden} 2>&1; echo x > {hidden}"));
+            assert!(said.contains("Permission denied") && !said.contains("[exit code 0]"), "{who:?} {hidden}: {said}");
+        }
+        for missing in ["/proc/self", "/proc/1/mem", "/sys", "/home", "/root", "/var", "/etc/shadow", "/dev/kmsg"] {
+            let said = run(&world, &format!("ls {missing}"));
+            assert!(said.contains("No such file"), "{who:?} {missing}: {said}");
+        }
+        for (tried, why) in [
+            ("touch /usr/bin/x", "Read-only file system"),
+            ("touch /x", "Read-only file system"),
+            ("echo x >> /etc/passwd", "Read-only file system"),
+            ("cp /usr/bin/env /workspace/own && /workspace/own", "Permission denied"),
+            ("cp /usr/bin/env /tmp/own && /tmp/own", "Permission denied"),
+            ("cp /usr/bin/env own; chmod u+s own", "Operation not permitted"),
+            ("mknod device c 1 3", "Operation not permitted"),
+            ("mkfifo pipe", "Operation not permitted"),
+        ] {
+            let said = run(&world, &format!("({tried}) 2>&1"));
+            assert!(said.contains(why) && !said.contains("[exit code 0]"), "{who:?} {tried}: {said}");
+        }
+    }
+}
+
+/// Perl is on every machine that can run these tests, and can make any system call.
+const SOCKETS: &str = r#"perl -e '
+use Socket;
+for my $family (1 .. 45) { for my $type (1, 2, 3, 5) {
+  print "socket $family $type\n" if socket(my $s, $family, $type, 0);
+} }
+print "tried\n";
+my $connect = syscall(42, 0, 0, 0); print "connect: $!\n";
+my $bind = syscall(49, 0, 0, 0); print "bind: $!\n";
+my $ptrace = syscall(101, 16, 2, 0, 0); print "ptrace: $!\n";
+my $unshare = syscall(272, 0x10000000); print "unshare: $!\n";
+my $memory = syscall(310, 2, 0, 0, 0, 0, 0); print "memory: $!\n";
+' 2>&1"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_command_opens_no_socket_and_looks_into_no_process() {
+    let world = with_commands(Who::Ordinary);
+    let said = run(&world, SOCKETS);
+    assert!(said.contains("tried\n") && !said.contains("\nsocket ") && !said.starts_with("socket "), "{said}");
+    for call in ["connect", "bind", "ptrace", "unshare", "memory"] {
+        assert!(said.contains(&format!("{call}: Operation not permitted")), "{call}: {said}");
+    }
+    let said = run(&world, "bash -c 'echo x > /dev/tcp/127.0.0.1/80' 2>&1");
+    assert!(!said.contains("[exit code 0]"), "{said}");
+}
+
+/// Every way to a named socket: a pair of datagram sockets, an address, a descriptor that is sent along.
+const DATAGRAMS: &str = r#"perl -e '
+use Socket;
+for my $type (SOCK_DGRAM, SOCK_SEQPACKET) {
+  if (socketpair(my $one, my $other, AF_UNIX, $type, 0)) {
+    print "pair: made\n";
+    send($one, "out", 0, pack_sockaddr_un("/workspace/listener")) and print "sent\n";
+  } else { print "pair: $!\n"; }
+}
+socketpair(my $one, my $other, AF_UNIX, SOCK_STREAM, 0) or print "stream: $!\n";
+print "addressed: $!\n" unless send($one, "out", 0, pack_sockaddr_un("/workspace/listener"));
+my $message = syscall(46, fileno($one), 0, 0); print "message: $!\n";
+my $many = syscall(307, fileno($one), 0, 0, 0); print "many: $!\n";
+my $owner = fcntl($one, 8, $$); print "owner: $!\n";
+send($one, "within\n", 0); print "read: ", scalar(readline($other));
+' 2>&1"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn command_reaches_no_host_socket_in_a_directory() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let path = world.session_directory().join("workspace/listener");
+    let listener = std::os::unix::net::UnixDatagram::bind(&path).expect("a listener");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("permissions");
+    let said = run(&world, DATAGRAMS);
+    assert_eq!(said.matches("pair: Operation not permitted").count(), 2, "{said}");
+    for call in ["addressed", "message", "many", "owner"] {
+        assert!(said.contains(&format!("{call}: Operation not permitted")), "{call}: {said}");
+    }
+    assert!(said.contains("read: within\n") && !said.contains("stream:"), "a pair of streams is a pipe: {said}");
+    listener.set_nonblocking(true).expect("set");
+    let nothing = listener.recv(&mut [0; 8]).expect_err("nothing came");
+    assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// Returns the process of the only session.
+fn sandbox(world: &World) -> i32 {
+    let pid = world.session()["pid"].as_i64().expect("it is awake");
+    i32::try_from(pid).expect("a process id")
+}
+
+/// Returns the children of a process, as the host sees them.
+fn children(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[test]
+fn lost_runner_ends_the_session_with_its_commands() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let main = sandbox(&world);
+    assert_eq!(std::fs::read_to_string(format!("/proc/{main}/oom_score_adj")).expect("read"), "1000\n");
+    let [runner] = children(main)[..] else { panic!("{:?}", children(main)) };
+    // Between two commands: the loss is noticed without another command.
+    kill(runner);
+    wait_for("another sandbox", || world.session()["pid"].as_i64() != Some(i64::from(main)));
+    // In the middle of a command, whose outcome is then unknown.
+    let command = "echo > begun; setsid sleep 1000 & sleep 1000";
+    let said = std::thread::scope(|scope| {
+        let said = scope.spawn(|| run(&world, command));
+        let begun = world.session_directory().join("workspace/begun");
+        wait_for("the command to begin", || begun.exists());
+        let main = sandbox(&world);
+        let runner = children(main)[0];
+        let mut started = Vec::new();
+        wait_for("its processes", || {
+            started = children(runner).into_iter().flat_map(|shell| [vec![shell], children(shell)].concat()).collect();
+            started.len() == 3
+        });
+        kill(runner);
+        wait_for("all of them to be gone", || {
+            started.iter().chain([&main]).all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+        });
+        said.join().expect("it was answered")
+    });
+    assert!(said.contains("the outcome of this call is unknown; it is not run again"), "{said}");
+    assert!(run(&world, "echo once more").contains("once more\n[exit code 0]"));
+    // If one failure parks the session, the person gets a notice.
+    world.down();
+    world.configure("[session]\nlaunch_attempts_max = 1\n");
+    world.up();
+    run(&world, "true");
+    kill(children(sandbox(&world))[0]);
+    wait_for("the session to be parked", || world.session()["state"] == "parked");
+    world.ctl(&["chat", "a", "hello"]).refused("is parked (the process that runs its commands was lost)");
+}
+
+#[test]
+fn no_process_that_a_command_can_name_gets_its_signals() {
+    let world = with_commands(Who::Ordinary);
+    run(&world, "true");
+    let before = world.session()["pid"].clone();
+    let said =
+        run(&world, "perl -e 'for (1, 2, 3, -1, -2, -3) { print \"killed $_\\n\" if kill 9, $_ } print \"over\\n\"'");
+    assert!(said.contains("over\n[exit code 0]"), "{said}");
+    // Process 1 of a jail ignores such a signal; the other signals are refused.
+    for pid in ["2", "3", "-1", "-2", "-3"] {
+        assert!(!said.contains(&format!("killed {pid}\n")), "{said}");
+    }
+    assert!(run(&world, "echo still there").contains("still there\n[exit code 0]"));
+    assert_eq!(world.session()["pid"], before, "the same process");
+}
+
+#[test]
+fn no_process_of_a_command_is_left_at_its_result() {
+    let world = with_commands(Who::Ordinary);
+    // Every way out of a process group, and a process that ignores every signal that it can.
+    let started = run(
+        &world,
+        "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do echo x >> /workspace/alive; sleep 0.01; done' &) ; \
+         perl -e 'use POSIX; fork and exit; setsid(); fork and exit; sleep 1000' & \
+         sleep 1000 & while [ ! -s alive ]; do sleep 0.01; done; echo started",
+    );
+    assert!(started.contains("started\n[exit code 0]"), "{started}");
+    let alive = world.session_directory().join("workspace/alive");
+    let size = || std::fs::metadata(&alive).expect("it was written").len();
+    let before = size();
+    // Another command takes longer than the writer's pause.
+    let said =
+        run(&world, "sleep 0.2; perl -e 'my @left = grep { kill 0, $_ } 4 .. 400; print scalar(@left), \" left\\n\"'");
+    assert_eq!(size(), before, "something still writes");
+    // The command's own shell and perl.
+    assert!(said.contains("2 left") || said.contains("1 left"), "{said}");
+}
+
+#[test]
+fn resources_of_a_command_are_bounded() {
+    let world = with_commands(Who::Ordinary);
+    let said = run(&world, "yes | head -c 1000000");
+    assert!(said.contains("[1000000 bytes of output, of which the first 65536 are shown]"), "{}", said.len());
+    let forks = "my $made = 0; while ($made < 1000) { my $child = fork; last unless defined $child; sleep 100 unless $child; \
+                 $made++ } print \"made $made\\n\"";
+    let said = run(&world, &format!("perl -e '{forks}' 2>&1"));
+    let made = said.lines().find_map(|line| line.strip_prefix("made ")).and_then(|made| made.parse().ok());
+    assert!(made.is_some_and(|made| (1..PROCESSES_MAX).contains(&made)), "{said}");
+    let said =
+        run(&world, "perl -e 'while (1) { fork; }' 2>/dev/null & perl -e 'fork for 1 .. 10; sleep 1'; echo survived");
+    assert!(said.contains("survived") || said.contains("fork"), "{said}");
+    let said = run(&world, "perl -e '$x = \"a\" x (3 << 30); print \"had it\\n\"' 2>&1");
+    assert!(!said.contains("had it"), "{said}");
+    let said = run(
+        &world,
+        "head -c 300M /dev/zero > big; stat -c 'big has %s bytes' big; rm -f big; head -c 100M /dev/zero > /tmp/x",
+    );
+    assert!(said.contains(&format!("big has {FILE_BYTES_MAX} bytes\n")), "{said}");
+    assert!(said.contains("No space left"), "{said}");
+    assert!(run(&world, "ls /tmp").contains("x\n"), "tmp is the session's while it is awake");
+    assert!(run(&world, "echo fine").contains("fine\n[exit code 0]"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_and_says_so() {
+    let world = with_commands(Who::Ordinary);
+    let script = world.home.join("script.toml");
+    let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \
+                timeout_seconds = 1 } }]\nreply = '{result}'\nreply_error = '{error}'\n";
+    std::fs::write(&script, rule).expect("written");
+    world.down();
+    world.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
+    world.up();
+    let said = world.say("a", "slow");
+    assert!(said.contains("begun\n[ended after 1 s"), "{said}");
+}

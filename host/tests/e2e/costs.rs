@@ -1,0 +1,88 @@
+//! The cost of one warm round, in counts and without timing: durable commits of the record, and the pages that they write.
+//!
+//! A round is a message to an awake session that the scripted model answers. The write-ahead log of the record shows both counts.
+//! Wake-ups of threads are not counted: they depend on the load and the processors of the machine. See `docs/performance.md`.
+
+use crate::support::client::{Client, own};
+use crate::support::host_fixture::{Build, World};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+/// Rounds before the first counted round.
+const WARM_UP: usize = 5;
+/// Counted rounds.
+const ROUNDS: usize = 20;
+/// Durable commits of each round: recorded, turn opened, model asked, output sealed, row taken, received.
+const COMMITS: u64 = 6;
+/// Pages of all counted rounds together. One more page in each round is out of the range.
+const PAGES: RangeInclusive<u64> = 1_275..=1_300;
+
+const WHY: &str = "A change that adds a commit or a page to each message has to say why, in its commit and in docs/performance.md, and then \
+                   changes the number in this file";
+
+#[test]
+fn commits_and_pages_of_a_warm_round_are_pinned() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    let client = Client::of(&world);
+    let log = world.home.join("state.db-wal");
+    let mut rounds = Vec::new();
+    for number in 0..WARM_UP + 2 * ROUNDS {
+        let before = Log::of(&log);
+        round(&client, number);
+        let after = Log::of(&log);
+        // After a checkpoint SQLite restarts the log, so it does not contain the whole round.
+        if number < WARM_UP || before.salt != after.salt {
+            continue;
+        }
+        let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
+        assert!(commits <= COMMITS, "a warm round had {COMMITS} durable commits, and now has {commits}. {WHY}");
+        // On a busy machine two changes wait at the same time and share a commit. Such a round is left out.
+        if commits == COMMITS {
+            rounds.push(pages);
+        }
+        if rounds.len() == ROUNDS {
+            break;
+        }
+    }
+    assert!(
+        rounds.len() == ROUNDS,
+        "a warm round has fewer than {COMMITS} durable commits now: change the number in this file"
+    );
+    let pages: u64 = rounds.iter().sum();
+    assert!(
+        PAGES.contains(&pages),
+        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {pages}. {WHY}. Pages of each round: {rounds:?}"
+    );
+}
+
+fn round(client: &Client, number: usize) {
+    let sent = client.send("a", "hello", &format!("event-{number}")).expect("the host answers");
+    let id = sent["message_id"].as_str().expect("an id");
+    let view = client.message(id, Duration::from_secs(60)).expect("the host answers");
+    assert_eq!(view["status"], "delivered", "{view}");
+}
+
+/// The contents of the record's write-ahead log since its last restart.
+struct Log {
+    salt: [u8; 8],
+    commits: u64,
+    pages: u64,
+}
+
+impl Log {
+    fn of(path: &Path) -> Self {
+        let bytes = std::fs::read(path).expect("the record has a log");
+        let (header, frames) = bytes.split_at(32);
+        let salt: [u8; 8] = header[16..24].try_into().expect("8 bytes");
+        let frames = frames.chunks_exact(24 + 4096).take_while(|frame| frame[8..16] == salt);
+        let (mut pages, mut commits) = (0, 0);
+        for frame in frames {
+            pages += 1;
+            commits += u64::from(frame[4..8] != [0; 4]);
+        }
+        Self { salt, commits, pages }
+    }
+}

@@ -1,0 +1,263 @@
+//! Messages for people: whether an answer arrived, the cause of an end, and the next command.
+//!
+//! The real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
+
+use crate::support::client::{Raw, own};
+use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
+use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Starts a host whose agent `a` has a model that behaves as this closure.
+fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
+    let server = Server::start(brain);
+    let world = World::new();
+    world.up();
+    add(&world, &server, "m", &["--no-test"]).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    (server, world)
+}
+
+fn add(world: &World, server: &Server, name: &str, more: &[&str]) -> Answer {
+    let base = format!("{}/v1", server.url());
+    let words = ["model", "add", name, "--kind", "openai", "--base-url", &base, "--model", "small"];
+    world.ctl(&[&words[..], more].concat())
+}
+
+#[test]
+fn call_that_makes_no_row_fails_and_the_turn_continues() {
+    let (_server, world) = with_model(|seen| {
+        let arguments = match seen.asked().as_str() {
+            "schedule" => json!({ "kind": "schedule_task", "prompt": "p", "recurrence": "daily" }),
+            "ask" => json!({ "kind": "ask_user_question", "question": "q" }),
+            _ => json!({ "kind": "skill_install", "payload": { "skill": "s", "version": "1" }, "reason": "r" }),
+        };
+        match seen.results().as_slice() {
+            [] => Act::Call(String::new(), vec![("request_capability_change".to_owned(), arguments)]),
+            [result, ..] => Act::Say(format!("The host said: {result}")),
+        }
+    });
+    for asked in ["install", "ask", "schedule"] {
+        let chat = world.chat("a", asked);
+        assert_eq!(chat["notice"], Value::Bool(false), "{chat}");
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.starts_with("The host said: ")), "{chat}");
+    }
+    assert_eq!(world.entries("call.refused").len(), 3);
+}
+
+#[test]
+fn message_without_an_answer_fails_and_says_so_on_stderr() {
+    let (_server, world) = with_model(|seen| match seen.asked().as_str() {
+        "hello" => Act::Say("Hi.".to_owned()),
+        _ => Act::Status(401, Vec::new(), "{}".to_owned()),
+    });
+    let said = world.ctl(&["chat", "a", "hello"]).ok();
+    assert_eq!(said.stdout, "Hi.\n");
+    for words in [["chat", "a", "fail"], ["message", "retry", "last"]] {
+        let failed = world.ctl(&words);
+        assert_eq!((failed.code, failed.stdout.as_str()), (1, ""), "{}", failed.stderr);
+        assert!(failed.stderr.contains("`ironctl message retry msg_"), "{}", failed.stderr);
+    }
+    let scripted = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
+    assert_eq!(scripted["notice"], Value::Bool(true), "{scripted}");
+    let why = world.ctl(&["--json", "why"]).ok().json();
+    assert_eq!(why["failure"]["code"], "key_wanted", "{why}");
+    let (summary, message) = (why["summary"].as_str(), why["failure"]["message"].as_str().expect("a sentence"));
+    assert!(summary.is_some_and(|summary| summary.contains(message) && summary.contains("key_wanted")), "{why}");
+}
+
+#[test]
+fn every_output_is_bounded_and_that_of_a_test_is_small() {
+    let server = Server::start(|_| Act::Say("ready".to_owned()));
+    let world = World::new();
+    world.configure("[model]\noutput_tokens_max = 777\n");
+    world.up();
+    add(&world, &server, "m", &[]).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    assert_eq!(world.say("a", "hello"), "ready");
+    let bounds: Vec<Value> = server.seen().iter().map(|seen| seen.body["max_tokens"].clone()).collect();
+    assert_eq!(bounds, [json!(32), json!(777)]);
+}
+
+#[test]
+fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
+    let wants_key = Server::start(|_| Act::Status(401, Vec::new(), "{}".to_owned()));
+    let closes = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let closed = format!("http://{}/v1", closes.local_addr().expect("an address"));
+    drop(closes);
+    let world = World::new();
+    world.up();
+    let hint = |base: &str| {
+        let words = ["--json", "model", "add", "m", "--kind", "openai", "--base-url", base, "--model", "small"];
+        let failed = world.ctl(&words);
+        let report: Value = serde_json::from_str(&failed.stderr).unwrap_or_else(|_| panic!("{}", failed.stderr));
+        assert_eq!(report["error"]["code"], "model_test_failed", "{report}");
+        report["error"]["hint"].as_str().expect("a hint").to_owned()
+    };
+    let keyless = hint(&format!("{}/v1", wants_key.url()));
+    assert!(keyless.contains("--key-env"), "{keyless}");
+    let away = hint(&closed);
+    assert!(away.contains(&closed) && !away.contains("key"), "{away}");
+}
+
+#[test]
+fn secret_in_the_header_of_an_mcp_server_is_in_use() {
+    let world = World::new();
+    world.up();
+    world.ctl_given("s3cret-of-the-calendar", &["secret", "set", "calendar"]).ok();
+    let server = json!({
+        "name": "calendar", "url": "https://calendar.example", "tools": [{ "name": "list_events" }],
+        "headers": [{ "name": "Authorization", "secret": "calendar", "scheme": "Bearer" }],
+    });
+    let asked = ["change", "submit", "--kind", "mcp_register", "--payload", &server.to_string(), "--reason", "r"];
+    let asked = world.ctl(&[&["--json"][..], &asked].concat()).ok().json();
+    world.ctl(&["approve", asked["id"].as_str().expect("an id")]).ok();
+    let secrets = world.ctl(&["--json", "secret", "list"]).ok().json();
+    assert_eq!(secrets[0]["used_by"], json!(["MCP server calendar"]), "{secrets}");
+    world.ctl(&["secret", "remove", "calendar", "--yes"]).refused("MCP server calendar");
+}
+
+#[test]
+fn message_given_up_after_kills_names_the_host_and_retry() {
+    let (_server, world) = with_model(|seen| match seen.asked().as_str() {
+        "hang" => Act::Hang,
+        _ => Act::Say("Hi.".to_owned()),
+    });
+    assert_eq!(world.say("a", "hello"), "Hi.");
+    let sent = world.ctl(&["--json", "chat", "a", "hang", "--wait", "10ms"]);
+    assert_eq!(sent.code, 1, "{}", sent.stderr);
+    let id = world.ctl(&["--json", "why"]).ok().json()["message"]["message_id"].as_str().expect("an id").to_owned();
+    for attempt in 1..=3 {
+        wait_for("the model to be asked", || world.entries("turn.opened").len() > attempt);
+        world.kill_host();
+        world.up();
+    }
+    let view = || world.ctl(&["--json", "why", &id]).ok().json();
+    wait_for("the message to be given up", || view()["message"]["status"] == "delivered");
+    let why = view();
+    let reply = why["message"]["reply"].as_str().expect("a notice");
+    assert!(reply.contains("the host itself ended") && reply.contains("done in part"), "{reply}");
+    assert!(reply.contains(&format!("`ironctl message retry {id}`")), "{reply}");
+    let closed: Vec<Value> = world.entries("turn.closed").iter().map(|entry| entry["data"]["reason"].clone()).collect();
+    assert_eq!(closed, ["replied", "the host ended", "the host ended", "given up: the host ended"]);
+}
+
+#[test]
+fn sandbox_that_dies_after_an_erased_turn_is_named() {
+    let was_asked = AtomicBool::new(false);
+    let (_server, world) = with_model(move |seen| match seen.asked().as_str() {
+        "hang" if !was_asked.swap(true, Ordering::SeqCst) => Act::Hang,
+        _ => Act::Say("Hi.".to_owned()),
+    });
+    assert_eq!(world.say("a", "hello"), "Hi.");
+    let first = world.session()["id"].clone();
+    world.ctl(&["agent", "create", "b", "--model", "m"]).ok();
+    assert_eq!(world.say("b", "hello"), "Hi.");
+    world.down();
+    world.up();
+    // The newest turn is erased with its conversation, and the next turn gets its number.
+    let sessions = world.ctl(&["--json", "session", "list"]).ok().json();
+    let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
+    let newest = sessions.into_iter().find(|id| first != *id).expect("that of b");
+    world.ctl(&["session", "remove", newest, "--yes"]).ok();
+    world.ctl(&["chat", "a", "hang", "--wait", "10ms"]);
+    wait_for("the turn to open", || world.entries("turn.opened").len() == 3);
+    wait_for("a process", || world.session()["pid"].is_i64());
+    kill(world.session()["pid"].as_i64().expect("awake") as i32);
+    wait_for("the turn to close", || world.entries("turn.closed").len() >= 3);
+    assert_eq!(world.entries("turn.closed")[2]["data"]["reason"], "its sandbox went away");
+}
+
+#[test]
+fn chat_that_loses_its_host_names_the_message_it_kept() {
+    let (server, world) = with_model(|_| Act::Hang);
+    let mut command = world.command("ironctl");
+    command.arg("--home").arg(&world.home).args(["--json", "chat", "a", "hello", "--wait", "60s"]);
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let running = command.spawn().expect("ironctl runs");
+    wait_for("the model to be asked", || !server.seen().is_empty());
+    world.kill_host();
+    let ended = running.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&ended.stderr).expect("one JSON document");
+    assert_eq!(report["error"]["code"], "host_lost");
+    assert!(report["error"]["message"].as_str().is_some_and(|words| words.contains("msg_") && words.contains("kept")));
+}
+
+#[test]
+fn list_of_notes_says_that_there_are_more() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("a");
+    let raw = Raw::of(&world);
+    let look = || world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    for n in 0..200 {
+        let (status, kept) =
+            raw.ask("POST", "/v1/agents/a/memory", &json!({ "text": format!("note {n}") }).to_string());
+        assert_eq!(status, 200, "{kept}");
+    }
+    assert_eq!((look()["notes"].as_array().map(Vec::len), look()["more"].as_bool()), (Some(200), Some(false)));
+    world.ctl(&["memory", "add", "a", "one more"]).ok();
+    assert_eq!((look()["notes"].as_array().map(Vec::len), look()["more"].as_bool()), (Some(200), Some(true)));
+    let shown = world.ctl(&["memory", "list", "a"]).ok();
+    assert!(shown.stderr.contains("memory search"), "{}", shown.stderr);
+}
+
+#[test]
+fn mistyped_agent_is_answered_with_the_nearest() {
+    let world = World::new();
+    world.up();
+    world.agent("assistant");
+    world.ctl(&["chat", "asistant", "hello"]).refused("did you mean assistant?");
+}
+
+#[test]
+fn mistyped_name_reveals_no_foreign_agent_to_members() {
+    let world = World::with(own(), Build::Plain, None);
+    world.up();
+    world.agent("assistant");
+    world.change("assistant", "permissions", &json!({ "access": "members" }));
+    world.ctl(&["person", "add", "mara"]).ok();
+    let mara = Raw::of_person(&world, "mara");
+    let (status, refused) = mara.get("/v1/agents/asistant");
+    assert_eq!((status, refused["error"]["code"].as_str()), (404, Some("agent_unknown")), "{refused}");
+    assert!(!refused.to_string().contains("assistant"), "{refused}");
+    let token = world.home.join("mara.token");
+    std::fs::write(&token, &mara.token).expect("written");
+    std::fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("own file");
+    let token = token.to_str().expect("a path");
+    let refused = world.ctl(&["--token-file", token, "agent", "show", "asistant"]).refused("there is no agent");
+    assert!(!refused.stderr.contains("assistant"), "{}", refused.stderr);
+}
+
+#[test]
+fn channel_that_another_agent_heard_names_that_agent() {
+    let world = World::new();
+    world.up();
+    world.agent("clerk");
+    world.agent("nova");
+    let made = ["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/", "--agent", "clerk"];
+    world.ctl(&made).ok();
+    let connected = world.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
+    assert_eq!((&connected["agent"], &connected["taken_from"]), (&json!("nova"), &json!("clerk")));
+    let again = world.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
+    assert_eq!(again["taken_from"], Value::Null, "{again}");
+}
+
+#[test]
+fn usage_of_a_script_is_marked() {
+    let (_server, world) = with_model(|_| Act::Say("Hi.".to_owned()));
+    world.agent("b");
+    world.say("a", "hello");
+    world.say("b", "hello");
+    let usage = world.ctl(&["--json", "usage"]).ok().json();
+    for row in usage["rows"].as_array().expect("rows") {
+        assert_eq!(row["scripted"] == true, row["model"] == "scripted", "{row}");
+    }
+    assert!(world.ctl(&["usage"]).ok().stdout.contains("(no model)"));
+}

@@ -1,0 +1,298 @@
+//! State that outlives a context, a sleep and a restart: summaries, notes, transcripts, and their bounds.
+//!
+//! Uses the real programs; the scripted model repeats its prompt. See `security::erase` for erased state.
+
+use crate::chaos::kill::{answered, insist};
+use crate::support::client::{self, Client};
+use crate::support::host_fixture::{Build, World, wait_for};
+use serde_json::Value;
+
+/// Too small for more than a few messages.
+const SMALL_CONTEXT: &str = "[turn]\ncontext_bytes_max = 4096\n";
+
+fn labels(item: &Value) -> Vec<&str> {
+    item["labels"].as_array().expect("labels").iter().map(|label| label.as_str().expect("a word")).collect()
+}
+
+/// Returns the exported conversation of the only session.
+fn exported(world: &World) -> Vec<Value> {
+    let session = world.session()["id"].as_str().expect("an id").to_owned();
+    let text = world.ctl(&["session", "export", &session]).ok().stdout;
+    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// Sends messages until a summary replaces the oldest.
+fn talk_until_summarised(world: &World) {
+    for round in 0..20 {
+        if !world.entries("summary.sealed").is_empty() {
+            return;
+        }
+        world.say("a", &format!("echo {round} {}", "lorem ipsum ".repeat(60)));
+    }
+    panic!("no summary after twenty long messages");
+}
+
+#[test]
+fn summary_is_never_taken_for_the_users_words() {
+    let world = World::new();
+    world.configure(SMALL_CONTEXT);
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    talk_until_summarised(&world);
+
+    for restarted in [false, true] {
+        if restarted {
+            world.kill_host();
+            world.up();
+        }
+        let said = world.say("a", "what does the summary say?");
+        assert!(said.contains("the person: my name is Ada"), "{said}");
+        // The same words, but without the request and the message that they came from.
+        let said = world.say("a", "what is my name?");
+        assert!(said.starts_with("You have not told me your name"), "after a restart: {restarted}: {said}");
+    }
+    let items = exported(&world);
+    let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
+    assert_eq!(labels(summary), ["LlmDerived"], "{summary}");
+    assert_eq!(summary["spans"][0]["author"], "model", "{summary}");
+    assert_eq!(summary["covers"][0], 2, "{summary}");
+    assert!(items.iter().any(|item| item["text"] == "my name is Ada"), "the summarised items stay in the record");
+    world.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn summary_inherits_the_external_label() {
+    let world = World::new();
+    world.configure(SMALL_CONTEXT);
+    world.up();
+    world.agent("a");
+    world.say("a", "write notes.txt: buy milk");
+    world.say("a", "read notes.txt");
+    talk_until_summarised(&world);
+    let items = exported(&world);
+    let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
+    assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
+    // A later output is labelled too, although the file itself is in no context.
+    world.say("a", "keep the summary in mind");
+    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
+}
+
+#[test]
+fn a_note_keeps_its_author_and_labels_through_a_restart() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.agent("b");
+    assert!(world.say("a", "keep the boat leaves at nine").contains("kept as mem_"));
+    world.say("a", "write notes.txt: x");
+    world.say("a", "read notes.txt");
+    world.say("a", "keep the ferry is blue");
+    world.ctl(&["memory", "add", "a", "The ferry is owned by Bo."]).ok();
+    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    let seen: Vec<_> =
+        before.as_array().expect("notes").iter().map(|note| (note["author"].as_str(), labels(note))).collect();
+    assert!(seen[0].0.is_some_and(|author| author.starts_with("person per_")), "{before}");
+    assert_eq!(seen[0].1, ["UserSurfaceInput"], "{before}");
+    assert_eq!(seen[1], (Some("model"), vec!["External", "LlmDerived"]), "made after a file was read: {before}");
+    assert_eq!(seen[2], (Some("model"), vec!["LlmDerived"]), "{before}");
+
+    world.kill_host();
+    world.up();
+    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"], before);
+    let said = world.say("a", "recall FERRY blue");
+    let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
+    assert_eq!(texts, ["the ferry is blue", "The ferry is owned by Bo."], "most words first: {said}");
+    assert_eq!(labels(&found["notes"][0]), ["External", "LlmDerived"], "{said}");
+    // The result itself is external content, and an output keeps its label through the memory.
+    let items = exported(&world);
+    let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
+    assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
+    assert_eq!(
+        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()["notes"][0]["text"],
+        "the boat leaves at nine"
+    );
+}
+
+#[test]
+fn agent_finds_no_foreign_and_no_forgotten_note() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.agent("b");
+    world.say("a", "keep the vault is green");
+    assert!(world.say("b", "recall vault").contains("no note has any of these words"));
+    // No operator of the index's query language works.
+    for query in ["\" OR text:*", "vault* NEAR(", "-text : ^ {", "' ; DROP TABLE memories"] {
+        let said = world.say("b", &format!("recall {query}"));
+        assert!(said.contains("no note has any of these words"), "{query}: {said}");
+    }
+    let note =
+        world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"][0]["id"].as_str().expect("an id").to_owned();
+    world.ctl(&["memory", "forget", "b", &note]).refused("has no note");
+    world.ctl(&["memory", "forget", "a", &note]).ok();
+    assert!(world.say("a", "recall vault").contains("no note has any of these words"));
+    assert_eq!(world.entries("memory.forgotten").len(), 1);
+    world.ctl(&["memory", "add", "a", " "]).refused("1 to 4096 bytes");
+    world.ctl(&["memory", "list", "unknown"]).refused("no agent");
+    world.agent("c");
+    world.say("c", "keep the cellar is dry");
+    world.ctl(&["agent", "remove", "c", "--yes"]).ok();
+    let left =
+        crate::support::record::count(&crate::support::record::open(&world.home), "SELECT count(*) FROM memories");
+    assert_eq!(left, 0, "an agent's memory goes with it");
+}
+
+#[test]
+fn note_goes_with_its_last_conversation_unless_a_persons_own() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "keep the boat leaves at nine");
+    world.say("a", "keep the inn is full");
+    world.say("a", "keep the key is under the mat");
+    world.ctl(&["chat", "a", "--thread", "two", "keep the inn is full"]).ok();
+    world.ctl(&["memory", "add", "a", "the key is under the mat"]).ok();
+    let status = world.status();
+    let sessions = status["sessions"].as_array().expect("a list");
+    let first = sessions.iter().find(|session| !session["origin"].as_str().unwrap_or_default().ends_with("two"));
+    let first = first.expect("the first")["id"].as_str().expect("an id").to_owned();
+    world.ctl(&["session", "remove", &first, "--yes"]).ok();
+    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    let left: Vec<_> = left.as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
+    assert_eq!(left, ["the key is under the mat", "the inn is full"]);
+}
+
+#[test]
+fn conversation_continues_after_its_named_items_were_dropped() {
+    let world = World::new();
+    // Fewer than one request names: each turn drops items that the awake sandbox still knows.
+    world.configure("[items]\nsession_items_max = 4\n");
+    world.up();
+    world.agent("a");
+    for round in 0..6 {
+        let said = world.say("a", &format!("write n.txt: {round}"));
+        assert!(said.ends_with("I wrote n.txt."), "{said}");
+    }
+}
+
+#[test]
+fn recorded_effect_is_not_repeated_after_a_crash() {
+    let mut world = World::with(crate::support::jail_fixture::Who::Ordinary, Build::Failpoints, None);
+    world.up();
+    world.agent("a");
+    world.down();
+    world.set_env("IRONCLAW_FAILPOINT", Some("call_reported"));
+    world.up();
+    let died = world.ctl(&["chat", "a", "append log.txt: once"]);
+    assert_ne!(died.code, 0, "the host dies between the result and the answer");
+    wait_for("the host to be gone", || world.pid().is_none());
+    world.set_env("IRONCLAW_FAILPOINT", None);
+    world.up();
+    wait_for("the answer", || !world.entries("delivery.received").is_empty());
+    assert_eq!(world.say("a", "read log.txt"), "log.txt:\nonce");
+}
+
+#[test]
+fn two_messages_whose_turn_died_are_answered_each_for_itself() {
+    let mut world = World::with(client::own(), Build::Failpoints, None);
+    world.up();
+    world.agent("a");
+    let asker = Client::of(&world);
+    world.ctl(&["panic"]).ok();
+    let ids = ["echo one", "echo two"].map(|text| {
+        let taken = asker.send("a", text, text).expect("it is recorded");
+        taken["message_id"].as_str().expect("an id").to_owned()
+    });
+    world.down();
+    world.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
+    world.up();
+    // The host dies in the turn of both, perhaps before it has answered this message.
+    world.ctl(&["resume"]);
+    wait_for("the host to be gone", || world.pid().is_none());
+    world.set_env("IRONCLAW_FAILPOINT", None);
+    world.up();
+    let replies = ids.map(|id| insist("answer a message", || answered(&asker, &id))["reply"].clone());
+    assert!(replies[0].as_str().is_some_and(|reply| reply.ends_with("one")), "{replies:?}");
+    assert!(replies[1].as_str().is_some_and(|reply| reply.ends_with("two")), "{replies:?}");
+}
+
+#[test]
+fn conversation_is_kept_within_its_bound_and_continues() {
+    let world = World::new();
+    world.configure("[items]\nsession_items_max = 12\n");
+    world.up();
+    world.agent("a");
+    for round in 0..10 {
+        assert!(world.say("a", &format!("echo {round}")).ends_with(&round.to_string()));
+    }
+    let items = exported(&world);
+    assert!(items.len() <= 12, "{} items", items.len());
+    assert_eq!(items.last().expect("the answer")["text"], "9");
+    assert!(!world.entries("items.dropped").is_empty());
+    world.kill_host();
+    world.up();
+    assert_eq!(world.say("a", "echo still here"), "still here");
+    world.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn tighter_bounds_apply_from_the_next_start_on() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for round in 0..5 {
+        world.say("a", &format!("echo {round}"));
+    }
+    assert!(exported(&world).len() >= 10);
+    world.down();
+    world.configure("[items]\nsession_items_max = 4\n");
+    world.up();
+    // Without messages: the start itself enforces the bounds.
+    wait_for("the oldest to be dropped", || exported(&world).len() <= 4);
+    assert_eq!(world.entries("items.dropped").len(), 1);
+}
+
+#[test]
+fn transcript_names_authors_and_outcomes() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "write notes.txt: \u{1b}[31mred");
+    let session = world.session()["id"].as_str().expect("an id").to_owned();
+    let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
+    assert_eq!(shown["id"], session.as_str(), "{shown}");
+    let kinds: Vec<_> = shown["transcript"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| item["kind"].as_str().unwrap_or("?"))
+        .collect();
+    assert_eq!(kinds, ["message", "output", "result", "output"], "{shown}");
+    let [message, call, result, answer] = [0, 1, 2, 3].map(|at| &shown["transcript"][at]);
+    assert!(
+        message["spans"][0]["author"].as_str().is_some_and(|author| author.starts_with("person per_")),
+        "{message}"
+    );
+    assert_eq!(labels(message), ["UserSurfaceInput"]);
+    assert_eq!(
+        (&call["calls"][0]["tool"], &call["calls"][0]["state"]),
+        (&"write_file".into(), &"done".into()),
+        "{call}"
+    );
+    assert_eq!(call["receipt"], Value::Null, "text beside calls is no answer: {call}");
+    assert_eq!((labels(result), &result["ok"]), (vec!["External"], &Value::Bool(true)), "{result}");
+    assert_eq!(answer["receipt"], "received", "{answer}");
+
+    let plain = world.ctl(&["session", "show", &session]).ok().stdout;
+    assert!(!plain.contains('\u{1b}') && plain.contains("\\u{1b}[31mred"), "{plain}");
+    let file = world.home.join("talk.md").display().to_string();
+    world.ctl(&["session", "export", &session, "--out", &file, "--format", "markdown"]).ok();
+    let written = std::fs::read_to_string(&file).expect("written");
+    assert!(written.contains("> → write_file") && !written.contains('\u{1b}'), "{written}");
+    world.ctl(&["session", "export", &session, "--out", &file]).refused("never replaces a file");
+    world.ctl(&["session", "export", "ses_unknown"]).refused("no session");
+}

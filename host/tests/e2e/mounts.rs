@@ -1,0 +1,127 @@
+//! Granted directories and packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
+//!
+//! Grants are proposed and approved; a missing layer is written into the record of a stopped host. See `commands`.
+
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::{Who, host_users};
+use crate::support::record;
+use ironclaw_contract::canonical::Digest;
+use rusqlite::params;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// Starts a host whose agent may run commands, and makes a directory beside it for grants.
+fn world(who: Who) -> (World, tempfile::TempDir) {
+    let world = World::with(who, Build::Plain, None);
+    let beside = tempfile::tempdir().expect("a temporary directory");
+    open_to_all(beside.path());
+    let allowed = beside.path().canonicalize().expect("it is there").display().to_string();
+    world.configure(&format!("[mounts]\nallow = [{allowed:?}]\n[session]\nbackoff_ms = 1\n"));
+    world.up();
+    let tools = ["run_command", "read_file", "write_file", "list_dir"];
+    let tools: Vec<&str> = tools.iter().flat_map(|tool| ["--tool", tool]).collect();
+    world.ctl(&[&["agent", "create", "a"][..], &tools].concat()).ok();
+    (world, beside)
+}
+
+/// Lets every user read the path, because the jail may run as any uid.
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("permissions");
+}
+
+fn directory(path: PathBuf, file: &str) -> PathBuf {
+    fs::create_dir_all(&path).expect("a directory");
+    open_to_all(&path);
+    fs::write(path.join(file), format!("this is {file}")).expect("a file");
+    path
+}
+
+/// Grants exactly these mounts: source, target, and whether the mount is read-only.
+fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
+    let mount = |(source, target, read_only): &(&Path, &str, bool)| {
+        let source = source.canonicalize().expect("it is there");
+        json!({ "source": source, "target": target, "read_only": read_only })
+    };
+    world.change("a", "mounts", &mounts.iter().map(mount).collect());
+}
+
+#[test]
+fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
+    for who in host_users() {
+        let (world, beside) = world(who);
+        let data = directory(beside.path().join("data"), "one");
+        let shared = directory(beside.path().join("shared"), "two");
+        grant(&world, &[(&data, "/data", true), (&shared, "/shared", false)]);
+        directory(beside.path().join("secret"), "three");
+        symlink("../secret/three", beside.path().join("data/link")).expect("a link");
+        assert!(world.say("a", "read /data/one").contains("this is one"), "{who:?}");
+        for (asked, why) in [
+            ("read /data/link", "links are not followed"),
+            ("read /data/../secret/three", "not a way to anywhere"),
+            ("read /etc/passwd", "outside of /workspace and /data and /shared"),
+            ("write /data/new: x", "Read-only file system"),
+            ("run cat /data/link 2>&1", "No such file"),
+            ("run touch /data/new 2>&1", "Read-only file system"),
+            ("run ls /secret 2>&1", "No such file"),
+        ] {
+            let said = world.say("a", asked);
+            assert!(said.contains(why), "{who:?} {asked}: {said}");
+        }
+        let said = world.say("a", "run cat /data/one; echo mine > /shared/mine");
+        assert!(said.contains("this is one") && said.contains("[exit code 0]"), "{who:?}: {said}");
+        let mine = beside.path().join("shared/mine");
+        assert_eq!(fs::read_to_string(&mine).expect("written"), "mine\n", "{who:?}");
+        assert!(world.say("a", "write /shared/other: yours").contains("/shared/other"), "{who:?}");
+        assert_eq!(fs::read_to_string(beside.path().join("shared/other")).expect("written"), "yours", "{who:?}");
+        assert!(!beside.path().join("data/new").exists(), "{who:?}");
+        world.ctl(&["doctor", "--prove"]).ok();
+    }
+}
+
+#[test]
+fn swapped_or_missing_mount_source_fails_the_launch() {
+    let (world, beside) = world(Who::Ordinary);
+    let data = directory(beside.path().join("way/data"), "one");
+    grant(&world, &[(&data, "/data", true)]);
+    assert!(world.say("a", "read /data/one").contains("this is one"));
+    world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
+    fs::rename(beside.path().join("way"), beside.path().join("aside")).expect("renamed");
+    let refused = |words: &str| {
+        let answer = world.ctl(&["doctor", "--prove"]);
+        assert!(answer.code == 1 && answer.stderr.contains(words), "{words}: {}{}", answer.stdout, answer.stderr);
+    };
+    refused("way/data for /data: No such file");
+    symlink("aside", beside.path().join("way")).expect("a link");
+    refused("way/data for /data, because ");
+    refused("way is a symbolic link");
+}
+
+#[test]
+fn without_the_layer_that_was_approved_nothing_starts() {
+    for who in host_users() {
+        let (world, _beside) = world(who);
+        let digest = Digest::of(b"the layer of this test");
+        let sql = "INSERT INTO agent_packages SELECT id, '{}', ?1, 0 FROM agents WHERE name = 'a'";
+        world.down();
+        record::open_to_change(&world.home).execute(sql, params![digest.to_string()]).expect("changed");
+        record::restore_owner(&world);
+        world.up();
+        // A failed launch is reported; the jail does not start without the approved mounts.
+        let answer = world.ctl(&["--json", "chat", "a", "run true"]);
+        assert!(!answer.stdout.contains("[exit code 0]"), "{who:?}: {}", answer.stdout);
+        assert!(answer.stderr.contains("not those that were approved"), "{who:?}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
+    let (world, beside) = world(Who::Ordinary);
+    grant(&world, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
+    world.down();
+    world.configure("[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
+    world.up();
+    let answer = world.ctl(&["--json", "chat", "a", "read /data/one"]);
+    assert!(answer.stderr.contains("may not be mounted at /data any more"), "{}", answer.stderr);
+}

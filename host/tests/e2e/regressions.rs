@@ -1,0 +1,356 @@
+//! Bugs in which similar systems lost, doubled or blocked messages; each is a promise here.
+//!
+//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `crash` and
+//! `moments` cover the death of the host. Next: `secrets`.
+
+use crate::security::escape::attack::{Attacked, generate};
+use crate::support::host_fixture::{Build, World, kill, wait_for};
+use crate::support::jail_fixture::host_users;
+use crate::support::processes::Process;
+use crate::support::record;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::inbound::InboundReader;
+use ironclaw_contract::seam::outbound::OutboundReader;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::process::{Child, Stdio};
+
+/// Fewest rows of the tables about the campaigns: a heading that changes must not leave them unread.
+const CAMPAIGN_ROWS_MIN: usize = 120;
+
+/// Returns whether a source has a test of this name.
+fn has_test(source: &str, name: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
+    let head = [format!("fn {name}("), format!("async fn {name}(")];
+    let is_head = |line: &str| head.iter().any(|head| line.starts_with(head));
+    let is_attribute = |line: &&&str| line.starts_with("#[") || line.starts_with("//");
+    let is_test = |line: &&str| *line == "#[test]" || line.starts_with("#[tokio::test");
+    (0..lines.len())
+        .filter(|at| is_head(lines[*at]))
+        .any(|at| lines[..at].iter().rev().take_while(is_attribute).any(is_test))
+}
+
+#[test]
+fn only_a_function_with_a_test_attribute_counts_as_a_test() {
+    let source = "#[test]\nfn one() {}\n\nfn helper() {}\n    #[tokio::test]\n    // why\n    #[ignore]\n    async fn two() {}\n";
+    for (name, is_test) in [("one", true), ("two", true), ("helper", false), ("on", false), ("three", false)] {
+        assert_eq!(has_test(source, name), is_test, "{name}");
+    }
+}
+
+#[test]
+fn every_bug_of_the_field_has_the_test_that_the_table_names() {
+    let table = include_str!("../../../docs/regressions.md");
+    let rows: Vec<(&str, &str)> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| F")?.split_once(" | "))
+        .filter_map(|(number, rest)| Some((number, rest.rsplit('`').nth(1)?)))
+        .collect();
+    assert!(rows.len() >= 12, "{rows:?}");
+    for (number, test) in rows {
+        let (module, name) = test.rsplit_once("::").expect("room::module::test");
+        let file = format!("{}.rs", module.replace("::", "/"));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(has_test(&source, name), "bug {number}: there is no {test}");
+    }
+}
+
+#[test]
+fn every_defect_of_the_campaign_names_a_test_that_exists() {
+    let guide = include_str!("../../../docs/regressions.md");
+    let section = guide.split("## Defects that campaigns found").nth(1).expect("the section is there");
+    let section = section.split("\n## ").next().expect("split gives one part at least");
+    let rows: Vec<&str> =
+        section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
+    assert!(rows.len() >= CAMPAIGN_ROWS_MIN, "{} rows: is the heading still the same?", rows.len());
+    for row in rows {
+        let test = row.rsplit('`').nth(1).unwrap_or_else(|| panic!("no test is named: {row}"));
+        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("expected `file.rs::test`: {row}"));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(has_test(&source, name), "there is no {test}");
+    }
+}
+
+#[test]
+fn reply_goes_to_its_own_conversation_or_nowhere() {
+    let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
+    let output = || generate(json!(["$own"]));
+    let reply = |address: Value| {
+        let mut row = json!({ "row": { "content": { "reply": "$output.item" } } });
+        for (key, value) in address.as_object().expect("an object") {
+            row["row"][key] = value.clone();
+        }
+        row
+    };
+    // The owner's own conversation with the other agent, and an empty address.
+    let elsewhere = json!({ "channel": "loopback", "platform": "owner" });
+    let nowhere = json!({ "channel": "loopback", "platform": "" });
+    let script = json!([output(), reply(elsewhere), reply(nowhere), reply(json!({})), { "ring": 1 }, "leave"]);
+    let played = attacked.play("a", "hello", &script);
+    assert_eq!(played.chat["notice"], false, "{}", played.chat);
+    let id = attacked.id("a");
+    let refused = attacked.entries("row.refused", &id);
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    let why = "it is addressed to another place than its session's origin";
+    assert!(refused.iter().all(|entry| entry["data"]["reason"] == why), "{refused:?}");
+    assert_eq!(attacked.entries("delivery.received", &id).len(), 1);
+    attacked.world.down();
+    let astray = "SELECT count(*) FROM deliveries d JOIN sessions s ON s.id = d.session_id \
+                  WHERE d.channel <> s.channel OR d.platform_id <> s.platform_id OR d.thread_id <> s.thread_id";
+    assert_eq!(record::count(&attacked.state(), astray), 0);
+}
+
+#[test]
+fn no_old_message_is_read_again_for_a_new_one() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for number in 0..24 {
+        world.say("a", &format!("echo word-{number}"));
+    }
+    let session = world.session();
+    let id = session["id"].as_str().expect("an id");
+    world.ctl(&["session", "stop", id]).ok();
+    let [key, _] = record::session_keys(&world.home, id.parse().expect("an id"));
+    let key = || SessionKey::new(key.clone().try_into().expect("32 bytes"));
+    let place = world.session_directory();
+    let inbound = InboundReader::open(&place.join("in/inbound.db"), &key()).expect("it opens");
+    let rows = inbound.messages(0, 1000).expect("readable");
+    assert!(rows.len() <= 2, "the queue has the rows of one turn and no history: {} rows", rows.len());
+    let mut outbound = OutboundReader::open(&place.join("out/outbound.db"), &key()).expect("it opens");
+    let rows = outbound.look(0).expect("readable").rows.len();
+    assert!(rows <= 2, "taken rows are deleted: {rows} rows");
+}
+
+#[test]
+fn ids_made_after_a_restart_collide_with_none_from_before() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for start in 0..4 {
+        world.say("a", "write a.txt: x");
+        world.say("a", &format!("change persona to number {start}"));
+        if start % 2 == 0 {
+            world.kill_host()
+        } else {
+            world.down()
+        }
+        world.up();
+    }
+    let made = [("message.recorded", "message"), ("turn.opened", "turn"), ("call.reported", "call")];
+    let made = made.into_iter().chain([
+        ("delivery.intended", "delivery"),
+        ("host.started", "boot"),
+        ("change.proposed", "change"),
+    ]);
+    for (what, id) in made {
+        let entries = world.entries(what);
+        let ids: HashSet<&str> = entries.iter().filter_map(|entry| entry["data"][id].as_str()).collect();
+        assert!(ids.len() >= 4 && ids.len() == entries.len(), "{what}: {entries:?}");
+    }
+}
+
+#[test]
+fn a_row_that_is_refused_holds_up_nothing_behind_it() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for number in 0..3 {
+        world.say("a", r#"change enabled_tools ["no_such_tool"] because I say so"#);
+        world.say("a", "say nothing");
+        assert!(world.say("a", &format!("echo still-here-{number}")).contains(&format!("still-here-{number}")));
+    }
+    assert_eq!(world.entries("change.refused").len(), 3);
+    assert_eq!(world.entries("delivery.received").len(), 9);
+}
+
+#[test]
+fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    world.say("a", "change persona to pirate");
+    world.say("a", "loop forever");
+    let own_entries = |world: &World| -> Vec<Value> {
+        world.ledger().into_iter().filter(|entry| !["BOOT", "META"].iter().any(|kind| entry["type"] == *kind)).collect()
+    };
+    let before = own_entries(&world);
+    for start in 0..3 {
+        if start % 2 == 0 {
+            world.down()
+        } else {
+            world.kill_host()
+        }
+        world.up();
+    }
+    // An answer shows that the session has read its whole queue.
+    world.say("a", "echo last");
+    let after = own_entries(&world);
+    assert_eq!(after[..before.len()], before[..]);
+    let new: HashSet<&str> = after[before.len()..].iter().filter_map(|entry| entry["data"]["what"].as_str()).collect();
+    let round = [
+        "message.recorded",
+        "session.launching",
+        "turn.opened",
+        "model.asked",
+        "output.sealed",
+        "delivery.intended",
+        "turn.closed",
+        "delivery.received",
+    ];
+    assert_eq!(new, HashSet::from(round));
+    assert_eq!(after.len(), before.len() + round.len());
+}
+
+#[test]
+fn times_are_numbers_everywhere_in_the_record() {
+    let world = World::new();
+    let db = record::open(&world.home);
+    let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
+               AND (c.name LIKE '%\\_at' ESCAPE '\\' OR c.name IN ('at','deadline')) AND c.type <> 'INTEGER'";
+    let mut statement = db.prepare(sql).expect("a statement");
+    let texts: Vec<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
+    assert_eq!(texts, Vec::<String>::new());
+}
+
+#[test]
+fn sandbox_outlives_the_request_that_launched_it() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    let first = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
+    world.say("a", "hello");
+    assert_eq!(world.session()["pid"].as_i64(), Some(first.pid.into()));
+    assert!(first.lives());
+}
+
+#[test]
+fn dead_sandbox_is_seen_at_once_and_replaced() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.say("a", "my name is Ada");
+    let pid = world.session()["pid"].as_i64().expect("awake") as i32;
+    kill(pid);
+    wait_for("status to say so", || world.session()["state"] == "asleep");
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    assert_ne!(world.session()["pid"].as_i64(), Some(pid.into()));
+}
+
+#[test]
+fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.say("a", "hello");
+        let sandbox = world.session()["pid"].as_i64().expect("awake") as i32;
+        // The sandbox is stopped while the messages arrive, and is then killed.
+        let pid = nix::unistd::Pid::from_raw(sandbox);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+        let chat = |text: &str| -> Child {
+            let mut command = world.command("ironctl");
+            command.arg("--home").arg(&world.home).args(["chat", "a", text]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("ironctl starts")
+        };
+        let mut chats = vec![chat("echo one")];
+        wait_for("the turn to open", || world.entries("turn.opened").len() == 2);
+        for number in 3..6 {
+            chats.push(chat("echo more"));
+            wait_for("the message to be recorded", || world.entries("message.recorded").len() == number);
+        }
+        kill(sandbox);
+        for mut chat in chats {
+            assert!(chat.wait().expect("it ends").success(), "{who:?}: each message is answered");
+        }
+        let db = record::open(&world.home);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");
+        let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
+        assert_eq!(record::count(&db, twice), 0, "{who:?}");
+    }
+}
+
+#[test]
+fn message_that_kills_every_sandbox_ends_with_one_notice() {
+    let world = World::new();
+    world.configure("[session]\nbackoff_ms = 1\n");
+    world.up();
+    world.agent("a");
+    world.say("a", "hello");
+    let mut child = world.command("ironctl");
+    child.arg("--home").arg(&world.home).args(["--json", "chat", "a", "loop forever"]);
+    let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ironctl starts");
+    let mut killed = HashSet::new();
+    wait_for("an answer", || {
+        // Each sandbox with an open turn is killed in it.
+        let session = world.session();
+        if let Some(pid) = session["pid"].as_i64().filter(|_| session["waiting"] != 0)
+            && killed.insert(pid)
+        {
+            kill(pid as i32);
+        }
+        child.try_wait().expect("looked").is_some()
+    });
+    let output = child.wait_with_output().expect("it ended");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("an answer");
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert_eq!(world.entries("delivery.received").len(), 2, "one answer, one notice");
+    assert!(world.say("a", "echo again").contains("again"));
+}
+
+#[test]
+fn agent_cannot_write_to_its_own_inbound_queue() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.say("a", "hello");
+        let session = world.session();
+        let mounts: Vec<&str> =
+            session["jail"]["mounts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{who:?}: {mounts:?}");
+        let pid = session["pid"].as_i64().expect("awake");
+        // `/in` in the jail is the host's own directory, and no other mount leads to it.
+        let inside = |path: &str| std::path::PathBuf::from(format!("/proc/{pid}/root{path}"));
+        let names = |path: &str| -> HashSet<String> {
+            let found = std::fs::read_dir(inside(path)).expect("readable").flatten();
+            let names = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            // The host may be writing: SQLite then keeps a journal beside the file.
+            names.filter(|name| name != "inbound.db-journal").collect()
+        };
+        if nix::unistd::geteuid().is_root() {
+            assert_eq!(names("/in"), HashSet::from(["inbound.db".to_owned()]), "{who:?}");
+            assert!(!names("/out").contains("inbound.db") && !names("/workspace").contains("inbound.db"), "{who:?}");
+            let error = std::fs::write(inside("/in/forged"), "x").expect_err("a read-only mount");
+            assert_eq!(error.raw_os_error(), Some(libc::EROFS), "{who:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn reader_that_dies_twice_at_one_place_needs_a_person() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    let kill_reader = || {
+        let reader = world.session()["reader"]["pid"].as_i64().expect("a reader") as i32;
+        kill(reader);
+        reader
+    };
+    for number in 0..3 {
+        assert!(world.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
+        let dead = kill_reader();
+        let replaced = || world.session()["reader"]["pid"].as_i64().is_some_and(|pid| pid != i64::from(dead));
+        wait_for("another reader", replaced);
+    }
+    kill_reader();
+    wait_for("the session to be quarantined", || world.session()["state"] == "quarantined");
+    assert!(world.session()["reason"].as_str().is_some_and(|reason| reason.contains("died twice")));
+    world.ctl(&["session", "release", world.session()["id"].as_str().expect("an id")]).ok();
+    assert!(world.say("a", "echo again").contains("again"));
+}

@@ -1,0 +1,84 @@
+//! The main path, end to end: a person's message reaches a jailed agent, and the answer comes back.
+
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::host_users;
+
+#[test]
+fn a_message_is_answered_by_an_agent_behind_every_wall() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        let answer = world.chat("a", "hello");
+        assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("not an AI model")), "{answer}");
+        for field in ["message_id", "session_id", "turn_id"] {
+            assert!(answer[field].is_string(), "{answer}");
+        }
+        let session = world.session();
+        let operator =
+            if who == crate::support::jail_fixture::Who::Root { 0 } else { crate::support::jail_fixture::ORDINARY_UID };
+        for (what, jail) in [("sandbox", &session["jail"]), ("reader", &session["reader"]["jail"])] {
+            let own = jail["own_namespaces"].as_array().unwrap_or_else(|| panic!("{who:?} {what}: {session}"));
+            assert_eq!(own.len(), 7, "{who:?} {what}: {jail}");
+            assert_eq!(jail["seccomp"], 2, "{who:?} {what}");
+            assert_eq!(jail["no_new_privs"], true, "{who:?} {what}");
+            assert_eq!(jail["landlock"], true, "{who:?} {what}");
+            assert_eq!(jail["interfaces"], serde_json::json!(["lo down"]), "{who:?} {what}");
+            let sets = jail["capabilities"].as_object().expect("sets");
+            assert!(sets.len() == 5 && sets.values().all(|set| set == "0000000000000000"), "{who:?} {what}: {jail}");
+            assert_ne!(jail["uid"], 0, "{who:?} {what}");
+            assert_eq!(jail["uid"] == operator, who == crate::support::jail_fixture::Who::Ordinary, "{who:?} {what}");
+        }
+        assert_eq!(session["jail"]["root"], serde_json::json!(["in", "out", "run", "workspace"]), "{who:?}");
+        assert_eq!(session["reader"]["jail"]["root"], serde_json::json!(["out"]), "{who:?}");
+        assert_eq!(world.ctl(&["audit", "verify"]).ok().stdout.split(' ').next(), Some("ok"));
+    }
+}
+
+#[test]
+fn the_conversation_survives_a_stop_and_a_start() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    assert_eq!(
+        world.say("a", "my name is Ada"),
+        "(This is IronClaw's script, not an AI model: it answers by fixed rules.) Hello, Ada."
+    );
+    world.say("a", "write notes.txt: remember me");
+    world.down();
+    assert!(world.ctl(&["status"]).code == 3, "a stopped host is not reachable");
+    world.up();
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    assert!(world.say("a", "read notes.txt").contains("remember me"));
+}
+
+#[test]
+fn tool_without_a_handler_is_refused_and_the_agent_notified() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for words in ["ask me what to do", "send hi to bob", "schedule daily: look", "install skill weather 1.0.0"] {
+        let reply = world.say("a", words);
+        assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+    }
+    assert_eq!(world.entries("call.refused").len(), 4);
+    assert!(world.entries("action.refused").is_empty());
+}
+
+#[test]
+fn a_turn_that_overflows_ends_with_one_honest_reply() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    let answer = world.chat("a", "loop forever");
+    assert!(
+        answer["reply"].as_str().is_some_and(|reply| reply.starts_with("I stopped: this turn reached its limit")),
+        "{answer}"
+    );
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert_eq!(world.entries("delivery.received").len(), 1);
+    assert_eq!(
+        world.say("a", "my name is Ada"),
+        "(This is IronClaw's script, not an AI model: it answers by fixed rules.) Hello, Ada."
+    );
+}

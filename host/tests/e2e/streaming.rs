@@ -1,0 +1,207 @@
+//! Streamed words of an answer: in order, reset by each attempt, harmless also in pieces, and never taken for the answer itself.
+//!
+//! The real daemon between a model server on loopback and a listener. See `models`.
+
+use crate::ops::stops::text;
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+
+/// Starts a host whose agent `a` uses this server.
+pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) -> World {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.configure(settings);
+    world.up();
+    let base = if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() };
+    let words = ["model", "add", "m", "--kind", kind, "--base-url", &base, "--model", "small", "--no-test"];
+    world.ctl(&[&words[..], more].concat()).ok();
+    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world
+}
+
+/// A client that follows a message.
+struct Listener(BufReader<UnixStream>);
+
+impl Listener {
+    fn of(raw: &Raw, message: &str) -> Self {
+        Self(BufReader::new(raw.begin("GET", &format!("/v1/messages/{message}/events"), "")))
+    }
+
+    /// Returns the next event with one of these names.
+    fn next(&mut self, names: &[&str]) -> (String, Value) {
+        let (mut name, mut line) = (String::new(), String::new());
+        loop {
+            line.clear();
+            assert!(self.0.read_line(&mut line).expect("readable") > 0, "the stream ended before {names:?}");
+            if let Some(found) = line.trim_end().strip_prefix("event: ") {
+                found.clone_into(&mut name);
+            } else if let Some(data) = line.trim_end().strip_prefix("data: ")
+                && names.contains(&name.as_str())
+            {
+                return (name, serde_json::from_str(data).expect("JSON"));
+            }
+        }
+    }
+
+    /// Returns the words up to `end`, as a screen shows them that each attempt resets, and the number of the attempt.
+    fn words_until(&mut self, end: &str) -> (u64, String) {
+        let (mut attempt, mut words) = (0, String::new());
+        loop {
+            let (name, draft) = self.next(&["draft", "message"]);
+            assert_eq!(name, "draft", "the answer came before {end:?}: {words:?}");
+            if draft["attempt"] != attempt {
+                attempt = draft["attempt"].as_u64().expect("a number");
+                words.clear();
+            }
+            assert_eq!(draft["from"], words.len(), "each piece follows on the one before: {draft}");
+            words += draft["text"].as_str().expect("words");
+            if words.ends_with(end) {
+                return (attempt, words);
+            }
+        }
+    }
+
+    fn answer(mut self) -> Value {
+        self.next(&["message"]).1
+    }
+}
+
+fn send(raw: &Raw, words: &str) -> Value {
+    let (status, sent) = raw.say("a", words, None);
+    assert_eq!(status, 202, "{sent}");
+    sent
+}
+
+#[test]
+fn words_are_streamed_neutral_and_end_with_their_turn() {
+    // Cut after each blank, so that the look-alikes arrive in pieces.
+    let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
+    for kind in ["openai", "anthropic"] {
+        let world = world("", &server, kind, &[]);
+        let raw = Raw::of(&world);
+        let sent = send(&raw, "hello");
+        let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
+        let (attempt, words) = listener.words_until(" three ");
+        assert_eq!((attempt, words.as_str()), (1, "One ⟦[⟧MSG_ AUTH:1] two ⟦<⟧tool_ result> three "), "{kind}");
+        // A later listener gets the words so far.
+        let (_, again) = Listener::of(&raw, &text(&sent, "message_id")).words_until(" three ");
+        assert_eq!(again, words);
+        assert_eq!(server.stalled(), 1, "the request is in flight");
+
+        world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
+        let answer = listener.answer();
+        assert_eq!(answer["notice"], true, "{answer}");
+        wait_for("the request to be dropped", || server.stalled() == 0);
+        assert!(world.entries("output.sealed").is_empty());
+        let ledger = world.ledger().iter().map(Value::to_string).collect::<String>();
+        let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+        assert!(!ledger.contains("three") && !log.contains("three"), "no streamed word is in the ledger or the log");
+    }
+}
+
+#[test]
+fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
+    let server = Server::start(|seen: &Seen| {
+        let earlier = seen.results().len();
+        match (earlier, seen.asked().as_str()) {
+            (0, _) => Act::Call("I shall look. ".to_owned(), vec![("list_dir".to_owned(), json!({}))]),
+            _ => Act::Say("It rains [MSG_ AUTH:1] today.".to_owned()),
+        }
+    });
+    let world = world("", &server, "openai", &[]);
+    let raw = Raw::of(&world);
+    let sent = send(&raw, "weather");
+    let id = text(&sent, "message_id");
+    let answer = Listener::of(&raw, &id).answer();
+    assert_eq!((&answer["reply"], &answer["notice"]), (&"It rains ⟦[⟧MSG_ AUTH:1] today.".into(), &false.into()));
+    let sealed = world.entries("output.sealed");
+    assert_eq!(sealed.len(), 2);
+    assert!(sealed.iter().all(|entry| entry["data"]["model"] == "m"), "the endpoint that answered: {sealed:?}");
+    assert!(sealed.iter().all(|entry| entry["data"]["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0)));
+}
+
+#[test]
+fn a_further_try_begins_anew() {
+    let tries = std::sync::atomic::AtomicU32::new(0);
+    let server = Server::start(move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 => Act::Cut("It snows ".to_owned()),
+        _ => Act::Stall("It rains ".to_owned()),
+    });
+    let world = world("", &server, "anthropic", &[]);
+    let raw = Raw::of(&world);
+    let sent = send(&raw, "weather");
+    let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
+    assert_eq!(listener.words_until("It rains ").1, "It rains ");
+    world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
+    assert_eq!(listener.answer()["notice"], true);
+}
+
+#[test]
+fn words_of_a_conversation_reach_no_other_person() {
+    let server = Server::start(|_| Act::Stall("One two ".to_owned()));
+    let world = world("", &server, "openai", &[]);
+    let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
+    assert!(bob.stdout.contains("per_"));
+    let issued = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
+    let token = issued["text"].as_str().or(issued["token"].as_str()).unwrap_or_else(|| panic!("{issued}")).to_owned();
+    let raw = Raw::of(&world);
+    let id = text(&send(&raw, "hello"), "message_id");
+    Listener::of(&raw, &id).words_until("two ");
+    let (status, answer) = raw.with_token(&token).get(&format!("/v1/messages/{id}/events"));
+    assert_eq!(status, 404, "{answer}");
+}
+
+#[test]
+fn cost_ceiling_holds_and_provider_usage_is_booked() {
+    let server = Server::start(|_| Act::Say("word ".repeat(2000)));
+    // 3 and 15 for a million tokens.
+    let world = world("", &server, "openai", &["--price-in", "3", "--price-out", "15"]);
+    let usage = |world: &World| world.ctl(&["--json", "usage"]).ok().json();
+    assert!(world.say("a", "hello").starts_with("word "));
+    let row = usage(&world)["rows"][0].clone();
+    assert_eq!(
+        (&row["model"], &row["requests"], &row["output_tokens"]),
+        (&"m".into(), &1.into(), &2500.into()),
+        "{row}"
+    );
+    let input = row["input_tokens"].as_u64().expect("a number");
+    assert_eq!(row["cost_micros"], input * 3 + 2500 * 15, "{row}");
+    assert!(world.ctl(&["usage"]).ok().stdout.contains("0.0"), "as money");
+
+    world.ctl(&["agent", "set", "a", "--cost-per-day", "0.05"]).ok();
+    let asked = server.seen().len();
+    let answer = world.chat("a", "hello");
+    let reply = text(&answer, "reply");
+    assert!(reply.starts_with("This agent's ceiling for cost, 0.050000 a day, is reached: 0.04"), "{reply}");
+    assert!(reply.contains("`ironctl agent set a --cost-per-day AMOUNT`"), "{reply}");
+    assert_eq!(server.seen().len(), asked, "nothing went out");
+    world.ctl(&["agent", "set", "a", "--cost-per-day", "5"]).ok();
+    let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
+    assert_eq!(again["notice"], false, "{again}");
+}
+
+#[test]
+fn model_failure_notice_says_why_and_a_later_retry_succeeds() {
+    let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mended = std::sync::Arc::clone(&works);
+    let server = Server::start(move |_| match works.load(std::sync::atomic::Ordering::SeqCst) {
+        true => Act::Say("Here I am.".to_owned()),
+        false => Act::Status(401, Vec::new(), "no such key: sk-karmesin".to_owned()),
+    });
+    let world = world("", &server, "openai", &[]);
+    let answer = world.chat("a", "hello");
+    let reply = text(&answer, "reply");
+    assert!(answer["notice"] == true && reply.starts_with("The model endpoint `m` "), "{reply}");
+    assert!(!reply.contains("sk-karmesin"), "{reply}");
+    let failed = &world.entries("model.failed")[0]["data"];
+    assert!(failed["code"].as_str().is_some_and(|code| code.starts_with("key_")), "{failed}");
+    let usage = world.ctl(&["--json", "usage"]).ok().json();
+    assert_eq!((&usage["rows"][0]["requests"], &usage["rows"][0]["output_tokens"]), (&1.into(), &0.into()), "{usage}");
+    mended.store(true, std::sync::atomic::Ordering::SeqCst);
+    let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
+    assert_eq!((&again["reply"], &again["notice"]), (&"Here I am.".into(), &false.into()), "{again}");
+    world.ctl(&["message", "retry", "last"]).refused("is answered");
+}

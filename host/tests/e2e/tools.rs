@@ -1,0 +1,123 @@
+//! The tools of an agent: their list, changes of the list, and the prompt that results.
+//!
+//! The real programs, with a model server on loopback to read a prompt. See `changes`.
+
+use crate::e2e::streaming;
+use crate::support::host_fixture::World;
+use crate::support::model_server::{Act, Seen, Server};
+use serde_json::{Value, json};
+
+const USUAL: [&str; 7] =
+    ["list_dir", "read_file", "recall", "remember", "request_capability_change", "search_files", "write_file"];
+
+fn tools_of(world: &World, agent: &str) -> Vec<String> {
+    let shown = world.ctl(&["--json", "agent", "show", agent]).ok().json();
+    let mut tools: Vec<String> = serde_json::from_value(shown["enabled_tools"].clone()).expect("names");
+    tools.sort();
+    tools
+}
+
+fn refusal(world: &World, payload: &Value) -> String {
+    let answer = world.submit("a", "enabled_tools", payload);
+    assert_eq!(answer.code, 1, "{payload}: {}", answer.stdout);
+    let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
+    error["error"]["code"].as_str().expect("a code").to_owned()
+}
+
+#[test]
+fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    assert_eq!(tools_of(&world, "a"), USUAL);
+    world.ctl(&["agent", "create", "b", "--tool", "read_file"]).ok();
+    assert_eq!(tools_of(&world, "b"), ["read_file"]);
+    let reply = world.say("b", "change persona to a pirate");
+    assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+    assert_eq!(world.entries("call.refused").len(), 1);
+    for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
+        let answer = world.ctl(&["agent", "create", "c", "--tool", tool]).refused("nothing handles it");
+        assert!(answer.stderr.contains("request_capability_change"), "it lists the valid tools: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn tools_that_are_added_and_removed_leave_the_others() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    let answer = world.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
+    let id = answer["id"].as_str().expect("an id");
+    let shown = world.ctl(&["change", "show", id]).ok().stdout;
+    assert!(shown.contains(r#"New: "run_command". No longer: none."#), "{shown}");
+    assert_eq!(world.ctl(&["--json", "approve", id]).ok().json()["status"], "applied");
+    let mut with_commands: Vec<&str> = USUAL.into_iter().chain(["run_command"]).collect();
+    with_commands.sort_unstable();
+    assert_eq!(tools_of(&world, "a"), with_commands);
+    world.change("a", "enabled_tools", &json!({ "add": ["recall"], "remove": ["run_command", "write_file"] }));
+    assert_eq!(tools_of(&world, "a"), USUAL.into_iter().filter(|tool| *tool != "write_file").collect::<Vec<_>>());
+
+    for (payload, code) in [
+        (json!({ "add": ["fly"] }), "tool_unknown"),
+        (json!({ "remove": ["fly"] }), "tool_unknown"),
+        (json!({ "add": ["send_message"] }), "tool_unhandled"),
+        (json!(["read_file", "skill_install"]), "tool_unhandled"),
+        (json!({ "add": ["recall"] }), "change_empty"),
+        (json!({}), "payload_malformed"),
+        (json!({ "add": ["recall"], "remove": ["recall"] }), "payload_malformed"),
+        (json!({ "add": ["recall"], "all": [] }), "payload_malformed"),
+    ] {
+        assert_eq!(refusal(&world, &payload), code, "{payload}");
+    }
+}
+
+#[test]
+fn an_agent_asks_for_one_more_tool_in_the_chat() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    let reply = world.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
+    assert!(reply.contains("pending as chg_"), "{reply}");
+    let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
+    let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(world.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
+    assert_eq!(tools_of(&world, "a").len(), USUAL.len() + 1);
+}
+
+#[test]
+fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
+    let server = Server::start(|seen: &Seen| Act::Say(format!("answer to: {}", seen.asked())));
+    let world = streaming::world("", &server, "openai", &[]);
+    world.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();
+    world.say("a", "hello");
+    let reply = world.say("a", "change persona to a pirate");
+    assert!(reply.contains("pending as chg_"), "{reply}");
+    let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
+    let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
+    world.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
+    world.ctl(&["agent", "set", "a", "--model", "m"]).ok();
+    world.say("a", "first words");
+    world.say("a", "second words");
+
+    let seen = server.seen();
+    let [.., first, second] = &seen[..] else { panic!("two requests") };
+    let shown = first.body["messages"].to_string();
+    assert!(!shown.contains("Say help to see") && !shown.contains("it answers by fixed rules"), "{shown}");
+    assert!(!shown.contains("in place of an answer") && !shown.contains("pending as"), "{shown}");
+    let order = ["hello", "a pirate", "a script of the host, and no model", "no thanks", "first words"];
+    let places: Vec<Option<usize>> = order.iter().map(|words| shown.find(words)).collect();
+    assert!(places.iter().all(Option::is_some), "{places:?}: {shown}");
+    assert!(shown.find("no thanks") > shown.find("a pirate") && shown.find("first words") > shown.find("no thanks"));
+    // The next prompt begins with the bytes of this one.
+    let stem = shown.strip_suffix(r#"","role":"user"}]"#).expect("the person has the last word");
+    assert!(second.body["messages"].to_string().starts_with(stem), "{second:?}");
+    let offered: Vec<&str> = first.body["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .collect();
+    let mut offered_sorted = offered;
+    offered_sorted.sort_unstable();
+    assert_eq!(offered_sorted, USUAL);
+}

@@ -1,0 +1,352 @@
+//! Incoming webhooks: a sender without a secret learns nothing, and an acknowledged message is in the record.
+//!
+//! Uses the real daemon and its port. See `deliveries` for outgoing messages.
+
+use crate::support::client;
+use crate::support::hooks::{Hook, Receiver, Response, now, receipt, world};
+use crate::support::host_fixture::{Build, World, alive, wait_for};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+fn messages(world: &World) -> usize {
+    world.entries("message.recorded").len()
+}
+
+#[track_caller]
+fn refused(answer: &(u16, Value), status: u16, code: &str) {
+    assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
+}
+
+#[test]
+fn unsigned_event_is_refused_and_reveals_no_channel() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let other = Hook::add(&world, "desk", &receiver, &[]);
+    let (body, at) = (Hook::words("hello"), now());
+    let signature = hook.sign("e1", at, &body);
+    let at = at.to_string();
+    let headers = |id, at, signature| [("webhook-id", id), ("webhook-timestamp", at), ("webhook-signature", signature)];
+    let right: [(&str, &str); 3] = headers("e1", &at, &signature);
+    let mut answers = vec![hook.post(&[], &body)];
+    for missing in 0..3 {
+        let some: Vec<_> =
+            right.iter().enumerate().filter(|(place, _)| *place != missing).map(|(_, one)| *one).collect();
+        answers.push(hook.post(&some, &body));
+    }
+    answers.push(hook.post(&[right.as_slice(), &[("webhook-id", "e2")]].concat(), &body));
+    answers.push(hook.post(&headers("e2", &at, &signature), &body));
+    answers.push(hook.post(&headers("e1", "1", &signature), &body));
+    answers.push(hook.post(&headers("e1", &at, "v1,AAAA"), &body));
+    answers.push(hook.post(&right, &Hook::words("hello!")));
+    answers.push(other.post(&right, &body));
+    let unknown = Hook { name: "unknown".to_owned(), ..hook.clone() };
+    answers.push(unknown.post(&right, &body));
+    for answer in &answers {
+        refused(answer, 401, "signature_invalid");
+        assert_eq!(answer.1, answers[0].1, "each is answered alike");
+    }
+    assert_eq!(messages(&world), 0);
+    assert!(world.entries("webhook.refused").len() <= 2, "the entries are bounded");
+    assert_eq!(hook.post(&right, &body).0, 200, "an unused event id is still valid");
+}
+
+#[test]
+fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let body = Hook::words("hello");
+    let at_time = |at: i64| {
+        let signature = hook.sign("e", at, &body);
+        hook.post(
+            &[("webhook-id", "e"), ("webhook-timestamp", &at.to_string()), ("webhook-signature", &signature)],
+            &body,
+        )
+    };
+    refused(&at_time(now() - 400), 401, "timestamp_outside");
+    refused(&at_time(now() + 400), 401, "timestamp_outside");
+    refused(&hook.send("e", &json!({ "sender": "eve", "text": "hello" }).to_string()), 403, "sender_unknown");
+    refused(&hook.send("e", &json!({ "sender": "ann ", "text": "hello" }).to_string()), 403, "sender_unknown");
+    refused(&hook.send("e", "{}"), 400, "request_malformed");
+    refused(&hook.send("e", r#"{"sender":"ann","sender":"ann","text":"x"}"#), 400, "request_malformed");
+    refused(&hook.send("e", &Hook::words(" ")), 400, "message_empty");
+    refused(&hook.send("e", &Hook::words(&"x".repeat(300 * 1024))), 413, "message_too_long");
+    let (status, answer) = hook.send("a b", &body);
+    assert_eq!((status, &answer["error"]["code"]), (400, &"event_id".into()));
+    // A body over the limit is not read to its end.
+    let mut stream = hook.connect();
+    let path = hook.path();
+    write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n").expect("sent");
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).expect("answered");
+    assert_eq!(&start, b"HTTP/1.1 413");
+    for (method, path, status) in
+        [("GET", hook.path().as_str(), 405), ("POST", "/hooks/", 404), ("POST", "/v1/status", 404)]
+    {
+        let (found, _, _) = client::exchange(hook.connect(), method, path, &[("host", "x")], "");
+        assert_eq!(found, status, "{method} {path}");
+    }
+    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    refused(&hook.send("e", &body), 503, "channel_unheard");
+    assert_eq!(messages(&world), 0);
+    assert_eq!(world.status()["sessions"], json!([]));
+    world.ctl(&["agent", "connect", "a", "shop"]).ok();
+    hook.say("e", "hello");
+}
+
+#[test]
+fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    let message = hook.say("e1", "hello");
+    assert_eq!(hook.say("e1", "hello"), message, "a retry with a new signature is the same message");
+    refused(&hook.send("e1", &Hook::words("hello!")), 409, "event_reused");
+    let other = json!({ "sender": "ann", "text": "hello", "thread": "t" }).to_string();
+    refused(&hook.send("e1", &other), 409, "event_reused");
+    receipt(&world, &message, "received");
+    world.down();
+    world.up();
+    hook.follow_restart(&world);
+    assert_eq!(hook.say("e1", "hello"), message, "after a restart too");
+    let second = hook.say("e2", "hello");
+    assert_ne!(second, message);
+    receipt(&world, &second, "received");
+    assert_eq!((messages(&world), receiver.replies().len()), (2, 2));
+}
+
+#[test]
+fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
+    let world = world(Build::Plain, "requests_per_minute = 5\n");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let other = Receiver::accepting();
+    let desk = Hook::add(&world, "desk", &other, &[]);
+    let mut slowed = 0;
+    for _ in 0..200 {
+        let (status, answer) = hook.post(&[("webhook-id", "e")], "{}");
+        slowed += u32::from(status == 429);
+        assert!(status == 401 || status == 429, "{answer}");
+    }
+    assert!(slowed > 50, "{slowed}");
+    let message = hook.say("e1", "hello");
+    let statuses: Vec<u16> = (0..20).map(|n| hook.send(&format!("f{n}"), &Hook::words("hello")).0).collect();
+    assert!(statuses.contains(&429) && statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
+    desk.say("e1", "hello");
+    receipt(&world, &message, "received");
+    // Half a request holds a place, and loses it to the next client.
+    let half: Vec<TcpStream> = (0..80)
+        .map(|_| {
+            let mut stream = hook.connect();
+            stream.write_all(b"POST /hooks/shop HTTP/1.1\r\nhost: x\r\ncontent-le").expect("sent");
+            stream
+        })
+        .collect();
+    desk.say("e2", "hello");
+    drop(half);
+    let noted = world.entries("webhook.refused");
+    assert!(noted.len() <= 6, "{noted:?}");
+}
+
+#[test]
+fn a_message_is_acknowledged_only_after_it_is_stored() {
+    let mut world = world(Build::Failpoints, "");
+    let receiver = Receiver::accepting();
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    world.down();
+    world.set_env("IRONCLAW_FAILPOINT", Some("record"));
+    world.up();
+    world.set_env("IRONCLAW_FAILPOINT", None);
+    hook.follow_restart(&world);
+    let host = world.pid().expect("it runs");
+    let (body, at) = (Hook::words("hello"), now());
+    let mut stream = hook.connect();
+    let (signature, path) = (hook.sign("e1", at, &body), hook.path());
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: x\r\nwebhook-id: e1\r\nwebhook-timestamp: {at}\r\nwebhook-signature: {signature}\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    // However the connection ends, no answer was sent on it.
+    let _ = stream.read_to_string(&mut answer);
+    assert_eq!(answer, "", "no acknowledgement before the host died");
+    wait_for("the host to die", || !alive(host));
+    world.up();
+    hook.follow_restart(&world);
+    let message = hook.say("e1", "hello");
+    receipt(&world, &message, "received");
+    let recorded: Vec<Value> =
+        world.entries("message.recorded").iter().map(|entry| entry["data"]["message"].clone()).collect();
+    assert_eq!(recorded, [Value::from(message)], "it was stored before the crash, once");
+    assert_eq!(receiver.replies().len(), 1);
+}
+
+#[test]
+fn linked_sender_gets_signed_replies_and_threads_are_separate() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let tested = world.ctl(&["--json", "channel", "test", "shop"]).ok().json();
+    assert_eq!(tested["received"], true, "{tested}");
+    assert_eq!(receiver.got()[0].body["type"], "test");
+    let say = |id: &str, thread: &str, text: &str| {
+        let body =
+            json!({ "sender": "ann", "thread": thread, "text": text, "files": [{ "name": "x.txt", "text": "y" }] });
+        let (status, answer) = hook.send(id, &body.to_string());
+        assert_eq!(status, 200, "{answer}");
+        let message = answer["message_id"].as_str().expect("an id").to_owned();
+        receipt(&world, &message, "received");
+        message
+    };
+    say("e1", "one", "my name is Ada");
+    let message = say("e2", "one", "what is my name?");
+    say("e3", "two", "what is my name?");
+    let replies = receiver.replies();
+    let text = |place: usize| replies[place].body["text"].as_str().expect("text").to_owned();
+    assert!(text(1).contains("Your name is Ada.") && text(2).contains("not told me"), "{replies:?}");
+    let body = &replies[1].body;
+    assert_eq!(body["delivery"], replies[1].id.as_str());
+    assert_eq!((&body["type"], &body["sender"], &body["thread"]), (&"reply".into(), &"ann".into(), &"one".into()));
+    assert_eq!(body["message_ids"], json!([message]));
+    let why = world.ctl(&["--json", "why", &message]).ok().json();
+    assert_eq!(why["message"]["status"], "delivered");
+    let stages: Vec<&str> =
+        why["stages"].as_array().expect("a list").iter().filter_map(|stage| stage["stage"].as_str()).collect();
+    let sending = stages.iter().position(|stage| *stage == "delivery.sending").expect("taken up");
+    assert!(stages[sending + 1..].contains(&"delivery.received"), "{stages:?}");
+    world.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn a_channel_is_an_operators_and_its_secret_is_said_once() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let add = |name: &str, url: &str| world.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
+    for name in ["loopback", "host", "Shop", "a b", "a:b"] {
+        add(name, &receiver.url).refused("name");
+    }
+    add("shop", "http://example.org/").refused("plain http");
+    world
+        .ctl(&["channel", "add", "webhook", "shop", "--url", &receiver.url, "--agent", "none"])
+        .refused("there is no agent");
+    let hook = Hook::add(&world, "shop", &receiver, &["--idempotent"]);
+    add("shop", &receiver.url).refused("already");
+    let listed = world.ctl(&["--json", "channel", "list"]).ok().json();
+    assert_eq!((&listed[0]["idempotent"], &listed[0]["agent"]), (&true.into(), &"a".into()), "{listed}");
+    world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
+    let bob = client::Raw::of_person(&world, "Bob");
+    assert_eq!(bob.get("/v1/channels").0, 403);
+    assert_eq!(bob.get("/v1/dead"), (200, json!([])));
+    // An admin cannot take a name under which people are linked: a holder of its secret could speak as them.
+    world.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
+    let eve = client::Raw::of_person(&world, "Eve");
+    world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
+    let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url, "agent": "a" }).to_string();
+    refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");
+    refused(&hook.send("e", &Hook::words("hello")), 401, "signature_invalid");
+    let mut brought = world.command("ironctl");
+    brought.arg("--home").arg(&world.home).args([
+        "--json",
+        "channel",
+        "add",
+        "webhook",
+        "shop",
+        "--agent",
+        "a",
+        "--secret-stdin",
+    ]);
+    let child = brought.args(["--url", &receiver.url]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = child.expect("ironctl starts");
+    child.stdin.take().expect("piped").write_all(hook.secret.as_bytes()).expect("sent");
+    let said = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8(said.stdout).expect("text");
+    assert!(said.contains("\"shop\"") && !said.contains("whsec_"), "{said}");
+    hook.say("e", "hello");
+    world.down();
+    for (path, bytes) in crate::support::record::files(&world.home) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(&hook.secret[6..]), "{}", path.display());
+    }
+    for what in ["channel.added", "channel.connected", "channel.removed"] {
+        assert!(!world.entries(what).is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn event_of_an_erased_session_stays_known() {
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let message = hook.say("e1", "hello");
+    let why = receipt(&world, &message, "received");
+    let session = why["message"]["session_id"].as_str().expect("a session");
+    world.ctl(&["session", "remove", session, "--yes"]).ok();
+    let again = hook.send("e1", &Hook::words("hello"));
+    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(message.as_str())), "{again:?}");
+    assert_eq!(messages(&world), 1);
+}
+
+#[test]
+fn repeated_event_is_answered_uncounted_and_without_an_agent() {
+    let world = world(Build::Plain, "requests_per_minute = 2\n");
+    let hook = Hook::add(&world, "shop", &Receiver::accepting(), &[]);
+    let first = hook.say("e1", "hello");
+    let again = || hook.send("e1", &Hook::words("hello"));
+    for _ in 0..5 {
+        assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+    }
+    hook.say("e2", "hello");
+    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
+}
+
+#[test]
+fn clock_once_ahead_stops_no_event_and_no_delivery() {
+    let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
+    let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
+    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    world.down();
+    let shift = world.home.with_file_name("shift");
+    std::fs::write(&shift, "3600000").expect("written");
+    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    world.up();
+    world.say("a", "hello");
+    std::fs::write(&shift, "0").expect("written");
+    hook.follow_restart(&world);
+    let message = hook.say("e1", "hello");
+    receipt(&world, &message, "received");
+    assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
+}
+
+/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host. It needs `curl` and `openssl`.
+#[test]
+fn example_of_the_webhook_page_runs_as_written() {
+    let manual = include_str!("../../../docs/operate/webhooks.md");
+    let example = manual.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
+    let example = example.split("```").next().expect("its end");
+    let world = world(Build::Plain, "");
+    let receiver = Receiver::new(|_, _| Response::Status(204));
+    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    // The sender of the example is linked as the page links it.
+    world.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
+    world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
+    let link = manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
+    world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
+    let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
+    assert_ne!(script, example, "the example names the port of the settings' example");
+    let script = format!("SECRET='{}'\n{script}", hook.secret);
+    let run = Command::new("sh").args(["-eu", "-c", &script]).output().expect("sh runs");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    let answer: Value = serde_json::from_str(said.trim()).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(answer["message_id"].is_string(), "{answer}");
+    // The message belongs to Alice, so no other person can follow it.
+    wait_for("the reply", || receiver.replies().len() == 1);
+    wait_for("its receipt", || world.entries("delivery.received").len() == 1);
+}

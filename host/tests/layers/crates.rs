@@ -1,0 +1,120 @@
+//! The permitted dependencies of each crate of the workspace.
+
+/// One crate and its permitted dependencies.
+pub(super) struct Crate {
+    pub(super) directory: &'static str,
+    pub(super) own_name: &'static str,
+    /// Modules of the contract that it may name.
+    pub(super) contract: &'static [&'static str],
+    /// Words that its sources must not contain, with the reason.
+    pub(super) never: &'static [(&'static str, &'static str)],
+    /// True if it may read the environment.
+    pub(super) environment: bool,
+    /// Packages of the workspace that its Cargo.toml may name.
+    pub(super) packages: &'static [&'static str],
+}
+
+/// The ends of the queues that the sandbox has.
+const SANDBOX_ENDS: &[(&str, &str)] = &[
+    ("InboundReader", "the sandbox's end of the inbound queue"),
+    ("OutboundWriter", "the sandbox's end of the outbound queue"),
+];
+
+pub(super) const CRATES: &[Crate] = &[
+    Crate {
+        directory: "contract",
+        own_name: "ironclaw_contract",
+        contract: &[],
+        never: &[],
+        environment: false,
+        packages: &[],
+    },
+    Crate {
+        directory: "host",
+        own_name: "ironclaw_host",
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text"],
+        never: SANDBOX_ENDS,
+        environment: true,
+        packages: &[
+            "ironclaw-contract",
+            "ironclaw-jail",
+            "ironclaw-ledger",
+            "ironclaw-model",
+            "ironclaw-state",
+            "ironclaw-text",
+        ],
+    },
+    Crate {
+        directory: "sandbox",
+        own_name: "ironclaw_sandbox",
+        contract: &["ids", "canonical", "seam"],
+        never: &[
+            ("InboundWriter", "the host's end of the inbound queue"),
+            ("OutboundReader", "the host's end of the outbound queue"),
+            ("operator", "a sandbox never names the operator's side"),
+        ],
+        environment: false,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
+        directory: "ironctl",
+        own_name: "ironctl",
+        contract: &["operator", "ids"],
+        never: &[],
+        environment: true,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
+        directory: "host/text",
+        own_name: "ironclaw_text",
+        contract: &[],
+        never: &[],
+        environment: false,
+        packages: &[],
+    },
+    Crate {
+        directory: "host/jail",
+        own_name: "ironclaw_jail",
+        contract: &["canonical", "operator", "seam"],
+        never: SANDBOX_ENDS,
+        environment: true,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
+        directory: "host/state",
+        own_name: "ironclaw_state",
+        contract: &["canonical", "ids", "operator", "seam", "stored_as_text"],
+        never: SANDBOX_ENDS,
+        environment: true,
+        packages: &["ironclaw-contract", "ironclaw-text"],
+    },
+    Crate {
+        directory: "host/model",
+        own_name: "ironclaw_model",
+        contract: &["canonical", "ids", "operator", "seam"],
+        never: SANDBOX_ENDS,
+        environment: false,
+        packages: &["ironclaw-contract", "ironclaw-text"],
+    },
+    Crate {
+        directory: "host/ledger",
+        own_name: "ironclaw_ledger",
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam"],
+        never: SANDBOX_ENDS,
+        environment: false,
+        packages: &["ironclaw-contract", "ironclaw-state"],
+    },
+];
+
+/// Crates of the workspace by the name that a path starts with.
+pub(super) const OURS: &[&str] = &[
+    "ironclaw_contract",
+    "ironclaw_host",
+    "ironclaw_jail",
+    "ironclaw_ledger",
+    "ironclaw_model",
+    "ironclaw_sandbox",
+    "ironclaw_state",
+    "ironclaw_text",
+    "ironctl",
+];

@@ -1,0 +1,88 @@
+//! The host's tests, as one program.
+
+mod layers;
+mod reserved;
+
+/// Fixtures and helpers; no tests.
+mod support {
+    pub(crate) mod broken_files;
+    pub(crate) mod client;
+    pub(crate) mod hooks;
+    pub(crate) mod host_fixture;
+    pub(crate) mod jail_fixture;
+    pub(crate) mod many_sessions;
+    #[path = "../../examples/model_server/server.rs"]
+    #[allow(dead_code, reason = "the example program uses more of it")]
+    pub(crate) mod model_server;
+    pub(crate) mod processes;
+    pub(crate) mod record;
+}
+
+/// The features of the host, through the real programs.
+mod e2e {
+    mod budget;
+    mod change_effects;
+    pub(crate) mod changes;
+    mod commands;
+    mod costs;
+    mod deliveries;
+    mod feedback;
+    mod memory;
+    mod model_retries;
+    pub(crate) mod models;
+    mod mounts;
+    pub(crate) mod packages;
+    mod packages_change;
+    mod regressions;
+    mod round;
+    pub(crate) mod streaming;
+    mod tools;
+    mod webhook;
+}
+
+/// The promises of the threat model.
+mod security {
+    mod authority;
+    mod containment_check;
+    mod erase;
+    pub(crate) mod escape;
+    mod jail;
+    mod operators;
+    mod port;
+    pub(crate) mod quota;
+    mod quota_campaign;
+    mod secret_store;
+    mod secrets;
+    pub(crate) mod tamper;
+    mod walls;
+}
+
+/// Kills, broken files, shortages and load.
+mod chaos {
+    pub(crate) mod changes_random;
+    mod clocks;
+    mod crash;
+    mod failures;
+    mod growth;
+    mod home_files;
+    pub(crate) mod kill;
+    mod load;
+    mod lost_record;
+    mod panic_homes;
+    pub(crate) mod scale;
+    pub(crate) mod shortages;
+    mod soak;
+}
+
+/// The work of an operator: keys, upgrades, restores, checks, the emergency stop.
+mod ops {
+    pub(crate) mod keys;
+    mod metrics;
+    mod migration;
+    mod model_cli;
+    mod preflight;
+    mod restored;
+    mod rotation;
+    mod state;
+    pub(crate) mod stops;
+}

@@ -1,0 +1,424 @@
+//! Model endpoints on the command line: added, tested, chosen, removed; their keys must be found nowhere.
+//!
+//! The real daemon and command line with a model server on loopback. See `security::secret_store` and `e2e::models`.
+
+use crate::support::host_fixture::{Answer, World, wait_for};
+use crate::support::jail_fixture::{ORDINARY_UID, Who};
+use crate::support::model_server::{Act, Api, Seen, Server};
+use crate::support::processes::below;
+use crate::support::record::{self, Needle};
+use serde_json::{Value, json};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+/// The key that the test's server accepts.
+const KEY: &str = "sk-zinnober-4711-zinnober";
+
+/// A key that it refuses.
+const WRONG: &str = "sk-karmesin-0815-karmesin";
+
+/// Writes a note, reads it back, and returns its content; repeats any other message.
+fn clerk(seen: &Seen) -> Act {
+    let asked = seen.asked();
+    let Some((_, note)) = asked.split_once("note ") else { return Act::Say(format!("You said: {asked}")) };
+    let results = seen.results();
+    let call = |tool: &str, arguments: Value| Act::Call(String::new(), vec![(tool.to_owned(), arguments)]);
+    match results.as_slice() {
+        [] => call("write_file", json!({ "path": "note.txt", "content": note })),
+        [_] => call("read_file", json!({ "path": "note.txt" })),
+        [.., read] => Act::Say(format!("The file says: {read}")),
+    }
+}
+
+/// Works like `clerk` for the right key; refuses others and repeats the key, as some providers do.
+fn guarded(seen: &Seen) -> Act {
+    match &seen.key {
+        Some(key) if key == KEY => clerk(seen),
+        key => {
+            let body = json!({ "error": { "message": format!("Incorrect API key provided: {key:?}"), "type": "invalid_request_error" } });
+            Act::Status(401, vec![("content-type", "application/json".to_owned())], body.to_string())
+        }
+    }
+}
+
+fn running() -> World {
+    let world = World::new();
+    world.up();
+    world
+}
+
+/// Returns the base URL of an API of this server.
+fn base(server: &Server, kind: &str) -> String {
+    if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() }
+}
+
+/// Runs `model add NAME --kind KIND` with a model and more arguments.
+fn add(world: &World, server: &Server, name: &str, kind: &str, more: &[&str], input: &str) -> Answer {
+    let base = base(server, kind);
+    let words = [&["model", "add", name, "--kind", kind, "--base-url", &base, "--model", "small"], more].concat();
+    world.ctl_given(input, &words)
+}
+
+fn names(world: &World) -> Vec<String> {
+    let listed = world.ctl(&["--json", "model", "list"]).ok().json();
+    let listed = listed.as_array().expect("a list").iter();
+    listed.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn secrets(world: &World) -> Value {
+    world.ctl(&["--json", "secret", "list"]).ok().json()
+}
+
+#[test]
+fn agent_works_in_several_steps_over_both_apis() {
+    let server = Server::start(guarded);
+    let world = running();
+    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    for (kind, api) in [("openai", Api::Chat), ("anthropic", Api::Messages)] {
+        for streams in [true, false] {
+            let name = format!("{kind}-{streams}");
+            let how: &[&str] = if streams { &[] } else { &["--no-stream"] };
+            let said = add(&world, &server, &name, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
+            assert!(said.stdout.contains("answered in"), "{}", said.stdout);
+            world.ctl(&["agent", "create", &name, "--model", &name]).ok();
+            let before = server.seen().len();
+            assert_eq!(world.say(&name, "note milk and bread"), "The file says: milk and bread", "{name}");
+            let seen = server.seen().split_off(before);
+            assert_eq!(seen.len(), 3, "{name}: {seen:?}");
+            for seen in seen {
+                assert_eq!((seen.api, seen.streams(), seen.key.as_deref()), (api, streams, Some(KEY)), "{name}");
+                assert_eq!(seen.body["model"], "small", "{name}");
+            }
+            assert_eq!(world.say(&name, "thank you"), "You said: thank you", "{name}: the conversation continues");
+        }
+    }
+    assert_eq!(world.entries("call.reported").len(), 8, "two tools in each of four conversations");
+}
+
+#[test]
+fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
+    let server = Server::start(guarded);
+    let world = running();
+    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    for (kind, how) in [("openai", &[][..]), ("anthropic", &["--no-stream"])] {
+        add(&world, &server, kind, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
+        world.ctl(&["agent", "create", kind, "--model", kind]).ok();
+        assert_eq!(world.say(kind, "thank you"), "You said: thank you");
+    }
+    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    // An open connection keeps its buffers.
+    drop(server);
+    let host = world.pid().expect("it runs");
+    for needle in [KEY, token.trim()] {
+        let Some(_) = copies(host, needle) else {
+            assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
+            return; // a security module allows an ordinary user to read only the memory of children
+        };
+        wait_for("every copy to be wiped", || copies(host, needle) == Some(0));
+    }
+}
+
+/// Returns how often the writable memory of a process contains a text; `None` if the kernel does not show it.
+fn copies(pid: i32, needle: &str) -> Option<usize> {
+    use std::os::unix::fs::FileExt;
+    const PIECE_BYTES: usize = 1 << 20;
+    let pattern = regex::bytes::Regex::new(&regex::escape(needle)).expect("a pattern");
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut count = 0;
+    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw"))) {
+        let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+        let address = |text| u64::from_str_radix(text, 16).expect("an address");
+        let (mut at, to) = (address(from), address(to));
+        while at < to {
+            let wanted = PIECE_BYTES.min((to - at) as usize);
+            // A mapping may be gone by now.
+            let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
+            count += pattern.find_iter(&piece[..read]).count();
+            // A text across the end of this piece is in the next.
+            let is_last = at + read as u64 >= to || read < needle.len();
+            at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
+        }
+    }
+    Some(count)
+}
+
+#[test]
+fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
+    let server = Server::start(guarded);
+    let world = running();
+    let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let mut world = world;
+    world.set_env("LAB_KEY", Some(WRONG));
+    let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "LAB_KEY"], "");
+    let refused = refused.refused("the test failed: the model endpoint `lab`");
+    assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains(WRONG), "{}", refused.stderr);
+    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
+    assert_eq!(server.seen().last().and_then(|seen| seen.key.clone()).as_deref(), Some(WRONG), "it was asked");
+    drop(server);
+    let silent = Server::start(clerk);
+    let gone = silent.url();
+    drop(silent);
+    world.set_env("LAB_KEY", Some(KEY));
+    let words =
+        ["model", "add", "lab", "--kind", "openai", "--base-url", &gone, "--model", "m", "--key-env", "LAB_KEY"];
+    world.ctl(&words).refused("the test failed: the model endpoint `lab`");
+    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
+    world.ctl(&[&words[..], &["--no-test"]].concat()).ok();
+    assert_eq!(names(&world), ["lab", "scripted"]);
+    world.ctl(&["model", "test", "lab"]).refused("the test failed: the model endpoint `lab`");
+    let refused: Vec<Value> =
+        world.entries("model.change_refused").into_iter().map(|entry| entry["data"]["code"].clone()).collect();
+    assert_eq!(refused, ["model_test_failed", "model_test_failed"]);
+}
+
+#[test]
+fn model_default_covers_every_agent_without_a_choice() {
+    let server = Server::start(clerk);
+    let world = running();
+    world.agent("assistant");
+    world.ctl(&["agent", "create", "still", "--model", "scripted"]).ok();
+    let base = base(&server, "openai");
+    let said = world.ctl(&["model", "add", "here", "--kind", "openai", "--base-url", &base, "--default"]).ok();
+    assert!(said.stderr.contains("taking small, the first model at"), "{}", said.stderr);
+    assert!(said.stdout.contains("here is the default now, also for assistant\n"), "{}", said.stdout);
+    assert_eq!(world.say("assistant", "hello"), "You said: hello");
+    assert!(world.say("still", "hello").contains("not an AI model"));
+    world.agent("later");
+    assert_eq!(world.say("later", "hello"), "You said: hello");
+    world.down();
+    world.up();
+    assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
+    world.ctl(&["agent", "set", "still", "--model", "here"]).ok();
+    assert_eq!(world.say("still", "hello"), "You said: hello", "from the next message on");
+    world.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
+    world.ctl(&["agent", "set", "still", "--model", "default"]).ok();
+    world.ctl(&["model", "default", "scripted"]).ok();
+    let agents = world.ctl(&["--json", "agent", "list"]).ok().json();
+    let of = |name: &str| {
+        let found = agents.as_array().expect("a list").iter().find(|agent| agent["name"] == name).expect("an agent");
+        (found["model"].clone(), found["follows_default"].clone())
+    };
+    assert_eq!(of("assistant"), (json!("scripted"), json!(false)));
+    assert_eq!(of("still"), (json!("scripted"), json!(true)));
+    assert_eq!(of("later"), (json!("scripted"), json!(true)));
+    assert_eq!(world.entries("model.default_set").len(), 2);
+    assert_eq!(world.entries("agent.model_set").len(), 6, "assistant; still, assistant, still; still, later");
+}
+
+#[test]
+fn three_commands_lead_to_a_conversation_with_a_local_server() {
+    let readme = include_str!("../../../README.md");
+    let lines: Vec<&str> = readme.lines().map(str::trim).collect();
+    let commands: Vec<&str> = lines.iter().copied().filter(|line| line.contains("target/release/ironctl ")).collect();
+    let asked = ["quickstart --no-chat", "model add ollama --model llama3.2 --default", "chat assistant"];
+    let shown = commands.windows(3).any(|three| three.iter().zip(asked).all(|(line, asked)| line.ends_with(asked)));
+    assert!(shown, "the README shows these commands: {commands:?}");
+
+    let server = Server::start(clerk);
+    let world = World::new();
+    let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    let (_, next) = first.split_once("For a real one, type:\n").expect("it ends with what to type");
+    assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
+    // Another program of this machine may use the preset's port.
+    let base = base(&server, "openai");
+    world
+        .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
+        .ok();
+    assert_eq!(world.say("assistant", "hello"), "You said: hello");
+    let again = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    assert!(
+        again.contains("assistant uses the model endpoint ollama.") && !again.contains("For a real one"),
+        "{again}"
+    );
+}
+
+#[test]
+fn impossible_endpoint_is_refused_before_any_request() {
+    let server = Server::start(clerk);
+    let world = running();
+    let here = base(&server, "openai");
+    let add = |words: &[&str]| world.ctl(&[&["model", "add"], words].concat());
+    let local = |name: &'static str, more: &[&'static str]| {
+        let words = [&[name, "--kind", "openai", "--base-url", &here, "--model", "small"], more].concat();
+        world.ctl(&[&["model", "add"], words.as_slice()].concat())
+    };
+    local("Lab", &[]).refused("no model endpoint's name");
+    local("scripted", &[]).refused("taken by the host itself");
+    local("default", &[]).refused("taken by the host itself");
+    local("lab", &["--fallback", "lab"]).refused("would be asked twice");
+    local("lab", &["--fallback", "unknown"]).refused("there is no model endpoint \"unknown\"");
+    local("lab", &["--key", "secret:unknown"]).refused("there is no secret:unknown");
+    let mixed_up = local("lab", &["--key", "sk-Zinnober"]).refused("no secret's name");
+    assert!(!mixed_up.stderr.contains("Zinnober"), "{}", mixed_up.stderr);
+    assert_eq!(local("lab", &["--price-in", "1"]).code, 2);
+    assert_eq!(local("lab", &["--price-in", "-1", "--price-out", "1"]).code, 2);
+    for url in
+        ["http://169.254.169.254/v1", "http://8.8.8.8/v1", "https://user:word@example.com/v1", "ftp://127.0.0.1/"]
+    {
+        let words = ["lab", "--kind", "openai", "--base-url", url, "--model", "m", "--no-key"];
+        add(&words).refused("the address of lab is refused");
+    }
+    add(&["lab", "--kind", "telepathy", "--base-url", &here, "--model", "m"]).refused("no kind of model endpoint");
+    assert_eq!(add(&["lab"]).code, 2, "no preset, and no kind");
+    add(&["openai"]).refused("the key of openai");
+    assert_eq!(server.seen().len(), 0, "no request was sent");
+    assert_eq!(names(&world), ["scripted"]);
+
+    local("lab", &[]).ok();
+    local("lab", &[]).refused("there is a model endpoint lab already");
+    local("lab", &["--replace", "--price-in", "2.5", "--price-out", "10"]).ok();
+    let listed = world.ctl(&["--json", "model", "list"]).ok().json();
+    assert_eq!(
+        (&listed[0]["input_price_micros"], &listed[0]["output_price_micros"]),
+        (&json!(2_500_000), &json!(10_000_000))
+    );
+    assert_eq!((world.entries("model.added").len(), world.entries("model.changed").len()), (1, 1));
+}
+
+#[test]
+fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
+    let server = Server::start(clerk);
+    let world = running();
+    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    add(&world, &server, "first", "openai", &["--key", "key"], "").ok();
+    add(&world, &server, "second", "openai", &["--fallback", "first", "--default"], "").ok();
+    world.ctl(&["agent", "create", "a", "--model", "first"]).ok();
+    let remove = |what: &str, name: &str| world.ctl(&[what, "remove", name, "--yes"]);
+    remove("secret", "key").refused("secret:key is in use by model first");
+    remove("model", "first").refused("in use by agent a");
+    remove("model", "second").refused("is the default");
+    remove("model", "scripted").refused("built into the host");
+    remove("model", "third").refused("there is no model endpoint \"third\"");
+    world.ctl(&["agent", "set", "a", "--model", "default"]).ok();
+    remove("model", "first").refused("the fallback of second");
+    world.ctl(&["model", "default", "scripted"]).ok();
+    remove("model", "second").ok();
+    let said = remove("model", "first").ok();
+    assert!(said.stderr.contains("still stored: secret:key"), "{}", said.stderr);
+    remove("secret", "key").ok();
+    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
+    world.ctl(&["agent", "create", "b", "--model", "first"]).refused("there is no model endpoint \"first\"");
+    world.ctl(&["agent", "set", "a", "--model", "first"]).refused("there is no model endpoint \"first\"");
+    assert_eq!(world.entries("model.removed").len(), 2);
+}
+
+#[test]
+fn replaced_or_systemd_key_counts_from_the_next_request_on() {
+    let server = Server::start(guarded);
+    let mut world = running();
+    world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
+    add(&world, &server, "lab", "openai", &["--key", "secret:key", "--no-test"], "").ok();
+    world.ctl(&["agent", "create", "a", "--model", "lab"]).ok();
+    let answer = world.chat("a", "hello");
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert!(!answer.to_string().contains(WRONG), "{answer}");
+    world.ctl_given(KEY, &["secret", "rotate", "key"]).ok();
+    assert!(world.ctl(&["model", "test", "lab"]).ok().stdout.contains("lab answered in"));
+    assert!(world.say("a", "again").starts_with("You said: "), "the next request has the new key");
+    world.down();
+    world.ctl(&["key", "rotate", "master", "--yes"]).ok();
+    world.up();
+    assert!(world.say("a", "after a fresh master key").starts_with("You said: "));
+    world.ctl_given(WRONG, &["secret", "rotate", "key"]).ok();
+    world.down();
+    let directory = world.home.parent().expect("a directory").join("credentials");
+    std::fs::create_dir(&directory).expect("made");
+    let credential = directory.join("ironclaw-secret-key");
+    std::fs::write(&credential, format!("{KEY}\n")).expect("written");
+    std::fs::set_permissions(&credential, PermissionsExt::from_mode(0o400)).expect("permissions");
+    if world.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+        chown(&credential, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
+    }
+    world.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
+    world.up();
+    assert!(world.say("a", "with a credential").starts_with("You said: "), "systemd's key precedes the stored one");
+}
+
+#[test]
+fn model_key_is_in_no_log_ledger_error_or_agent_process() {
+    let server = Server::start(guarded);
+    let world = World::new();
+    world.configure("[log]\nlevel = \"debug\"\n");
+    world.up();
+    let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
+    // A server on this machine is added without a key by default.
+    added.refused("the test failed: the model endpoint `lab`");
+    world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
+    world.ctl_given(KEY, &["secret", "set", "right"]).ok();
+    let mut outputs = Vec::new();
+    for (kind, key) in [("openai", "wrong"), ("openai", "right"), ("anthropic", "wrong"), ("anthropic", "right")] {
+        let name = format!("{kind}-{key}");
+        outputs.push(add(&world, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
+        outputs.push(world.ctl(&["model", "test", &name]));
+        world.ctl(&["agent", "create", &name, "--model", &name]).ok();
+        outputs.push(world.ctl(&["--json", "chat", &name, "note milk"]));
+        outputs.push(world.ctl(&["why"]));
+    }
+    outputs.push(world.ctl(&["audit", "rotate"]).ok());
+    outputs.push(world.ctl(&["audit", "export"]).ok());
+    outputs.push(world.ctl(&["logs"]));
+    let needles: Vec<Needle> = [("the key", KEY), ("the wrong key", WRONG)]
+        .iter()
+        .flat_map(|(name, key)| Needle::key(name, key.as_bytes()))
+        .collect();
+    let absent = |place: &str, bytes: &[u8]| {
+        for needle in &needles {
+            assert!(!needle.is_in(bytes), "{} is in {place}", needle.name);
+        }
+    };
+    for answer in &outputs {
+        absent("the output", answer.stdout.as_bytes());
+        absent("the output", answer.stderr.as_bytes());
+    }
+    let host = world.pid().expect("it runs");
+    let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
+    assert!(processes.len() >= 5, "a launcher, and two processes of each jail");
+    processes.push(host);
+    for pid in processes {
+        for file in ["environ", "cmdline", "comm"] {
+            let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            absent(&format!("{file} of process {pid}"), &shown);
+        }
+    }
+    let home = || record::files(&world.home);
+    for (path, bytes) in home() {
+        absent(&format!("{}, while it runs", path.display()), &bytes);
+    }
+    world.down();
+    let files = home();
+    assert!(files.iter().any(|(path, _)| path == Path::new("logs/host.log")));
+    for (path, bytes) in files {
+        absent(&path.display().to_string(), &bytes);
+    }
+    assert!(server.seen().iter().any(|seen| seen.key.as_deref() == Some(KEY)), "the key reached its server");
+}
+
+#[test]
+fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
+    let world = running();
+    let (server, other) = (Server::start(clerk), Server::start(clerk));
+    add(&world, &server, "odd", "openai", &["--no-key"], "").ok();
+    add(&world, &other, "well", "openai", &["--no-key", "--default"], "").ok();
+    world.ctl(&["agent", "create", "a"]).ok();
+    world.down();
+    let sql = "UPDATE models SET base_url = 'http://8.8.8.8/v1' WHERE name = 'odd'";
+    assert_eq!(record::open_to_change(&world.home).execute(sql, []).expect("changed"), 1);
+    record::restore_owner(&world);
+    world.up();
+    assert_eq!(world.say("a", "hello"), "You said: hello");
+    let shown = world.ctl(&["--json", "model", "list"]).ok().json();
+    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("it is shown");
+    assert!(odd["broken"].as_str().is_some(), "{odd}");
+    assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
+    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("model endpoint odd cannot be asked"), "{warnings}");
+    world.ctl(&["agent", "set", "a", "--model", "odd"]).ok();
+    let notice = world.chat("a", "hello")["reply"].to_string();
+    assert!(notice.contains("cannot be asked as it stands in the record"), "{notice}");
+    world.ctl(&["agent", "set", "a", "--model", "default"]).ok();
+    world.ctl(&["model", "remove", "odd", "--yes"]).ok();
+    assert!(!world.status()["host"]["warnings"].to_string().contains("odd"));
+}

@@ -1,0 +1,133 @@
+//! The results of preflight on this machine, and on machines with a fault.
+//!
+//! A fault is real (a filter, a user namespace) or a value in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
+
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::{JailFixture, Who, answer, directory, host_users};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Returns the failed checks of a preflight, as (name, found, remedy).
+fn faults(report: &Value) -> Vec<(String, String, String)> {
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let failed = report["checks"].as_array().expect("checks").iter().filter(|check| check["ok"] == false);
+    failed.map(|check| (text(check, "name"), text(check, "found"), text(check, "remedy"))).collect()
+}
+
+fn preflight(who: Who, settings: &Path, filter: &str) -> Value {
+    let stage = JailFixture::new(who);
+    answer(stage.command(&format!("preflight:{}", settings.display()), Some(filter)))
+}
+
+#[test]
+fn preflight_finds_that_this_machine_can_hold_an_agent() {
+    for who in host_users() {
+        let report = preflight(who, Path::new("/proc/sys"), "none");
+        assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
+    }
+}
+
+#[test]
+fn preflight_as_root_tries_the_ids_of_the_settings() {
+    if !host_users().contains(&Who::Root) {
+        return; // an ordinary user gives no ids
+    }
+    let world = World::with(Who::Root, Build::Plain, None);
+    world.configure("[jail]\nuid_base = 70000\n");
+    let program = world.programs.join("ironclaw-host");
+    let program = program.to_str().expect("a plain path");
+    let home = world.home.to_str().expect("a plain path");
+    let without = with_few_ids(&[program, "preflight", "--json"]);
+    assert_eq!(faults(&without).first().map(|(name, ..)| name.as_str()), Some("host ids"), "{without}");
+    let with = with_few_ids(&[program, "preflight", "--json", "--home", home]);
+    assert_eq!(faults(&with), Vec::new());
+}
+
+/// Returns the output of a preflight in a user namespace with root and ten ids from 70000 on only.
+fn with_few_ids(words: &[&str]) -> Value {
+    let mut command = Command::new("unshare");
+    // The process has no id until the ids are mapped; the next program runs as root of the namespace.
+    command.args(["--user", "sh", "-c", "echo && read -r mapped && exec \"$@\"", "sh"]).args(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
+    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    output.read_line(&mut String::new()).expect("the shell is in its namespace");
+    for map in ["uid_map", "gid_map"] {
+        let path = format!("/proc/{}/{map}", child.id());
+        std::fs::write(path, "0 0 1\n70000 70000 10\n").expect("root may map anything");
+    }
+    child.stdin.take().expect("it is piped").write_all(b"\n").expect("the shell waits");
+    let mut text = String::new();
+    output.read_to_string(&mut text).expect("the preflight prints");
+    child.wait().expect("it is ours");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn preflight_tells_a_container_filter_from_the_kernel() {
+    for who in host_users() {
+        for (filter, check, words) in [
+            ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
+            ("namespaces:38", "namespaces", "says that the call does not exist"),
+            ("mounts:1", "root of a jail", "a seccomp filter around this process forbids the call"),
+            ("mounts:38", "root of a jail", "says that the call does not exist"),
+        ] {
+            let report = preflight(who, Path::new("/proc/sys"), filter);
+            assert_eq!(report["ok"], false, "{who:?} {filter}");
+            let (name, found, remedy) = faults(&report).remove(0);
+            assert_eq!(name, check, "{who:?} {filter}");
+            assert!(found.contains(words), "{who:?} {filter}: {found}");
+            assert!(remedy.contains("--security-opt seccomp=unconfined"), "{who:?} {filter}: {remedy}");
+        }
+    }
+}
+
+#[test]
+fn preflight_names_the_setting_that_forbids_user_namespaces() {
+    for (setting, value, check, remedy) in [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor", "apparmor_parser -r"),
+        ("kernel/unprivileged_userns_clone", "0", "unprivileged user namespaces", "kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "limit of user namespaces", "user.max_user_namespaces=15000"),
+    ] {
+        let settings = directory();
+        std::fs::set_permissions(settings.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        let file = settings.path().join(setting);
+        std::fs::create_dir_all(file.parent().expect("it has a directory")).expect("a directory");
+        std::fs::write(&file, format!("{value}\n")).expect("a file");
+        let report = preflight(Who::Ordinary, settings.path(), "none");
+        assert_eq!(report["ok"], false, "{setting}");
+        let (name, _, advice) = faults(&report).remove(0);
+        assert_eq!(name, check);
+        assert!(advice.contains(remedy), "{setting}: {advice}");
+    }
+}
+
+#[test]
+fn preflight_in_a_limited_user_namespace_names_the_limit() {
+    let stage = JailFixture::new(*host_users().last().expect("a user"));
+    let driver = stage.command("preflight:/proc/sys", Some("none"));
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c"]);
+    command.arg("echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"").arg("sh");
+    command.arg(driver.get_program()).args(driver.get_args());
+    let report = answer(command);
+    let names: Vec<String> = faults(&report).into_iter().map(|(name, _, _)| name).collect();
+    assert_eq!(names.first().map(String::as_str), Some("limit of user namespaces"));
+    let (_, found, remedy) = faults(&report).into_iter().find(|(name, _, _)| name == "namespaces").expect("it fails");
+    assert!(found.contains("the number of user namespaces is limited"), "{found}");
+    assert!(remedy.contains("user.max_user_namespaces=15000"), "{remedy}");
+}
+
+#[test]
+fn preflight_as_namespace_root_without_more_ids_says_so() {
+    let stage = JailFixture::new(*host_users().last().expect("a user"));
+    let driver = stage.command("preflight:/proc/sys", Some("none"));
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user"]).arg(driver.get_program()).args(driver.get_args());
+    let report = answer(command);
+    let (name, found, remedy) = faults(&report).remove(0);
+    assert_eq!(name, "host ids", "{found}");
+    assert!(remedy.contains("as an ordinary user"), "{remedy}");
+}

@@ -1,0 +1,288 @@
+//! Restored, moved and copied homes, and damaged archives: the checks by heads and archives, and the breaks that an owner accepts.
+//!
+//! See `chaos::lost_record` for a missing record, and `security::tamper` for a changed ledger.
+
+use crate::security::tamper::{outside, perl};
+use crate::support::host_fixture::{World, copy_as_is, wait_for};
+use crate::support::record::open_to_change;
+use ironclaw_ledger::head;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn warnings(world: &World) -> String {
+    world.status()["host"]["warnings"].to_string()
+}
+
+/// Returns the exit code and the output of `audit verify --json`.
+fn verified(world: &World) -> (i32, Value) {
+    let answer = world.ctl(&["--json", "audit", "verify"]);
+    (answer.code, answer.json())
+}
+
+fn put_back(kept: &Path, home: &Path) {
+    std::fs::remove_dir_all(home).expect("removed");
+    copy_as_is(kept, home);
+}
+
+#[test]
+fn accepted_break_is_named_in_every_later_verification() {
+    let world = World::new();
+    let heads = outside(&world);
+    world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
+    world.up();
+    world.agent("a");
+    world.ctl(&["audit", "accept", "--reason", "nothing happened"]).refused("nothing to accept");
+    world.down();
+    let kept = world.home.with_file_name("kept");
+    copy_as_is(&world.home, &kept);
+    world.up();
+    world.say("a", "echo forgotten");
+    world.ctl(&["audit", "rotate"]).ok();
+    world.say("a", "echo forgotten too");
+    world.down();
+    put_back(&kept, &world.home);
+    world.up();
+    assert!(warnings(&world).contains("know another history"));
+    world.say("a", "echo instead");
+    let (code, bad) = verified(&world);
+    assert_eq!((code, &bad["ok"]), (1, &false.into()), "{bad}");
+    let reason = "the disk died; \"monday's\" backup";
+    let accepted = world.ctl(&["--json", "audit", "accept", "--reason", reason]).ok().json();
+    assert!(accepted["heads"].as_u64() > Some(0), "{accepted}");
+    assert!(!warnings(&world).contains("know another history"));
+    let entry = &world.entries("ledger.break_accepted")[0];
+    assert_eq!((&entry["seq"], &entry["data"]["reason"]), (&accepted["seq"], &reason.into()));
+    assert!(entry["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
+    // The ledger grows past the end of the other history, over a rotation and a start.
+    for text in ["one", "two", "three"] {
+        world.say("a", &format!("echo {text}"));
+    }
+    world.ctl(&["audit", "rotate"]).ok();
+    world.down();
+    world.up();
+    assert!(!warnings(&world).contains("know another history"));
+    world.down();
+    let (code, whole) = verified(&world);
+    assert_eq!((code, &whole["accepted"][0]["seq"]), (0, &accepted["seq"]), "{whole}");
+    assert_eq!((&whole["accepted"][0]["reason"], &whole["accepted"][0]["from"]), (&reason.into(), &accepted["from"]));
+    // The other verifier reports the same.
+    let export = world.home.with_file_name("ledger.ndjson");
+    std::fs::write(&export, world.ctl(&["audit", "export"]).ok().stdout).expect("written");
+    let (shown, of) = (heads.display().to_string(), export.display().to_string());
+    let host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
+    assert!(host.stdout.contains("   accepted at "), "{}", host.stdout);
+    assert_eq!(perl(&export, &heads), (0, host.stdout));
+    // A further break fails again.
+    put_back(&kept, &world.home);
+    assert_eq!(verified(&world).0, 1);
+}
+
+/// Makes the record refuse an acceptance, and checks that the archives keep their names.
+fn refused_accept_moves_no_archive(world: &World) {
+    let names = || {
+        let found = std::fs::read_dir(world.home.join("ledger")).expect("archives");
+        found.map(|entry| entry.expect("a name").file_name()).collect::<BTreeSet<_>>()
+    };
+    let (before, db) = (names(), open_to_change(&world.home));
+    let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON meta WHEN new.key = 'accepted_history' \
+                   BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    db.execute_batch(trigger).expect("made");
+    assert_eq!(world.ctl(&["audit", "accept", "--reason", "only the record was saved"]).code, 1);
+    assert_eq!(names(), before);
+    db.execute_batch("DROP TRIGGER refuse").expect("removed");
+}
+
+#[test]
+fn record_older_than_its_archives_is_named_and_accepted() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.down();
+    let (state, kept) = (world.home.join("state.db"), world.home.with_file_name("kept.db"));
+    copy_as_is(&state, &kept);
+    world.up();
+    for text in ["one", "two"] {
+        world.say("a", &format!("echo {text}"));
+        world.ctl(&["audit", "rotate"]).ok();
+    }
+    world.down();
+    std::fs::rename(&kept, &state).expect("put back");
+    world.up();
+    assert!(warnings(&world).contains("older than its archive"));
+    let counts =
+        |world: &World| (world.entries("ledger.behind_archives").len(), world.entries("state.generation").len());
+    assert_eq!(counts(&world), (1, 1));
+    assert_eq!(verified(&world).0, 1);
+    refused_accept_moves_no_archive(&world);
+    let accepted = world.ctl(&["--json", "audit", "accept", "--reason", "only the record was saved"]).ok().json();
+    assert_eq!(accepted["archives"].as_array().map(Vec::len), Some(2), "{accepted}");
+    let (code, whole) = verified(&world);
+    assert_eq!((code, whole["accepted"].as_array().map(Vec::len)), (0, Some(1)), "{whole}");
+    world.say("a", "echo on");
+    world.ctl(&["audit", "rotate"]).ok();
+    world.down();
+    world.up();
+    assert_eq!(counts(&world), (1, 1));
+    assert_eq!(verified(&world).0, 0);
+}
+
+/// Returns the only directory of heads below the user's data directory.
+fn kept_in(data: &Path) -> PathBuf {
+    let mut found: Vec<_> = std::fs::read_dir(data.join("ironclaw/heads")).expect("made").flatten().collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0).path()
+}
+
+fn count(directory: &Path) -> usize {
+    head::all(directory).expect("a directory").len()
+}
+
+#[test]
+fn heads_follow_a_moved_home_and_reveal_a_copy() {
+    let mut world = World::new();
+    let data = outside(&world);
+    world.set_env("XDG_DATA_HOME", data.to_str());
+    world.configure("[ledger]\nhead_every_seconds = 1\n");
+    world.up();
+    world.agent("a");
+    world.down();
+    let directory = kept_in(&data);
+    let ledger = world.ctl(&["--json", "audit", "head"]).ok().json()["ledger"].as_str().expect("an id").to_owned();
+    assert_eq!(directory.file_name().and_then(|name| name.to_str()), Some(&ledger[..16]));
+    // An earlier version named it after the path of the home, and the home was moved since.
+    let before = count(&directory);
+    std::fs::rename(&directory, directory.with_file_name("0123456789ab")).expect("renamed");
+    assert_eq!(verified(&world).1["heads"], before, "the heads are found without a host");
+    let moved = world.home.with_file_name("moved");
+    std::fs::rename(&world.home, &moved).expect("moved");
+    let original = std::mem::replace(&mut world.home, moved);
+    world.up();
+    assert!(!warnings(&world).contains("no earlier head"));
+    world.down();
+    assert_eq!(kept_in(&data), directory);
+    assert!(count(&directory) > before && verified(&world).1["heads"] == count(&directory));
+    assert!(world.entries("ledger.copy_found").is_empty(), "a moved home is no copy");
+    // A copy at the former path of the home, and then both hosts at once.
+    copy_as_is(&world.home, &original);
+    let first = std::mem::replace(&mut world.home, original);
+    world.up();
+    let (copy, second) = (world.pid().expect("it runs"), world.home.clone());
+    assert_eq!(world.entries("ledger.copy_found").len(), 1);
+    world.say("a", "echo of the copy");
+    world.home = first;
+    world.up();
+    world.say("a", "echo of the original");
+    world.say("a", "echo of the original again");
+    world.home = second;
+    let noticed = || {
+        world.say("a", "echo on");
+        !world.entries("ledger.copy_runs").is_empty()
+    };
+    wait_for("the copy to notice that another host signs heads", noticed);
+    let warned = warnings(&world);
+    assert!(warned.contains("runs beside it"), "{warned}");
+    world.kill_host();
+    assert!(!crate::support::host_fixture::alive(copy));
+    world.home = world.home.with_file_name("moved");
+}
+
+#[test]
+fn ledger_without_its_earlier_heads_says_so() {
+    let world = World::new();
+    let heads = outside(&world);
+    world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
+    world.up();
+    assert!(!warnings(&world).contains("no earlier head"), "a new ledger has none");
+    world.down();
+    for kept in head::all(&heads).expect("a directory") {
+        std::fs::remove_file(heads.join(kept.name)).expect("removed");
+    }
+    world.up();
+    assert!(warnings(&world).contains("no earlier head"));
+}
+
+#[test]
+fn head_goes_outside_after_seconds_with_changes() {
+    let world = World::new();
+    let heads = outside(&world);
+    world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
+    world.up();
+    world.agent("a");
+    let newest =
+        || head::all(&heads).expect("a directory").into_iter().filter_map(|kept| kept.head).map(|head| head.seq).max();
+    for text in ["one", "two"] {
+        let before = newest();
+        world.say("a", &format!("echo {text}"));
+        wait_for("a newer head", || newest() > before);
+    }
+    // The first head stays; each later head replaces the one before.
+    wait_for("the one before it to go", || count(&heads) <= 2);
+}
+
+#[test]
+fn passing_head_goes_after_a_head_that_was_not_kept() {
+    let world = World::new();
+    let heads = outside(&world);
+    world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
+    world.up();
+    world.agent("a");
+    wait_for("a head that the next one replaces", || count(&heads) == 2);
+    let away = heads.with_file_name("away");
+    std::fs::rename(&heads, &away).expect("moved");
+    world.say("a", "echo one");
+    wait_for("a head that cannot be kept", || !world.entries("ledger.head_not_kept").is_empty());
+    let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
+    std::fs::rename(&away, &heads).expect("put back");
+    world.down();
+    assert!(!heads.join(&last.name).exists(), "the last head of the host replaces it");
+    assert_eq!(count(&heads), 2, "the first head and the last one");
+}
+
+#[test]
+fn archive_that_is_none_or_damaged_is_named_at_once() {
+    let world = World::with(crate::support::client::own(), crate::support::host_fixture::Build::Plain, None);
+    world.up();
+    world.agent("a");
+    let message = world.chat("a", "write a.txt: x")["message_id"].as_str().expect("an id").to_owned();
+    world.ctl(&["audit", "rotate"]).ok();
+    let archive = world.home.join("ledger/chain-000000000000.ndjson");
+    let (whole, away) = (std::fs::read_to_string(&archive).expect("read"), archive.with_extension("away"));
+    std::fs::rename(&archive, &away).expect("moved");
+    for damage in ["cut", "flipped", "empty", "binary", "directory", "fifo", "dangling"] {
+        let written = match damage {
+            "cut" => whole.as_bytes()[..whole.len() / 2].to_vec(),
+            "flipped" => whole.replacen("\"at\":1", "\"at\":2", 6).into_bytes(),
+            "binary" => vec![0xff; 4000],
+            _ => Vec::new(),
+        };
+        match damage {
+            "directory" => std::fs::create_dir(&archive).expect("made"),
+            "fifo" => nix::unistd::mkfifo(&archive, nix::sys::stat::Mode::S_IRWXU).expect("made"),
+            "dangling" => std::os::unix::fs::symlink("nowhere", &archive).expect("made"),
+            _ => std::fs::write(&archive, written).expect("written"),
+        }
+        let verify = world.ctl_bounded(&["audit", "verify"]);
+        let said = verify.stdout + &verify.stderr;
+        assert_eq!(verify.code, 1, "{damage}: {said}");
+        assert!(said.contains("chain-000000000000.ndjson"), "{damage}: {said}");
+        let why = world.ctl_bounded(&["--json", "why", &message]).ok().json();
+        let unknown = why["stages"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|stage| stage["stage"] == "ledger.archived" && stage["outcome"] == "unknown");
+        assert!(unknown, "{damage}: {why}");
+        if damage == "directory" { std::fs::remove_dir(&archive) } else { std::fs::remove_file(&archive) }
+            .expect("removed");
+    }
+    std::fs::rename(&away, &archive).expect("put back");
+    assert_eq!(verified(&world).0, 0);
+    // Without the whole directory its chains are missing, and rotation continues.
+    std::fs::remove_dir_all(world.home.join("ledger")).expect("removed");
+    let (code, bad) = verified(&world);
+    assert_eq!((code, &bad["class"]), (1, &"missing".into()), "{bad}");
+    world.say("a", "echo on");
+    world.ctl(&["audit", "rotate"]).ok();
+    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("made again").count(), 1);
+}

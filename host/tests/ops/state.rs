@@ -1,0 +1,380 @@
+//! The guarantees of the record: a change is stored whole or not at all, time never goes back, a foreign file is refused.
+//!
+//! Uses the host as a library for states that a running host cannot reach. See `chaos::crash`.
+
+use crate::support::host_fixture::{Build, PATIENCE, World};
+use crate::support::jail_fixture::host_users;
+use crate::support::record;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_ledger::{Entry, chain};
+use ironclaw_state::{Error, ReadTx, State, View, WriteTx};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const KEY: [u8; 32] = [7; 32];
+/// Counts the rows of the tests; the record's own row says that it is open.
+const NOTES: &str = "SELECT count(*) FROM meta WHERE key <> 'log'";
+
+fn open(path: &Path) -> Result<State, Error> {
+    State::create(path)?;
+    State::open(path, &SessionKey::new(KEY))
+}
+
+fn look(path: &Path) -> rusqlite::Connection {
+    ironclaw_state::open_to_look(path, &SessionKey::new(KEY)).expect("it opens")
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
+}
+
+fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
+    tx.execute("INSERT INTO meta (key, value) VALUES (?1, 'x')", [key])?;
+    Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
+}
+
+/// Opens a record with its genesis.
+async fn begun(path: &Path) -> State {
+    let state = open(path).expect("it opens");
+    let genesis = |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
+    state.write(genesis).await.expect("written");
+    state
+}
+
+#[test]
+fn searches_that_wait_share_no_snapshot() {
+    let directory = tempfile::tempdir().expect("a directory");
+    run(async {
+        let state = begun(&directory.path().join("state.db")).await;
+        let count = |tx: &ReadTx<'_>| tx.get(NOTES, [], |row| row.get::<_, i64>(0));
+        let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
+            let state = state.clone();
+            tokio::spawn(async move {
+                let look = move |tx: &ReadTx<'_>| {
+                    let found = count(tx)?;
+                    if let Some((here, go)) = hold {
+                        here.send(()).map_err(|_| Error::Closed)?;
+                        go.recv().map_err(|_| Error::Closed)?;
+                    }
+                    Ok::<_, Error>(found)
+                };
+                state.search(PATIENCE, look).await.expect("found")
+            })
+        };
+        // The first search holds the thread until the other two wait; the second runs while a change is committed.
+        let [(here, first), (go, wait), (here_too, second), (go_on, wait_too)] = [(); 4].map(|()| mpsc::channel());
+        let found = [search(Some((here, wait))), search(Some((here_too, wait_too))), search(None)];
+        tokio::task::yield_now().await;
+        first.recv().expect("the first search is at work");
+        go.send(()).expect("it waits");
+        second.recv().expect("the second search is at work");
+        state.write(|tx| note(tx, "new")).await.expect("written");
+        go_on.send(()).expect("it waits");
+        let mut counts = Vec::new();
+        for found in found {
+            counts.push(found.await.expect("no panic"));
+        }
+        assert_eq!([counts[1] - counts[0], counts[2] - counts[0]], [0, 1]);
+    });
+}
+
+#[test]
+fn failed_write_is_undone_alone_within_its_group() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        let mut listener = state.events();
+        // The first change waits until all are queued, so that one commit takes them all.
+        let (go, wait) = mpsc::channel::<()>();
+        let mut group = vec![tokio::spawn({
+            let state = state.clone();
+            async move {
+                let held = move |tx: &mut WriteTx<'_>| {
+                    wait.recv().map_err(|_| Error::Closed)?;
+                    note(tx, "0")
+                };
+                state.write(held).await
+            }
+        })];
+        for number in 1..10 {
+            let state = state.clone();
+            group.push(tokio::spawn(async move {
+                let change = move |tx: &mut WriteTx<'_>| {
+                    note(tx, &number.to_string())?;
+                    // A repeated key fails after rows and an entry were written.
+                    if number % 3 == 0 { note(tx, "1") } else { Ok(()) }
+                };
+                state.write(change).await
+            }));
+        }
+        tokio::task::yield_now().await;
+        go.send(()).expect("it waits");
+        let mut failed = Vec::new();
+        for (number, change) in group.into_iter().enumerate() {
+            if change.await.expect("no panic").is_err() {
+                failed.push(number);
+            }
+        }
+        assert_eq!(failed, [3, 6, 9]);
+        state.close().await;
+        let db = look(&path);
+        assert_eq!(record::count(&db, NOTES), 7);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM meta WHERE key IN ('3','6','9')"), 0);
+        assert_eq!(record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"), 1, "one group, one time");
+        let view = View::open(&path, &SessionKey::new(KEY)).expect("it opens");
+        assert_eq!(chain::check(&view.tx(), None, &BTreeSet::new()).expect("the chain is whole").last, 7);
+        let mut seqs = Vec::new();
+        while let Ok(entry) = listener.try_recv() {
+            seqs.push(entry.seq);
+        }
+        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "listeners get no undone entry");
+    });
+}
+
+#[test]
+fn exclusive_write_sees_only_committed_state_and_commits_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        let mut listener = state.events();
+        let (go, wait) = mpsc::channel::<()>();
+        let spawn = |key: &'static str| {
+            let state = state.clone();
+            tokio::spawn(async move { state.write(move |tx| note(tx, key)).await })
+        };
+        let held = tokio::spawn({
+            let state = state.clone();
+            async move {
+                let held = move |tx: &mut WriteTx<'_>| {
+                    wait.recv().map_err(|_| Error::Closed)?;
+                    note(tx, "first")
+                };
+                state.write(held).await
+            }
+        });
+        tokio::task::yield_now().await;
+        let before = spawn("before");
+        tokio::task::yield_now().await;
+        let alone = tokio::spawn({
+            let state = state.clone();
+            async move {
+                let alone = move |tx: &mut WriteTx<'_>| {
+                    // Listeners get entries after the commit.
+                    let seen = std::iter::from_fn(|| listener.try_recv().ok()).count();
+                    note(tx, "alone")?;
+                    Ok::<_, Error>((seen, listener))
+                };
+                state.write_alone(alone).await
+            }
+        });
+        tokio::task::yield_now().await;
+        let after = spawn("after");
+        tokio::task::yield_now().await;
+        go.send(()).expect("it waits");
+        let (seen, mut listener) = alone.await.expect("no panic").expect("written");
+        assert_eq!(seen, 2, "earlier changes were committed before it began");
+        for change in [held, before, after] {
+            change.await.expect("no panic").expect("written");
+        }
+        state.close().await;
+        assert_eq!(std::iter::from_fn(|| listener.try_recv().ok()).count(), 2, "later changes were not lost");
+        assert_eq!(record::count(&look(&path), NOTES), 4);
+    });
+}
+
+#[test]
+fn closed_state_keeps_accepted_writes_and_takes_no_more() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        let before = (0..20).map(|number| {
+            let state = state.clone();
+            tokio::spawn(async move { state.write(move |tx| note(tx, &number.to_string())).await })
+        });
+        let before: Vec<_> = before.collect();
+        tokio::task::yield_now().await;
+        state.close().await;
+        let mut kept = 0;
+        for change in before {
+            kept += i64::from(change.await.expect("no panic").is_ok());
+        }
+        assert!(matches!(state.write(|tx| note(tx, "late")).await, Err(Error::Closed)));
+        assert!(matches!(state.read(|_| Ok::<_, Error>(())).await, Err(Error::Closed)));
+        state.close().await;
+        assert_eq!(record::count(&look(&path), NOTES), kept);
+        assert_eq!(kept, 20, "all of them were accepted before the close");
+    });
+}
+
+#[test]
+fn damage_stops_commits_and_closing_writes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async {
+        let state = begun(&path).await;
+        state.write(|tx| note(tx, "before")).await.expect("written");
+        let file = std::fs::read(&path).expect("readable");
+        let log = std::fs::read(directory.path().join("state.db-wal")).expect("readable");
+        let damage = || rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None);
+        // The change that finds the damage shares its commit with an earlier one and is followed by a later one.
+        let (go, wait) = mpsc::channel::<()>();
+        let first = state.write(move |tx| {
+            wait.recv().map_err(|_| Error::Closed)?;
+            note(tx, "beside")
+        });
+        let upon = state.write(move |_| Err::<(), Error>(damage().into()));
+        let behind = state.write(|tx| note(tx, "behind"));
+        let go = async { go.send(()).expect("it waits") };
+        let (first, upon, behind, ()) = tokio::join!(first, upon, behind, go);
+        assert!(matches!(first, Err(Error::Unwritten(_))), "{first:?}");
+        assert!(matches!(upon, Err(Error::Sqlite(_))), "{upon:?}");
+        assert!(matches!(behind, Err(Error::Closed)), "{behind:?}");
+        assert!(state.damaged().await.to_string().contains("nothing was written to it from then on"));
+        assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
+        state.close().await;
+        assert_eq!(std::fs::read(&path).expect("readable"), file);
+        assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("the log stays"), log);
+    });
+    assert_eq!(record::count(&look(&path), NOTES), 1, "earlier writes are kept");
+}
+
+#[test]
+fn caller_during_the_close_of_the_record_is_answered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        begun(&path).await.close().await;
+        for _ in 0..800 {
+            let state = open(&path).expect("it opens");
+            let come = |state: State| async move {
+                while state.write(|_| Ok::<_, Error>(())).await.is_ok()
+                    && state.read(|_| Ok::<_, Error>(())).await.is_ok()
+                {}
+            };
+            let come: Vec<_> = (0..8).map(|_| tokio::spawn(come(state.clone()))).collect();
+            tokio::task::yield_now().await;
+            let ended = tokio::time::timeout(PATIENCE, async {
+                state.close().await;
+                for one in come {
+                    one.await.expect("no panic");
+                }
+            });
+            ended.await.expect("a closed record answers at once");
+        }
+    });
+}
+
+#[test]
+fn time_never_goes_back_even_after_a_restart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    // As if the last run had had a clock a day ahead.
+    let ahead = now + 86_400_000;
+    run(async {
+        let state = begun(&path).await;
+        let set = move |tx: &mut WriteTx<'_>| {
+            tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
+            Ok::<_, Error>(())
+        };
+        state.write(set).await.expect("written");
+        state.close().await;
+        let state = open(&path).expect("it opens");
+        let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
+        assert!(read >= ahead, "a reader has the same time as a writer: {read} < {ahead}");
+        let written = |tx: &mut WriteTx<'_>| {
+            note(tx, "later")?;
+            Ok::<_, Error>(tx.now())
+        };
+        let written = state.write(written).await.expect("written");
+        assert!(written >= ahead, "{written} < {ahead}");
+        state.close().await;
+        let db = look(&path);
+        assert_eq!(
+            record::count(&db, "SELECT count(*) FROM ledger a JOIN ledger b ON b.seq = a.seq + 1 AND b.at < a.at"),
+            0
+        );
+    });
+}
+
+#[test]
+fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
+    let world = World::new();
+    world.configure("[turn]\nseconds_max = 1\n");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    {
+        let key = record::master(&world.home).state_key();
+        run(async {
+            let state = State::open(&world.home.join("state.db"), &key).expect("it opens");
+            let ahead = now + 86_400_000;
+            let set = move |tx: &mut WriteTx<'_>| {
+                tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
+                Ok::<_, Error>(())
+            };
+            state.write(set).await.expect("written");
+            state.close().await;
+        });
+    }
+    world.up();
+    world.agent("a");
+    assert!(world.say("a", "hello").contains("Hello."));
+    let stopped = world.session()["pid"].as_i64().expect("awake") as i32;
+    // A stopped sandbox does not end its turn.
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stopped), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+    let answer = world.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
+    assert_eq!(answer["notice"], true, "{answer}");
+    assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("1 seconds")), "{answer}");
+}
+
+#[test]
+fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.down();
+        let path = world.home.join("state.db");
+        let key = record::master(&world.home).state_key();
+        run(async {
+            let state = State::open(&path, &key).expect("it opens");
+            let newer = |tx: &mut WriteTx<'_>| tx.execute("PRAGMA user_version = 99", []);
+            state.write(newer).await.expect("written");
+            state.close().await;
+        });
+        let before = std::fs::read(&path).expect("read");
+        let words = "has schema 99, and this version knows up to ";
+        world.ctl(&["up", "--detach"]).refused(words);
+        world.ctl(&["init"]).refused(words);
+        world.ctl(&["audit", "verify"]).refused(words);
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
+    }
+}
+
+#[test]
+fn wrong_master_key_is_refused_with_a_sentence() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.agent("a");
+        world.down();
+        let (path, key) = (world.home.join("state.db"), world.home.join("master.key"));
+        let right = std::fs::read(&key).expect("read");
+        let before = std::fs::read(&path).expect("read");
+        std::fs::write(&key, [9; 32]).expect("written");
+        for command in [&["up", "--detach"][..], &["init"], &["audit", "verify"], &["audit", "export"]] {
+            world.ctl(command).refused("wrong master key or damaged file");
+        }
+        std::fs::write(&key, &right[..31]).expect("written");
+        world.ctl(&["up", "--detach"]).refused("must hold exactly 32 bytes");
+        std::fs::write(&key, &right).expect("written");
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
+        world.up();
+        assert!(world.say("a", "hello").contains("Hello."), "{who:?}");
+    }
+}

@@ -1,0 +1,223 @@
+//! The containment check that every person can run, and its own check: without any single wall it fails.
+//!
+//! A test build leaves out a named wall; the released build cannot. Runs a slice of the walls in the fast tier (`IRONCLAW_SEED` chooses
+//! another), all of them with `IRONCLAW_LONG=1`. See `host/jail/src/wall.rs`.
+
+use crate::chaos::kill::{run_of, slice};
+use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::jail_fixture::{Who, host_users};
+use fastrand::Rng;
+use ironclaw_jail::{CONTROL, Wall};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Names the wall that a test build leaves out of every jail.
+const WITHOUT_WALL: &str = "IRONCLAW_WITHOUT_WALL";
+
+/// Walls that are left out for each user in the fast tier.
+const WALLS: u64 = 8;
+
+/// Starts a host with one session, asleep.
+fn with_session(who: Who, build: Build) -> World {
+    let world = World::with(who, build, None);
+    world.up();
+    world.agent("a");
+    world.chat("a", "hello");
+    world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
+    world
+}
+
+/// Returns the attempts of a list, by name.
+fn lines(attempts: &Value) -> BTreeMap<String, Value> {
+    let all = attempts.as_array().unwrap_or_else(|| panic!("attempts: {attempts}"));
+    all.iter().map(|one| (one["name"].as_str().expect("a name").to_owned(), one.clone())).collect()
+}
+
+/// Returns the failed attempts of both jails: name and wall.
+fn failed_attempts(report: &Value) -> Vec<(String, String)> {
+    let all = ["attempts", "reader"].into_iter().flat_map(|jail| lines(&report[jail]));
+    all.filter(|(_, one)| one["contained"] == false)
+        .map(|(name, one)| (name, one["wall"].as_str().unwrap_or_default().to_owned()))
+        .collect()
+}
+
+/// Returns wall and attempt of each row of the table in the threat model.
+fn documented() -> BTreeMap<String, String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/threat-model.md");
+    let text = std::fs::read_to_string(path).expect("the threat model");
+    let (_, table) = text.split_once("| wall | noticed by |").expect("the table of walls");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|line| line.split('|').map(str::trim).map(str::to_owned).collect::<Vec<String>>());
+    cells.map(|cells| (cells[1].clone(), cells[2].trim_matches('`').to_owned())).collect()
+}
+
+#[test]
+fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
+    for who in host_users() {
+        let world = with_session(who, Build::Plain);
+        let answer = world.ctl(&["--json", "doctor", "--prove"]);
+        let report = answer.json();
+        assert_eq!(failed_attempts(&report), Vec::new(), "{who:?}");
+        let answer = answer.ok();
+        assert_eq!(report["ok"], true, "{who:?}");
+        for jail in ["attempts", "reader"] {
+            let attempts = report[jail].as_array().expect("a list");
+            assert!(attempts.len() >= 40, "{who:?} {jail}: {}", attempts.len());
+            assert_eq!(lines(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is repeated");
+            for attempt in attempts {
+                for field in ["name", "expected", "observed", "wall"] {
+                    assert!(attempt[field].is_string(), "{who:?} {jail}: {attempt}");
+                }
+                assert_eq!(attempt["contained"], true, "{who:?} {jail}: {attempt}");
+                assert!(attempt["wall"] != "" || attempt["expected"] == "allowed", "{who:?} {jail}: {attempt}");
+            }
+        }
+        let work = lines(&report["attempts"]).into_values().filter(|one| one["expected"] == "allowed").count();
+        assert!(work >= 4, "{who:?}: a jail must allow some attempts");
+        let control = &report["controls"][0];
+        assert_eq!((&control["caught"], &control["wall"]), (&Value::Bool(true), &CONTROL.name().into()), "{who:?}");
+        assert!(control["noticed"].as_u64() > Some(20), "{who:?}: {control}");
+        // It leaves no file behind, and is in the ledger.
+        for directory in ["in", "out", "workspace"] {
+            let entries = std::fs::read_dir(world.session_directory().join(directory)).expect("a directory");
+            let left: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+            assert!(left.iter().all(|name| !name.to_string_lossy().contains("probe")), "{who:?} {directory}: {left:?}");
+        }
+        let proved = world.entries("jail.proved");
+        assert_eq!(proved.len(), 1, "{who:?}");
+        assert!(proved[0]["data"]["attempts"].as_u64() > Some(80), "{who:?}: {}", proved[0]);
+        assert!(proved[0]["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")), "{who:?}: {}", proved[0]);
+        assert!(answer.stderr.is_empty(), "{who:?}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn an_awake_session_is_proved_without_being_disturbed() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    world.chat("a", "my name is Ada");
+    let before = world.session();
+    assert_eq!(before["state"], "awake");
+    world.ctl(&["doctor", "--prove"]).ok();
+    assert_eq!(world.session()["pid"], before["pid"]);
+    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+}
+
+#[test]
+fn a_proof_that_cannot_be_made_fails_and_is_recorded() {
+    let world = with_session(Who::Ordinary, Build::Plain);
+    let workspace = world.session_directory().join("workspace");
+    std::fs::remove_dir_all(&workspace).expect("it is there");
+    std::os::unix::fs::symlink("/tmp", &workspace).expect("a link");
+    let answer = world.ctl(&["doctor", "--prove"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    let refused = world.entries("jail.not_proved");
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0]["data"]["reason"].as_str().is_some_and(|why| why.contains("workspace")), "{}", refused[0]);
+    assert!(world.entries("jail.proved").is_empty());
+}
+
+/// Returns the expected result of a check in a build without this wall.
+fn expected(wall: Wall, who: Who) -> Without {
+    match (wall, who) {
+        // The kernel makes no other namespace for an ordinary user: without this wall there is no jail.
+        (Wall::UserNamespace, Who::Ordinary) => Without::NoJail,
+        // Only root can set another uid and leave groups.
+        (Wall::OwnUid | Wall::OwnGroups, Who::Ordinary) => Without::NoSuchWall,
+        _ => Without::Red,
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Without {
+    /// At least one attempt fails.
+    Red,
+    /// The launch is refused.
+    NoJail,
+    /// This user has no such wall.
+    NoSuchWall,
+}
+
+#[test]
+fn proof_fails_without_any_single_wall_and_names_the_attempt() {
+    let documented = documented();
+    let named: Vec<&str> = documented.keys().map(String::as_str).collect();
+    let mut all: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
+    all.sort_unstable();
+    assert_eq!(named, all, "the threat model's table of walls");
+    let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
+    let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
+    let mut chance = Rng::with_seed(seed);
+    std::thread::scope(|scope| {
+        for who in host_users() {
+            let walls = slice(Wall::ALL, count, &mut chance);
+            let documented = &documented;
+            scope.spawn(move || omit_each(who, &walls, documented));
+        }
+    });
+}
+
+fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
+    let mut world = with_session(who, Build::Failpoints);
+    world.ctl(&["doctor", "--prove"]).ok();
+    let mut unnoticed = Vec::new();
+    let mut lacking = 0;
+    for wall in walls {
+        world.down();
+        world.set_env(WITHOUT_WALL, Some(wall.name()));
+        world.up();
+        world.set_env(WITHOUT_WALL, None);
+        let answer = world.ctl(&["--json", "doctor", "--prove"]);
+        let expected = expected(*wall, who);
+        lacking += usize::from(expected == Without::Red);
+        match expected {
+            Without::NoSuchWall => assert_eq!(answer.code, 0, "{who:?} {wall:?}: {}", answer.stderr),
+            Without::NoJail => {
+                assert_eq!(answer.code, 1, "{who:?} {wall:?}");
+                assert!(answer.stderr.contains("make new namespaces"), "{who:?} {wall:?}: {}", answer.stderr);
+            }
+            Without::Red => {
+                let report = answer.json();
+                let escaped = failed_attempts(&report);
+                let own = escaped.iter().filter(|(_, held)| held == wall.name()).count();
+                let documented = escaped.iter().any(|(name, _)| Some(name) == documented.get(wall.name()));
+                let failed = answer.code == 1 && answer.stderr.contains("not contained: ");
+                if own == 0 || !documented || !failed {
+                    unnoticed.push(format!("{wall:?} (code {}): {escaped:?} {}", answer.code, answer.stderr));
+                }
+                // A wall that both of its jails lack cannot be noticed by comparing them.
+                assert_eq!(report["controls"][0]["caught"], *wall != CONTROL, "{who:?} {wall:?}");
+            }
+        }
+    }
+    assert!(unnoticed.is_empty(), "{who:?}:\n{}", unnoticed.join("\n"));
+    assert!(world.entries("jail.not_proved").len() >= lacking, "{who:?}");
+}
+
+#[test]
+fn released_build_ignores_a_request_to_omit_a_wall() {
+    let word = WITHOUT_WALL.as_bytes();
+    let knows = |build| {
+        let program =
+            std::fs::read(crate::support::host_fixture::programs(build).join("ironclaw-host")).expect("the program");
+        program.windows(word.len()).any(|window| window == word)
+    };
+    assert!(knows(Build::Failpoints), "the test build has another word for it");
+    assert!(!knows(Build::Plain));
+    let mut world = with_session(Who::Ordinary, Build::Plain);
+    world.down();
+    world.set_env(WITHOUT_WALL, Some(Wall::Seccomp.name()));
+    world.up();
+    world.ctl(&["doctor", "--prove"]).ok();
+}
+
+#[test]
+fn test_build_without_an_unknown_wall_makes_no_jail() {
+    let mut world = with_session(Who::Ordinary, Build::Failpoints);
+    world.down();
+    world.set_env(WITHOUT_WALL, Some("drawbridge"));
+    // The launcher ends before it makes a jail, and the host follows it, before or after it was seen to run.
+    world.ctl(&["up", "--detach"]);
+    wait_for("the host to be gone", || world.pid().is_none());
+}

@@ -1,0 +1,188 @@
+//! A removed session: nothing of it can be opened, and its directory is gone.
+//!
+//! Reads the raw pages of the record too, also free ones. See `secrets`.
+#![allow(unsafe_code)]
+
+use crate::support::client;
+use crate::support::host_fixture::{Build, World, alive, wait_for};
+use crate::support::jail_fixture::host_users;
+use crate::support::processes::Process;
+use crate::support::record::{self, Needle};
+use ironclaw_contract::ids::SessionId;
+use rusqlite::{Connection, ffi};
+use serde_json::Value;
+use std::path::Path;
+
+const SECRET: &str = "the heron nests behind the seventh mill";
+
+/// A word of a note, which the record holds in plain text for the search.
+const NOTED: &str = "quillwort";
+
+/// Starts a conversation, and returns every needle that must be gone with its session.
+fn start_a_conversation(world: &World) -> (SessionId, Vec<Needle>) {
+    world.up();
+    world.agent("a");
+    world.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
+    world.say("a", &format!("write bird.txt: {SECRET}"));
+    world.say("a", &format!("echo {SECRET}"));
+    assert!(world.say("a", &format!("keep {NOTED} grows there")).contains("kept as mem_"));
+    let session: SessionId = world.session()["id"].as_str().expect("an id").parse().expect("an id of a session");
+    let mut needles = vec![Needle::new("the words", SECRET), Needle::new("note", NOTED)];
+    for (which, key) in ["queue key", "content key"].iter().zip(record::session_keys(&world.home, session)) {
+        needles.extend(Needle::key(which, &key));
+    }
+    let db = record::open(&world.home);
+    let mut blobs = |sql: &str, name: &str| {
+        let mut statement = db.prepare(sql).expect("a statement");
+        let found = statement.query_map([session.to_string()], |row| row.get::<_, Vec<u8>>(0)).expect("rows");
+        let before = needles.len();
+        for (number, blob) in found.enumerate() {
+            let blob: Vec<u8> = blob.expect("a blob");
+            // The nonce alone distinguishes them, and never spans two pages for bodies as short as these.
+            needles.push(Needle::new(format!("{name} {number}"), &blob[..24.min(blob.len())]));
+        }
+        assert!(needles.len() > before, "{sql} finds nothing");
+    };
+    blobs("SELECT queue_key FROM sessions WHERE id = ?1", "wrapped queue key");
+    blobs("SELECT content_key FROM sessions WHERE id = ?1", "wrapped content key");
+    blobs("SELECT body FROM items WHERE session_id = ?1", "encrypted body");
+    (session, needles)
+}
+
+/// Returns every decrypted page of the record, live and free, with the pages of its log.
+fn pages(db: &Connection) -> Vec<u8> {
+    let mut bytes: i64 = 0;
+    // SAFETY: the handle is that of an open connection, "main" ends with a nul, and `bytes` outlives the call.
+    let image = unsafe { ffi::sqlite3_serialize(db.handle(), c"main".as_ptr(), &raw mut bytes, 0) };
+    assert!(!image.is_null(), "the record is serialized");
+    let length = usize::try_from(bytes).expect("a length");
+    // SAFETY: SQLite gave `bytes` readable bytes at `image`, which are copied before it gets them back.
+    let pages = unsafe { std::slice::from_raw_parts(image, length) }.to_vec();
+    // SAFETY: `image` came from SQLite's allocator, and nothing refers to it from here on.
+    unsafe { ffi::sqlite3_free(image.cast()) };
+    assert!(pages.starts_with(b"SQLite format 3\0"), "the pages are in the clear");
+    pages
+}
+
+/// Returns every row of every table as text.
+fn rows(db: &Connection) -> String {
+    let mut tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").expect("a statement");
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).expect("tables").flatten().collect();
+    let mut all = String::new();
+    for table in tables {
+        let mut statement = db.prepare(&format!("SELECT * FROM {table}")).expect("a statement");
+        let columns = statement.column_count();
+        let mut found = statement.query([]).expect("rows");
+        while let Some(row) = found.next().expect("a row") {
+            let values: Vec<String> =
+                (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a value"))).collect();
+            all += &format!("{table}: {}\n", values.join("|"));
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
+    assert!(!home.join("sessions").join(session.to_string()).exists(), "its directory is gone");
+    let db = record::open(home);
+    for table in ["items", "summaries", "memories", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
+        let left = record::count(&db, &format!("SELECT count(*) FROM {table} WHERE session_id = '{session}'"));
+        assert_eq!(left, 0, "{table}");
+    }
+    let kept = format!(
+        "SELECT count(*) FROM sessions WHERE id = '{session}' AND queue_key IS NULL AND content_key IS NULL AND state = 'removed'"
+    );
+    assert_eq!(record::count(&db, &kept), 1, "only its number is kept");
+    let (text, image) = (rows(&db), pages(&db));
+    for needle in needles {
+        assert!(!needle.is_in(text.as_bytes()), "{} is in a row", needle.name);
+        assert!(!needle.is_in(&image), "{} is in a page, perhaps a free one", needle.name);
+    }
+    drop(db);
+    for (path, bytes) in record::files(home) {
+        if let Some(needle) = needles.iter().find(|needle| needle.is_in(&bytes)) {
+            panic!("{} is in {}", needle.name, path.display());
+        }
+    }
+}
+
+#[test]
+fn removed_session_leaves_nothing_that_could_be_opened() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        let (session, needles) = start_a_conversation(&world);
+        let sandbox = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
+        // The needles can be found before the removal.
+        let (_kept, before) = record::copy_home(&world);
+        let image = pages(&record::open(&before));
+        let found = needles.iter().filter(|needle| needle.is_in(&image)).count();
+        let sealed =
+            needles.iter().filter(|needle| ["wrapped", "enc", "note"].iter().any(|kind| needle.name.starts_with(kind)));
+        assert_eq!(found, sealed.count(), "{who:?}: the record holds the sealed bodies, the note, and nothing else");
+
+        let log = world.home.join("state.db-wal");
+        let length = |log: &std::path::Path| std::fs::metadata(log).map_or(0, |log| log.len());
+        let filled = length(&log);
+        world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
+        wait_for("its sandbox to be gone", || !sandbox.lives());
+        assert!(length(&log) < filled, "{who:?}: the log was truncated, and holds only later writes");
+        let (_directory, copy) = record::copy_home(&world);
+        nothing_is_left(&copy, session, &needles);
+        assert_eq!(record::count(&record::open(&copy), "PRAGMA secure_delete"), 1, "{who:?}");
+        // With the whole former home except the record: the keys are nowhere.
+        assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?}");
+        assert_eq!(world.entries("session.removed").len(), 1, "{who:?}");
+        world.ctl(&["session", "show", &session.to_string()]).refused("there is no session");
+    }
+}
+
+#[test]
+fn agent_remembers_nothing_after_a_removal() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        let (session, needles) = start_a_conversation(&world);
+        world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
+        let answer = world.chat("a", "what is my name?");
+        assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{who:?}");
+        let reply = answer["reply"].as_str().expect("a reply");
+        assert!(reply.contains("You have not start_a_conversation me your name"), "{who:?}: {reply}");
+        let reply = world.say("a", "read bird.txt");
+        assert!(reply.contains("could not read bird.txt"), "{who:?}: {reply}");
+        if who == client::own() {
+            let lines = client::Client::of(&world).history("a");
+            assert!(lines.iter().all(|line| !line.to_string().contains(SECRET)), "{who:?}: {lines:?}");
+        }
+        world.down();
+        nothing_is_left(&world.home, session, &needles);
+        world.up();
+        assert!(
+            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
+            "{who:?}"
+        );
+    }
+}
+
+#[test]
+fn interrupted_removal_is_finished_at_the_next_start() {
+    for who in host_users() {
+        let mut world = World::with(who, Build::Failpoints, None);
+        let (session, needles) = start_a_conversation(&world);
+        world.down();
+        world.set_env("IRONCLAW_FAILPOINT", Some("erase"));
+        world.up();
+        world.set_env("IRONCLAW_FAILPOINT", None);
+        let host = world.pid().expect("it runs");
+        assert_ne!(world.ctl(&["session", "remove", &session.to_string(), "--yes"]).code, 0, "{who:?}");
+        wait_for("the host to die in the removal", || !alive(host));
+        assert!(world.home.join("sessions").join(session.to_string()).join("workspace/bird.txt").exists(), "{who:?}");
+        world.up();
+        let (_directory, copy) = record::copy_home(&world);
+        nothing_is_left(&copy, session, &needles);
+        assert_eq!(world.status()["sessions"], Value::Array(Vec::new()), "{who:?}");
+        assert!(
+            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
+            "{who:?}"
+        );
+    }
+}

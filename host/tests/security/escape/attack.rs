@@ -1,0 +1,210 @@
+//! A host in which the program of `examples/attacker` replaces the sandbox, and the scripts that a test gives it.
+//!
+//! Agent `a` is attacked; `b` must stay undisturbed. Expects nothing by itself. See `attempt`.
+
+use crate::support::host_fixture::{Answer, Build, World, programs};
+use crate::support::jail_fixture::{Who, example};
+use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::{Config, MasterKey};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Settings to fail fast: two launches with almost no backoff.
+pub(crate) const FAST_FAILURE: &str = "[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n";
+
+/// The model's script beside the built-in one, for settings that name `SCRIPT`.
+const SCRIPT: &str = include_str!("model.toml");
+
+/// A host with two agents whose program is the attacker.
+pub(crate) struct Attacked {
+    pub(crate) world: World,
+}
+
+/// The result of a script.
+pub(crate) struct Played {
+    /// The output of `chat --json`.
+    pub(crate) chat: Value,
+    /// The values that the attacker saw, by name.
+    pub(crate) seen: Value,
+    /// The host's answers, in order.
+    pub(crate) answers: Vec<Value>,
+    /// Steps that failed in the attacker's own process.
+    pub(crate) errors: Vec<Value>,
+}
+
+impl Attacked {
+    pub(crate) fn new(config: &str) -> Self {
+        let attacker = example("attacker");
+        assert!(attacker.exists(), "`cargo test` builds the examples, `cargo test --test it` alone does not");
+        let world = World::with(Who::Ordinary, Build::Plain, Some(&attacker));
+        let script = world.home.join("script.toml");
+        std::fs::write(&script, SCRIPT).expect("written");
+        world.configure(&config.replace("SCRIPT", &script.display().to_string()));
+        world.up();
+        world.agent("a");
+        world.agent("b");
+        Self { world }
+    }
+
+    /// Sends a message with a script.
+    pub(crate) fn send(&self, agent: &str, text: &str, script: &Value) -> Answer {
+        let file = self.world.home.join("script.json");
+        std::fs::write(&file, escaped(script)).expect("written");
+        self.world.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"])
+    }
+
+    /// Sends a message with a script and expects an answer.
+    pub(crate) fn play(&self, agent: &str, text: &str, script: &Value) -> Played {
+        let chat = self.send(agent, text, script).ok().json();
+        self.played(chat)
+    }
+
+    /// Sends an ordinary message.
+    pub(crate) fn say(&self, agent: &str, text: &str) -> Played {
+        self.played(self.world.chat(agent, text))
+    }
+
+    /// Returns the result of a script whose answer has arrived.
+    pub(crate) fn played(&self, chat: Value) -> Played {
+        let mut outcome = self.outcome(&chat);
+        let mut list = |name: &str| match outcome[name].take() {
+            Value::Array(list) => list,
+            _ => Vec::new(),
+        };
+        let (answers, errors) = (list("answers"), list("errors"));
+        Played { chat, seen: outcome["seen"].take(), answers, errors }
+    }
+
+    /// Returns the last record of the attacker in an answer's session.
+    pub(crate) fn outcome(&self, chat: &Value) -> Value {
+        let session = chat["session_id"].as_str().expect("an id");
+        let outcome = std::fs::read(self.directory(session).join("workspace/outcome.json"));
+        outcome.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("JSON"))
+    }
+
+    /// Checks that the other agent answers.
+    #[track_caller]
+    pub(crate) fn other_answers(&self) {
+        assert!(self.world.say("b", "hello").contains("Hello."), "{}", self.world.status());
+    }
+
+    /// Returns the only session of an agent, from `status`.
+    pub(crate) fn session(&self, agent: &str) -> Value {
+        let status = self.world.status();
+        let sessions = status["sessions"].as_array().expect("a list");
+        sessions.iter().find(|session| session["agent"] == agent).expect("a session").clone()
+    }
+
+    /// Returns the id of the only session of an agent.
+    pub(crate) fn id(&self, agent: &str) -> String {
+        self.session(agent)["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Returns the directory of a session.
+    pub(crate) fn directory(&self, session: &str) -> PathBuf {
+        self.world.home.join("sessions").join(session)
+    }
+
+    /// Makes a sleeping session of `a` and returns its id.
+    pub(crate) fn asleep(&self) -> String {
+        self.world.say("a", "hello");
+        let id = self.id("a");
+        self.world.ctl(&["session", "stop", &id]).ok();
+        id
+    }
+
+    /// Sets the script that replaces the handshake from the next launch on; null for an honest one.
+    pub(crate) fn at_launch(&self, session: &str, script: &Value) {
+        let path = self.directory(session).join("workspace/launch-script");
+        match script {
+            Value::Null => std::fs::remove_file(path).expect("removed"),
+            script => std::fs::write(path, script.to_string()).expect("written"),
+        }
+    }
+
+    /// Puts the real sandbox back.
+    pub(crate) fn restore_sandbox(&self) {
+        let new = self.world.programs.join("new");
+        let copied = Command::new("cp").arg(programs(Build::Plain).join("ironclaw-sandbox")).arg(&new).status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        std::fs::rename(new, self.world.programs.join("ironclaw-sandbox")).expect("renamed");
+    }
+
+    /// Returns the ledger's entries with this event and session, each with its type.
+    pub(crate) fn entries(&self, what: &str, session: &str) -> Vec<Value> {
+        self.world.entries(what).into_iter().filter(|entry| entry["data"]["session"] == session).collect()
+    }
+
+    /// Returns the codes of the refused requests so far, in order; each refusal is a RETRACT.
+    pub(crate) fn refusals(&self, session: &str) -> Vec<String> {
+        let entries = self.entries("model.refused", session);
+        assert!(entries.iter().all(|entry| entry["type"] == "RETRACT"), "{entries:?}");
+        entries.iter().map(|entry| entry["data"]["code"].as_str().expect("a code").to_owned()).collect()
+    }
+
+    /// Opens `state.db` of a stopped host for reading.
+    pub(crate) fn state(&self) -> Connection {
+        let db = Connection::open(self.world.home.join("state.db")).expect("opens");
+        let key = self.master().state_key().to_hex();
+        db.execute_batch(&format!(
+            "PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
+            key.as_str()
+        ))
+        .expect("the key is right");
+        db
+    }
+
+    /// Returns the key of a session's queues.
+    pub(crate) fn queue_key(&self, session: &str) -> SessionKey {
+        let stored: Vec<u8> = self
+            .state()
+            .query_row("SELECT queue_key FROM sessions WHERE id = ?1", [session], |row| row.get(0))
+            .expect("a key");
+        self.master().wrapping_key().queue_key(session.parse().expect("an id"), &stored).expect("opens")
+    }
+
+    fn master(&self) -> MasterKey {
+        // The home is another user's; the test reads its key as a key outside of a home.
+        let elsewhere = tempfile::tempdir().expect("a temporary directory");
+        let config = Config { master_key_file: Some(self.world.home.join("master.key")) };
+        let home = Home::create(&elsewhere.path().join("h")).expect("a home");
+        MasterKey::load(&home, &config).expect("a key")
+    }
+}
+
+/// Returns JSON without brackets and non-ASCII characters in its strings, so that the host passes it on unchanged.
+pub(crate) fn escaped(script: &Value) -> String {
+    let (mut escaped, mut inside, mut backslash) = (String::new(), false, false);
+    for character in script.to_string().chars() {
+        match character {
+            '[' | '<' if inside => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
+            other if inside && !other.is_ascii() => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            other => escaped.push(other),
+        }
+        inside ^= character == '"' && !backslash;
+        backslash = character == '\\' && !backslash;
+    }
+    escaped
+}
+
+/// Returns a request to the model with these refs.
+pub(crate) fn generate(refs: Value) -> Value {
+    json!({ "ask": { "ask": "generate", "turn": "$turn", "purpose": "reply", "refs": refs } })
+}
+
+/// Returns a report of a call.
+pub(crate) fn report(call: &str, body: &str) -> Value {
+    json!({ "ask": { "ask": "report", "turn": "$turn", "call_id": call, "ok": true, "body": body } })
+}
+
+/// Returns whether a path exists, without following it.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

@@ -1,0 +1,387 @@
+//! An attempt: a name, which is the promise, the steps of the attacker's program in a turn, and the expected result.
+//!
+//! The same checks follow every attempt: the ledger has the expected entries only, each refusal names its party and reason, one answer
+//! reached the person, another session works, and the chain is valid. Never trusts the attacker's own statements. See `turns` for a
+//! table.
+
+use super::attack::{Attacked, Played, generate};
+use crate::support::host_fixture::wait_for;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The attacker's knowledge of other turns and sessions.
+pub(crate) struct Known {
+    /// Values of an answered turn of its own session, with its `call`.
+    pub(crate) earlier: Value,
+    /// Values from the attacker of another session: `turn own output call items`.
+    pub(crate) foreign: Value,
+    /// Values from before a restart of the host.
+    pub(crate) before_boot: Value,
+    /// The other session.
+    pub(crate) other: String,
+}
+
+type Script = Box<dyn Fn(&Known) -> Vec<Value>>;
+type Look = Box<dyn Fn(&Attacked, &Known, &Played)>;
+
+/// The expected result of an attempt.
+enum Expected {
+    /// The turn continues to its answer.
+    Answered,
+    /// The turn continues to its answer, in another launch.
+    AnsweredAnew,
+    /// The turn ends with a notice of the host.
+    Ended,
+    /// The session is quarantined for this reason, and answers again after a release.
+    Quarantined(&'static str),
+    /// The session is quarantined by the launch after the attempt.
+    QuarantinedLater(&'static str),
+}
+
+/// The scripted model's output for a request after its answer: the honest end of an attempt that asked it.
+pub(crate) const AGAIN: &str = "Noted.";
+
+/// A named attempt.
+pub(crate) struct Attempt {
+    pub(crate) name: &'static str,
+    asks: &'static str,
+    script: Script,
+    comes: Expected,
+    requests: Vec<&'static str>,
+    rows: Vec<&'static str>,
+    calls: Vec<&'static str>,
+    proposals: usize,
+    errors: &'static str,
+    answer: &'static str,
+    look: Option<Look>,
+}
+
+/// Makes an attempt with these steps in the turn of a `hello`; by default it must have no effect but an answer.
+pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> + 'static) -> Attempt {
+    Attempt {
+        name,
+        asks: "hello",
+        script: Box::new(script),
+        comes: Expected::Answered,
+        requests: Vec::new(),
+        rows: Vec::new(),
+        calls: Vec::new(),
+        proposals: 0,
+        errors: "",
+        answer: "",
+        look: None,
+    }
+}
+
+impl Attempt {
+    /// Sends this message instead; the model's script reacts to it.
+    pub(crate) fn asks(self, asks: &'static str) -> Self {
+        Self { asks, ..self }
+    }
+
+    /// Expects refused requests on the model socket with these codes, in order.
+    pub(crate) fn requests(self, codes: &[&'static str]) -> Self {
+        Self { requests: codes.to_vec(), ..self }
+    }
+
+    /// Expects refused rows for these reasons, in order.
+    pub(crate) fn rows(self, reasons: &[&'static str]) -> Self {
+        Self { rows: reasons.to_vec(), ..self }
+    }
+
+    /// Expects refused calls of the model for these reasons, in order.
+    pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
+        Self { calls: reasons.to_vec(), ..self }
+    }
+
+    /// Expects so many proposed changes, each once.
+    pub(crate) fn proposes(self, proposals: usize) -> Self {
+        Self { proposals, ..self }
+    }
+
+    /// Expects a failure in the attacker's own process, with these words in the error.
+    pub(crate) fn fails(self, errors: &'static str) -> Self {
+        Self { errors, ..self }
+    }
+
+    /// Expects these words in the person's answer.
+    pub(crate) fn answered(self, answer: &'static str) -> Self {
+        Self { answer, ..self }
+    }
+
+    /// Expects the end of the sandbox, and an answer by another launch.
+    pub(crate) fn relaunched(self) -> Self {
+        Self { comes: Expected::AnsweredAnew, ..self }
+    }
+
+    /// Expects a turn that the host ends, with these words in its notice.
+    pub(crate) fn ended(self, notice: &'static str) -> Self {
+        Self { comes: Expected::Ended, answer: notice, ..self }
+    }
+
+    /// Expects a quarantine with these words in `status`.
+    pub(crate) fn quarantined(self, words: &'static str) -> Self {
+        Self { comes: Expected::Quarantined(words), ..self }
+    }
+
+    /// Expects the end of the sandbox, and a quarantine of the next launch with these words in `status`.
+    pub(crate) fn quarantined_later(self, words: &'static str) -> Self {
+        Self { comes: Expected::QuarantinedLater(words), ..self }
+    }
+
+    /// Adds a check.
+    pub(crate) fn look(self, look: impl Fn(&Attacked, &Known, &Played) + 'static) -> Self {
+        Self { look: Some(Box::new(look)), ..self }
+    }
+}
+
+/// Refusals of one launch before the session is put to sleep, so that no attempt pays for earlier ones.
+const REFUSALS_A_LAUNCH: usize = 24;
+
+/// The events of a round without a refusal.
+const ROUND: [&str; 12] = [
+    "message.recorded",
+    "session.launching",
+    "session.stopped",
+    "turn.opened",
+    "turn.closed",
+    "model.asked",
+    "output.sealed",
+    "call.recorded",
+    "call.reported",
+    "delivery.intended",
+    "delivery.received",
+    "session.released",
+];
+
+/// Plays attempts one after the other on one host; `ATTEMPT=word` in the environment selects those with it in their name.
+pub(crate) fn hold(config: &str, attempts: Vec<Attempt>) {
+    let wanted = std::env::var("ATTEMPT").unwrap_or_default();
+    let attacked = Attacked::new(&format!("[model]\nscript = \"SCRIPT\"\n[session]\nbackoff_ms = 5\n{config}"));
+    let known = attacked.known();
+    let host = attacked.world.pid();
+    let (mut refused, mut total) = (0, 0);
+    let mut failed = Vec::new();
+    for attempt in attempts.iter().filter(|attempt| attempt.name.contains(&wanted)) {
+        let expected = attempt.requests.len() + attempt.rows.len();
+        total += expected;
+        if refused + expected > REFUSALS_A_LAUNCH && refused > 0 {
+            attacked.world.ctl(&["session", "stop", &attacked.id("a")]).ok();
+            refused = 0;
+        }
+        refused += expected;
+        // A failed attempt does not stop the next; its panic is already printed.
+        if catch_unwind(AssertUnwindSafe(|| attempt.hold(&attacked, &known))).is_err() {
+            failed.push(attempt.name);
+            // The session is halted or not; release it for the next attempt.
+            attacked.world.ctl(&["session", "release", &attacked.id("a")]);
+        }
+        assert_eq!(attacked.world.pid(), host, "{}: the host still runs", attempt.name);
+    }
+    assert_eq!(failed, Vec::<&str>::new(), "these attempts failed");
+    // A late entry would be there by now: the last rows are taken when a session is put to sleep.
+    let id = attacked.id("a");
+    attacked.world.ctl(&["session", "stop", &id]).ok();
+    let late = attacked.refusals(&id).len() + attacked.entries("row.refused", &id).len();
+    assert_eq!(late, total, "nothing was refused after its attempt was looked at");
+    attacked.world.down();
+    assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+}
+
+impl Attempt {
+    #[track_caller]
+    fn hold(&self, attacked: &Attacked, known: &Known) {
+        let name = self.name;
+        let id = attacked.id("a");
+        let before = attacked.last_entry();
+        let chat = attacked.send("a", self.asks, &json!((self.script)(known))).ok().json();
+        attacked.wait_until_played(&chat);
+        let played = attacked.played(chat);
+        self.failed_as_it_should(&played);
+        let refusals = self.requests.len() + self.rows.len();
+        let mut since = Vec::new();
+        // A row behind the one that ended the turn is taken after the answer.
+        wait_for("the refusals to be written down", || {
+            since = attacked.entries_after(before);
+            let refused = |entry: &&Value| is(entry, "model.refused") || is(entry, "row.refused");
+            since.iter().filter(refused).count() >= refusals
+        });
+        match self.comes {
+            Expected::Answered | Expected::AnsweredAnew => {
+                assert_eq!(played.chat["notice"], false, "{name}: the turn continues to its answer: {}", played.chat);
+            }
+            Expected::Ended => assert_eq!(played.chat["notice"], true, "{name}: {}", played.chat),
+            Expected::Quarantined(words) | Expected::QuarantinedLater(words) => {
+                let reply = played.chat["reply"].as_str().unwrap_or_default();
+                assert!(reply.contains("broke its contract"), "{name}: {}", played.chat);
+                wait_for("the quarantine", || attacked.session("a")["state"] == "quarantined");
+                let session = attacked.session("a");
+                assert!(session["reason"].as_str().is_some_and(|why| why.contains(words)), "{name}: {session}");
+            }
+        }
+        let reply = played.chat["reply"].as_str().unwrap_or_default();
+        let expected = if self.asks == "hello" && self.answer.is_empty() { "Hello." } else { self.answer };
+        if !self.halts() {
+            assert!(reply.contains(expected), "{name}: the answer was {reply:?}");
+        }
+        self.ledger_holds(&since, &id);
+        if let Some(look) = &self.look {
+            look(attacked, known, &played);
+        }
+        attacked.other_answers();
+        if self.halts() {
+            attacked.world.ctl(&["session", "release", &id]).ok();
+            let reply = attacked.world.say("a", "hello");
+            assert!(reply.contains("Hello."), "{name}: after a release: {reply}");
+        }
+    }
+
+    fn halts(&self) -> bool {
+        matches!(self.comes, Expected::Quarantined(_) | Expected::QuarantinedLater(_))
+    }
+
+    fn launches_again(&self) -> bool {
+        matches!(self.comes, Expected::AnsweredAnew | Expected::QuarantinedLater(_))
+    }
+
+    fn failed_as_it_should(&self, played: &Played) {
+        let (name, errors) = (self.name, json!(played.errors).to_string());
+        match self.errors {
+            "" if self.launches_again() => {}
+            "" => assert_eq!(played.errors, Vec::<Value>::new(), "{name}: the attack itself works"),
+            why => {
+                let all = played.errors.iter().all(|error| error.as_str().is_some_and(|error| error.contains(why)));
+                assert!(all && !played.errors.is_empty(), "{name}: {errors}");
+            }
+        }
+    }
+
+    /// Checks that the new entries are those of a round of this session and the refusals of this attempt.
+    fn ledger_holds(&self, since: &[Value], id: &str) {
+        let name = self.name;
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let (mut deliveries, mut halted, mut requeued) = (0, 0, 0);
+        for entry in since {
+            let data = &entry["data"];
+            assert_eq!(data["session"], id, "{name}: every entry belongs to this session: {entry}");
+            let what = data["what"].as_str().unwrap_or_default();
+            let reason = data["reason"].as_str().unwrap_or_default();
+            deliveries += u32::from(what == "delivery.received");
+            let retracted = entry["type"] == "RETRACT";
+            match (what, &self.comes) {
+                ("model.refused" | "row.refused" | "call.refused" | "action.refused", _) => {
+                    assert!(retracted, "{name}: {entry}");
+                    assert!(
+                        what == "call.refused" || data["fault"] == "sandbox" || what == "action.refused",
+                        "{name}: {entry}"
+                    );
+                    assert!(!reason.is_empty(), "{name}: {entry}");
+                    let detail =
+                        if what == "model.refused" { data["code"].as_str().unwrap_or_default() } else { reason };
+                    found.entry(what).or_default().push(detail);
+                }
+                ("change.proposed", _) if !retracted => found.entry(what).or_default().push(what),
+                ("session.quarantined", Expected::Quarantined(_) | Expected::QuarantinedLater(_)) => {
+                    halted += 1;
+                    assert!(retracted && !reason.is_empty() && data["fault"] == "sandbox", "{name}: {entry}");
+                }
+                ("turn.closed", Expected::AnsweredAnew) if retracted => requeued += 1,
+                (what, _) => {
+                    let of_a_round = ROUND.contains(&what) && !retracted;
+                    assert!(of_a_round, "{name}: this does not belong there: {entry}");
+                }
+            }
+        }
+        let mut take = |what: &str| found.remove(what).unwrap_or_default();
+        assert_eq!(take("model.refused"), self.requests, "{name}");
+        let rows = take("row.refused");
+        assert_eq!(rows.len(), self.rows.len(), "{name}: {rows:?}");
+        assert!(rows.iter().zip(&self.rows).all(|(row, why)| row.contains(why)), "{name}: {rows:?}");
+        assert_eq!(take("call.refused"), self.calls, "{name}");
+        assert!(take("action.refused").is_empty(), "{name}");
+        assert_eq!(take("change.proposed").len(), self.proposals, "{name}");
+        assert_eq!(deliveries, 1, "{name}: the person had one answer");
+        let launches = since.iter().filter(|entry| is(entry, "session.launching")).count();
+        assert!(!self.launches_again() || launches > 0, "{name}: another launch looks at it");
+        assert_eq!(
+            requeued,
+            u32::from(matches!(self.comes, Expected::AnsweredAnew)),
+            "{name}: the message waited for it"
+        );
+        assert_eq!(halted, u32::from(self.halts()), "{name}");
+    }
+}
+
+fn is(entry: &Value, what: &str) -> bool {
+    entry["data"]["what"] == what
+}
+
+/// Entries of the ledger that one attempt may cause; more would be a flood.
+const ENTRIES_MAX: usize = 400;
+
+impl Attacked {
+    /// Returns the number of the ledger's last entry.
+    fn last_entry(&self) -> u64 {
+        self.tail(1).last().and_then(|entry| entry["seq"].as_u64()).expect("an entry")
+    }
+
+    /// Returns the entries behind this number.
+    fn entries_after(&self, before: u64) -> Vec<Value> {
+        let found = self.tail(ENTRIES_MAX);
+        assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries of one attempt");
+        found.into_iter().filter(|entry| entry["seq"].as_u64() > Some(before)).collect()
+    }
+
+    fn tail(&self, count: usize) -> Vec<Value> {
+        let text = self.world.ctl(&["--json", "audit", "tail", "-n", &count.to_string()]).ok().stdout;
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+
+    /// Waits until the attacker has finished its script or is gone.
+    fn wait_until_played(&self, chat: &Value) {
+        let message = &chat["message_id"];
+        wait_for("the script to be played", || {
+            let outcome = self.outcome(chat);
+            let played = outcome["done"] == true && outcome["seen"]["message"] == *message;
+            played || self.session("a")["state"] != "awake"
+        });
+    }
+
+    /// Makes an ordinary past: answered turns in both sessions with a call each, before and after a restart of the host.
+    fn known(&self) -> Known {
+        let past = |agent: &str| {
+            let first = self.say(agent, "hello");
+            let played = self.play(agent, "read notes.txt", &json!([generate(json!(["$own"]))]));
+            let mut seen = self.say(agent, "hello").seen;
+            seen["call"] = played.answers[0]["calls"][0]["call_id"].clone();
+            assert!(seen["call"].is_string() && first.seen["output"].is_object(), "{agent}: {seen}");
+            seen
+        };
+        let before_boot = past("a");
+        past("b");
+        self.world.down();
+        self.world.up();
+        Known { before_boot, earlier: past("a"), foreign: past("b"), other: self.id("b") }
+    }
+}
+
+/// Returns a request without changes.
+pub(crate) fn ask(request: Value) -> Value {
+    json!({ "ask": request })
+}
+
+/// Returns a row.
+pub(crate) fn row(row: Value) -> Value {
+    json!({ "row": row })
+}
+
+/// Returns a row that names an output as the answer.
+pub(crate) fn reply(item: impl Into<Value>) -> Value {
+    row(json!({ "content": { "reply": item.into() } }))
+}
+
+/// Returns one bell.
+pub(crate) fn ring() -> Value {
+    json!({ "ring": 1 })
+}

@@ -1,0 +1,142 @@
+//! Sandboxes that send too much, too long or nothing: each is stopped, and other sessions are served.
+
+use super::attack::{Attacked, generate, report};
+use super::attempt::{Attempt, attempt, hold, reply, ring};
+use crate::support::host_fixture::wait_for;
+use serde_json::{Value, json};
+
+pub(crate) fn attempts() -> Vec<Attempt> {
+    let output = || generate(json!(["$own"]));
+    let again = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
+    vec![
+        attempt("requests_of_a_turn_to_the_model_are_bounded", move |_| {
+            vec![output(), reply("$output.item"), again(5, output()), again(3, output()), ring(), json!("leave")]
+        })
+        .requests(&["budget"; 3]),
+        attempt("the_calls_of_a_turn_are_bounded", move |_| {
+            let settle = (0..4).map(|call| report(&format!("$calls.{call}.call_id"), "x"));
+            settle.fold(vec![output()], |steps, step| [steps, vec![step]].concat())
+        })
+        .asks("read much")
+        .answered("That did not work")
+        .calls(&["the turn has no room for another call"; 2]),
+        attempt("the_result_bytes_of_a_turn_are_bounded", move |_| {
+            let mut long = report("$calls.0.call_id", "");
+            long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
+            let mut other = report("$calls.1.call_id", "");
+            other["ask"]["body"] = json!({ "$times": "x", "count": 900 });
+            vec![output(), long, other]
+        })
+        .asks("read much")
+        .answered("That did not work")
+        .calls(&["the turn has no room for another call"; 2])
+        .requests(&["budget"]),
+        attempt("five_hundred_questions_for_items_write_no_entry", move |_| {
+            vec![again(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]
+        }),
+        attempt("a_sandbox_that_reads_no_answer_is_ended_at_the_deadline", |_| {
+            let items = json!({ "ask": "items", "after_seq": 0 });
+            vec![json!({ "dial": 1 }), json!({ "deaf": { "request": items, "times": 1_000_000 } })]
+        })
+        .ended("longer than its 6 seconds"),
+    ]
+}
+
+#[test]
+fn resources_of_a_turn_are_bounded() {
+    hold("[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 1000\nseconds_max = 6\n", attempts());
+}
+
+/// Refusals of one launch: the host's own bound.
+const REFUSALS_MAX: usize = 64;
+
+/// Plays a script that ends in quarantine, and checks the words in the ledger.
+#[track_caller]
+fn stopped(attacked: &Attacked, script: &Value, words: &str) {
+    let chat = attacked.send("a", "hello", script).ok().json();
+    assert_eq!(chat["notice"], true, "{chat}");
+    let session = attacked.session("a");
+    assert_eq!(session["state"], "quarantined", "{session}");
+    let entries = attacked.entries("session.quarantined", &attacked.id("a"));
+    assert_eq!(entries.last().expect("an entry")["data"]["reason"], words);
+    attacked.other_answers();
+    attacked.world.ctl(&["session", "release", &attacked.id("a")]).ok();
+}
+
+#[test]
+fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
+    let attacked = Attacked::new("");
+    let mut script = vec![report("call_00000000000000000000000000", "x"); REFUSALS_MAX + 1];
+    script.push(json!("hang"));
+    stopped(&attacked, &json!(script), "it was refused too often on its model socket");
+    assert_eq!(attacked.refusals(&attacked.id("a")).len(), REFUSALS_MAX + 1, "the ledger has no further refusals");
+}
+
+#[test]
+fn sandbox_that_asks_for_items_without_end_is_stopped() {
+    let attacked = Attacked::new("");
+    let ask = json!({ "ask": { "ask": "items", "after_seq": 0 } });
+    let script = json!([{ "repeat": { "times": 100_000, "step": ask } }, "hang"]);
+    stopped(&attacked, &script, "it was refused too often on its model socket");
+    let refusals = attacked.refusals(&attacked.id("a"));
+    assert!(refusals.iter().all(|refusal| refusal == "budget"), "{refusals:?}");
+}
+
+#[test]
+fn sandbox_with_too_many_refused_rows_is_stopped() {
+    let attacked = Attacked::new("");
+    let row =
+        json!({ "row": { "kind": "chat", "content": { "reply": "itm_00000000000000000000000000" }, "call": null } });
+    let mut script = vec![row; REFUSALS_MAX + 1];
+    script.extend([json!({ "ring": 1 }), json!("hang")]);
+    stopped(&attacked, &json!(script), "too many of its rows were refused");
+    let reply = attacked.world.say("a", "hello");
+    assert!(reply.contains("Hello."), "a notice about refusals blocks no message: {reply}");
+}
+
+#[test]
+fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let id = attacked.id("a");
+    std::thread::scope(|scope| {
+        // The third attempt would be the last if a stop counted as a failure.
+        let hanging = scope.spawn(|| attacked.send("a", "say one", &json!([{ "once": ["hang"] }])));
+        wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+        let session = attacked.session("a");
+        assert_eq!((&session["state"], &session["waiting"]), (&json!("asleep"), &json!(1)), "it stays asleep");
+        assert!(!hanging.is_finished());
+        attacked.say("a", "hello");
+        let answer = hanging.join().expect("no panic").ok().json();
+        assert_eq!(answer["notice"], false, "the message was answered after the next wake: {answer}");
+    });
+    assert_eq!(attacked.entries("session.stopped", &id).len(), 1);
+    assert!(attacked.entries("session.parked", &id).is_empty());
+}
+
+#[test]
+fn silent_sandbox_is_ended_after_the_contracts_timeout() {
+    let silent = json!(["hang"]);
+    let half = json!([{ "hello": null }, "welcome", { "link": [7] }, "hang"]);
+    let within = "did not say hello, or was not ready, within 10000 ms";
+    // Each waits for the contract's timeout, so they wait together.
+    std::thread::scope(|scope| {
+        for script in [silent, half] {
+            scope.spawn(move || {
+                let attacked = Attacked::new("[session]\nlaunch_attempts_max = 1\n");
+                let id = attacked.asleep();
+                attacked.at_launch(&id, &script);
+                let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+                assert!(answer.code == 1 && answer.stderr.contains(within), "{}{}", answer.stdout, answer.stderr);
+                assert_eq!(attacked.session("a")["state"], "parked");
+                attacked.other_answers();
+                attacked.at_launch(&id, &Value::Null);
+                attacked.world.ctl(&["session", "release", &id]).ok();
+                assert!(attacked.world.say("a", "hello").contains("Hello."), "a release leads back to an answer");
+                attacked.world.down();
+                assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+            });
+        }
+    });
+}

@@ -1,0 +1,373 @@
+//! Sandboxes that break the contract: each is refused, quarantined or parked, with the cause in a sentence.
+//!
+//! The host continues, and another session stays undisturbed. See `attack` for the form of an attack.
+
+use super::attack::{Attacked, FAST_FAILURE, exists};
+use crate::support::host_fixture::{kill, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// Returns an honest handshake.
+fn handshake() -> Vec<Value> {
+    vec![json!({ "hello": null }), json!("welcome"), json!("open"), json!({ "ring": 1 })]
+}
+
+/// Checks that the session is halted in this state, with these words in `status` and in the ledger.
+#[track_caller]
+fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
+    let id = attacked.id("a");
+    wait_for("the session to be halted", || attacked.session("a")["state"] == state);
+    let session = attacked.session("a");
+    let reason = session["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains(words), "{session}");
+    let entries = attacked.entries(&format!("session.{state}"), &id);
+    let entry = entries.last().expect("the ledger has it");
+    assert_eq!(entry["type"], "RETRACT");
+    // The ledger has the host's own words; `status` also has the detail, which may quote a stranger.
+    let own = entry["data"]["reason"].as_str().unwrap_or_default();
+    assert!(!own.is_empty() && reason.starts_with(own), "{entry}");
+    attacked.other_answers();
+    id
+}
+
+/// Checks that a released session answers.
+#[track_caller]
+fn released(attacked: &Attacked, id: &str) {
+    attacked.world.ctl(&["session", "release", id]).ok();
+    let reply = attacked.world.say("a", "hello");
+    assert!(reply.contains("Hello."), "{reply}");
+}
+
+/// Fails launches until the session is parked or quarantined, and checks that it launches again afterwards.
+#[track_caller]
+fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
+    attacked.at_launch(id, &script);
+    let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    for words in words {
+        assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
+    }
+    assert!(answer.stderr.contains(state) && answer.stderr.contains("session release"), "{}", answer.stderr);
+    halted(attacked, state, words[0]);
+    attacked.at_launch(id, &Value::Null);
+    released(attacked, id);
+    attacked.world.ctl(&["session", "stop", id]).ok();
+}
+
+#[test]
+fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
+    let attacked = Attacked::new(FAST_FAILURE);
+    let id = attacked.asleep();
+    let ours = ironclaw_contract::seam::fingerprint();
+    let drifted = "0".repeat(64);
+    let frame = |length: u32, text: &str| {
+        let bytes: Vec<u8> = length.to_be_bytes().into_iter().chain(text.bytes()).collect();
+        json!({ "link": bytes })
+    };
+    let twice = json!([{ "hello": null }, "welcome", { "hello": null }, "hang"]);
+    for (script, state, words) in [
+        (json!([{ "hello": drifted }, "hang"]), "parked", vec![drifted.as_str(), ours.as_str()]),
+        (twice, "quarantined", vec!["asked for its key a second time"]),
+        (json!([frame(5000, ""), "hang"]), "quarantined", vec!["a frame of its handshake is over the limit"]),
+        (json!([frame(u32::MAX, ""), "hang"]), "quarantined", vec!["a frame of its handshake is over the limit"]),
+        (json!([frame(7, "garbage"), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
+        (json!([frame(0, ""), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
+        (json!([frame(100, "cut"), "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
+        (json!([{ "link": [0, 0] }, "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
+        // Seen at the check of its walls or at the link, whichever is first.
+        (json!([{ "hello": null }, "exit"]), "parked", vec![id.as_str()]),
+        (json!(["exit"]), "parked", vec!["the link to the sandbox of"]),
+    ] {
+        launch_refused(&attacked, &id, script, state, &words);
+    }
+}
+
+#[test]
+fn damaged_or_foreign_inbound_queue_is_rebuilt() {
+    let attacked = Attacked::new("");
+    let id = attacked.asleep();
+    attacked.other_answers();
+    let other = attacked.id("b");
+    attacked.world.ctl(&["session", "stop", &other]).ok();
+    let queue = |id: &str| attacked.directory(id).join("in/inbound.db");
+    let foreign = std::fs::read(queue(&other)).expect("a file");
+    let own = std::fs::read(queue(&id)).expect("a file");
+    let torn = [&own[..4096], &[0xa5; 4096]].concat();
+    for (count, damaged) in [foreign, vec![0xa5; 12_288], torn, b"SQLite format 3\0".repeat(256)].iter().enumerate() {
+        std::fs::write(queue(&id), damaged).expect("written");
+        assert!(attacked.world.say("a", "hello").contains("Hello."), "damage {count}");
+        let entries = attacked.entries("inbound.rebuilt", &id);
+        assert_eq!(entries.len(), count + 1, "damage {count}");
+        let reason = entries[count]["data"]["reason"].as_str().expect("a reason");
+        assert_eq!(reason, format!("cannot open inbound queue of {id}: wrong key or damaged file"));
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+    }
+    attacked.other_answers();
+}
+
+/// Puts a link, a directory or a pipe in place of a queue.
+fn plant(what: &str, path: &Path, victim: &Path) {
+    // Removes the present file first.
+    let _ = std::fs::remove_file(path);
+    let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
+    match what {
+        "a link" => std::os::unix::fs::symlink(victim, path).expect("a link"),
+        "a directory" => std::fs::create_dir(path).expect("a directory"),
+        "a pipe" => nix::unistd::mkfifo(path, mode).expect("a pipe"),
+        other => panic!("{other}"),
+    }
+}
+
+fn uproot(path: &Path) {
+    if path.is_dir() && !path.is_symlink() {
+        std::fs::remove_dir(path).expect("removed");
+    } else {
+        std::fs::remove_file(path).expect("removed");
+    }
+}
+
+#[test]
+fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
+    let attacked = Attacked::new(FAST_FAILURE);
+    let id = attacked.asleep();
+    let victim = attacked.world.home.join("owner.token");
+    let token = std::fs::read(&victim).expect("a token");
+    let queue = attacked.directory(&id).join("in/inbound.db");
+    for what in ["a link", "a directory", "a pipe"] {
+        plant(what, &queue, &victim);
+        attacked.world.ctl(&["chat", "a", "hello"]).refused(&format!("inbound.db: it is {what}"));
+        halted(&attacked, "parked", &format!("it is {what}"));
+        uproot(&queue);
+        released(&attacked, &id);
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+    }
+    assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
+}
+
+#[test]
+fn non_queue_in_place_of_the_outbound_queue_quarantines() {
+    let attacked = Attacked::new(FAST_FAILURE);
+    let id = attacked.asleep();
+    let victim = attacked.world.home.join("owner.token");
+    let token = std::fs::read(&victim).expect("a token");
+    let queue = attacked.directory(&id).join("out/outbound.db");
+    for (what, words) in [
+        ("a link", "it is a link, not a regular file"),
+        ("a directory", "it is a directory, not a regular file"),
+        ("a pipe", "it is a pipe"),
+    ] {
+        plant(what, &queue, &victim);
+        launch_refused_as_planted(&attacked, &id, words);
+    }
+    // From inside, by a launch that reports success.
+    let mut garbage = handshake();
+    garbage.insert(3, json!({ "plant": "garbage" }));
+    launch_refused(&attacked, &id, json!(garbage), "quarantined", &["wrong key or damaged file"]);
+    let mut directory = handshake();
+    directory.insert(3, json!({ "plant": "directory" }));
+    launch_refused(&attacked, &id, json!(directory), "quarantined", &["it is a directory"]);
+    assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
+}
+
+/// The queue was replaced while the session slept; its sandbox cannot open it and rings all the same.
+#[track_caller]
+fn launch_refused_as_planted(attacked: &Attacked, id: &str, words: &str) {
+    attacked.world.ctl(&["chat", "a", "hello"]).refused(words);
+    halted(attacked, "quarantined", words);
+    released(attacked, id);
+    attacked.world.ctl(&["session", "stop", id]).ok();
+}
+
+#[test]
+fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
+    for key in ["queue_key", "content_key"] {
+        let attacked = Attacked::new(FAST_FAILURE);
+        let id = attacked.asleep();
+        attacked.world.down();
+        let (first, second) = (
+            format!("SELECT {key} FROM sessions WHERE id = ?1"),
+            format!("UPDATE sessions SET {key} = ?2 WHERE id = ?1"),
+        );
+        let kept: Vec<u8> = attacked.state().query_row(&first, [&id], |row| row.get(0)).expect("a key");
+        let mut damaged = kept.clone();
+        damaged[40] ^= 1;
+        attacked.state().execute(&second, rusqlite::params![id, damaged]).expect("changed");
+        attacked.world.up();
+        let answer = attacked.world.ctl(&["chat", "a", "hello", "--wait", "20s"]);
+        assert_eq!(answer.code, 1, "{key}: {}", answer.stdout);
+        assert!(answer.stderr.contains("made under another key, or changed"), "{key}: {}", answer.stderr);
+        attacked.other_answers();
+        if key == "queue_key" {
+            halted(&attacked, "parked", "the wrapped queue key does not open");
+        }
+        attacked.world.down();
+        attacked.state().execute(&second, rusqlite::params![id, kept]).expect("changed");
+        attacked.world.up();
+        if key == "queue_key" {
+            released(&attacked, &id);
+        }
+        assert!(attacked.world.say("a", "hello").contains("Hello."), "{key}");
+    }
+}
+
+#[test]
+fn a_journal_that_names_another_file_removes_nothing() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    attacked.say("a", "hello");
+    let id = attacked.id("a");
+    // SQLite removes only files that are named like a super-journal; the attacker names such a file.
+    let victim = attacked.world.home.join("other.db-mj0123459ab");
+    // And only those that name the journal itself, so this one does, for the host's path and for the test's own copy.
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    let out = attacked.directory(&id).join("out");
+    let named = [out.as_path(), copy.path()].map(|place| format!("{}\0", place.join("outbound.db-journal").display()));
+    std::fs::write(&victim, named.concat()).expect("written");
+    let script = json!([{ "journal": victim.display().to_string() }, { "ring": 1 }, "hang"]);
+    let played = attacked.play("a", "hello", &script);
+    assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than")), "{}", played.chat);
+    wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
+    assert!(exists(&out.join("outbound.db-journal")), "the host does not recover a sandbox's journal");
+    let copied =
+        Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers it, in its jail");
+    assert!(!exists(&out.join("outbound.db-journal")));
+    attacked.other_answers();
+    attacked.world.down();
+    assert!(exists(&victim));
+
+    // Opens the same file outside of a jail: without this control the test would prove nothing.
+    let key = attacked.queue_key(&id);
+    let copy = copy.path().join("outbound.db");
+    ironclaw_contract::seam::outbound::OutboundWriter::open(&copy, &key).expect("opens");
+    assert!(!exists(&victim), "the journal is as dangerous as it was meant to be");
+}
+
+#[test]
+fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    attacked.say("a", "hello");
+    attacked.other_answers();
+    let id = attacked.id("a");
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| attacked.send("a", "hello", &json!(["flood"])).ok().json());
+        wait_for("the flood", || attacked.session("a")["waiting"] == 1);
+        while !flooding.is_finished() {
+            attacked.other_answers();
+        }
+        let chat = flooding.join().expect("answered");
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{chat}");
+    });
+    let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
+    let late = at("turn.closed") - at("turn.opened");
+    assert!(late < 4_000, "the turn was closed after {late} ms");
+    assert!(attacked.world.say("a", "hello").contains("Hello."));
+
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let id = attacked.id("a");
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| attacked.send("a", "hello", &json!([{ "once": ["flood"] }])).ok().json());
+        let marker = attacked.directory(&id).join("workspace/once");
+        wait_for("the flood", || exists(&marker));
+        attacked.world.ctl(&["session", "stop", &id]).ok();
+        let chat = flooding.join().expect("answered");
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{chat}");
+    });
+}
+
+#[test]
+fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let played = attacked.play("a", "hello", &json!(["hang"]));
+    assert_eq!(played.chat["notice"], true);
+    let reply = played.chat["reply"].as_str().unwrap_or_default();
+    assert_eq!(reply, "I stopped: this turn took longer than its 2 seconds.");
+    attacked.other_answers();
+    let played = attacked.say("a", "hello");
+    let reply = played.chat["reply"].as_str().unwrap_or_default();
+    assert!(reply.contains("Hello."), "{reply}");
+    let reader = attacked.session("a")["reader"]["pid"].clone();
+    assert!(reader.is_number(), "{reader}");
+}
+
+#[test]
+fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
+    let attacked = Attacked::new(FAST_FAILURE);
+    let held = json!([{ "once": [{ "sql_held": "BEGIN EXCLUSIVE" }, { "ring": 1 }, "hang"] }]);
+    let chat = attacked.send("a", "hello", &held).ok().json();
+    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "the next launch answers: {chat}");
+    let id = attacked.id("a");
+    let requeued = attacked.entries("turn.closed", &id).into_iter().filter(|entry| entry["type"] == "RETRACT").count();
+    assert_eq!(requeued, 1);
+    attacked.other_answers();
+    attacked.world.ctl(&["session", "stop", &id]).ok();
+
+    let mut holding = handshake();
+    holding.insert(3, json!("hold_inbound"));
+    attacked.at_launch(&id, &json!(holding));
+    let chat = attacked.world.chat("a", "hello");
+    let reply = chat["reply"].as_str().unwrap_or_default();
+    assert!(
+        chat["notice"] == true && reply.contains("I was parked") && reply.contains("is locked by another process"),
+        "{chat}"
+    );
+    halted(&attacked, "parked", "inbound.db is locked by another process");
+    attacked.at_launch(&id, &Value::Null);
+    released(&attacked, &id);
+}
+
+#[test]
+fn sandbox_that_dies_at_every_start_is_parked() {
+    let attacked = Attacked::new(FAST_FAILURE);
+    let id = attacked.asleep();
+    attacked.at_launch(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
+    let chat = attacked.world.chat("a", "hello");
+    assert_eq!(chat["notice"], true, "{chat}");
+    let reply = chat["reply"].as_str().unwrap_or_default();
+    assert!(reply.contains("I was parked: my process failed 2 times in a row"), "{reply}");
+    assert!(reply.contains(&format!("ironctl session release {id}")), "{reply}");
+    halted(&attacked, "parked", "its process ended");
+    attacked.world.ctl(&["chat", "a", "anybody there?"]).refused("is parked (its process ended)");
+    attacked.at_launch(&id, &Value::Null);
+    released(&attacked, &id);
+    attacked.world.ctl(&["session", "release", &id]).refused("neither parked nor quarantined");
+}
+
+#[test]
+fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "hello");
+    let reader = || i32::try_from(attacked.session("a")["reader"]["pid"].as_i64().unwrap_or_default()).expect("a pid");
+    let first = reader();
+    assert!(first > 0);
+    kill(first);
+    wait_for("another reader", || ![0, first].contains(&reader()));
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the second reader takes rows");
+    assert_eq!(attacked.session("a")["state"], "awake");
+    // A row was taken since, so this is a first death again, and the next one is the second.
+    let second = reader();
+    kill(second);
+    wait_for("a third reader", || ![0, first, second].contains(&reader()));
+    kill(reader());
+    let id = halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
+    attacked.world.ctl(&["chat", "a", "hello"]).refused("died twice");
+    released(&attacked, &id);
+}
+
+#[test]
+fn released_session_answers_again_and_keeps_its_quarantine() {
+    let attacked = Attacked::new("");
+    attacked.say("a", "my name is Ada");
+    let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);
+    attacked.play("a", "hello", &bad);
+    let id = halted(&attacked, "quarantined", "its schema is not the contract's");
+    attacked.restore_sandbox();
+    attacked.world.ctl(&["session", "release", &id]).ok();
+    let reply = attacked.world.say("a", "what is my name?");
+    assert!(reply.contains("Your name is Ada"), "{reply}");
+    let kept = attacked.directory(&id).join("out.quarantined-0/outbound.db");
+    assert!(exists(&kept), "the invalid queue is kept for an analysis");
+    assert_eq!(attacked.entries("session.released", &id).len(), 1);
+}

@@ -1,0 +1,136 @@
+//! Attempts on the host by way of the sandbox's own files: no file is followed or run, and none keeps a session alive.
+//!
+//! To add one, add an entry. See `queue` for the one file that the host reads.
+
+use super::attack::{Attacked, exists};
+use super::attempt::{Attempt, attempt, hold};
+use crate::support::host_fixture::wait_for;
+use crate::support::processes::Process;
+use serde_json::json;
+
+pub(crate) fn attempts() -> Vec<Attempt> {
+    let denied = "Operation not permitted";
+    vec![
+        attempt("a_link_out_of_the_workspace_cannot_be_made", |_| {
+            vec![json!({ "symlink": { "to": "/etc/passwd", "path": "/workspace/link" } })]
+        })
+        .fails(denied),
+        attempt("a_second_name_in_the_workspace_cannot_be_made", |_| {
+            vec![json!({ "hardlink": { "to": "/out/outbound.db", "path": "/workspace/queue" } })]
+        })
+        .fails("os error"),
+        attempt("a_pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })])
+            .fails("EPERM"),
+        attempt("a_device_node_in_the_workspace_cannot_be_made", |_| {
+            vec![
+                json!({ "put": { "path": "/workspace/file", "text": "x" } }),
+                json!({ "whiteout": { "from": "/workspace/file", "to": "/workspace/moved" } }),
+            ]
+        })
+        .fails("EPERM")
+        .look(|attacked, _, _| {
+            let file = attacked.directory(&attacked.id("a")).join("workspace/file");
+            assert!(std::fs::symlink_metadata(file).expect("it is there").is_file());
+        }),
+        attempt("a_file_that_runs_with_its_owners_rights_cannot_be_made", |_| {
+            vec![
+                json!({ "put": { "path": "/workspace/tool", "text": "#!/bin/sh\nid\n" } }),
+                json!({ "mode": { "path": "/workspace/tool", "mode": 0o6755 } }),
+            ]
+        })
+        .fails(denied)
+        .look(|attacked, _, _| {
+            use std::os::unix::fs::PermissionsExt;
+            let tool = attacked.directory(&attacked.id("a")).join("workspace/tool");
+            let mode = std::fs::metadata(tool).expect("it is there").permissions().mode();
+            assert_eq!(mode & 0o6000, 0, "{mode:o}");
+        }),
+        attempt("a_file_moved_from_the_queue_to_the_workspace_is_only_gone", |_| {
+            vec![json!({ "rename": { "from": "/out/outbound.db", "to": "/workspace/queue" } })]
+        })
+        .fails("os error"),
+        attempt("the_jails_root_takes_no_file", |_| vec![json!({ "put": { "path": "/file", "text": "x" } })])
+            .fails("os error"),
+        attempt("nothing_of_the_host_is_found_by_its_name", |_| {
+            ["/etc/passwd", "/proc/1/environ", "/workspace/../../etc/shadow", "/proc/self/root/etc/passwd", "/dev/mem"]
+                .map(|path| json!({ "copy": { "from": path, "to": "/workspace/stolen" } }))
+                .to_vec()
+        })
+        .fails("os error"),
+    ]
+}
+
+#[test]
+fn nothing_in_a_workspace_reaches_out_of_it() {
+    hold("", attempts());
+}
+
+/// Checks that the removal of an existing session ends its sandbox and leaves no file.
+#[track_caller]
+fn removed(attacked: &Attacked, id: &str) {
+    let sandbox = attacked.session("a")["pid"].as_i64().and_then(|pid| Process::of(i32::try_from(pid).ok()?));
+    attacked.world.ctl(&["session", "remove", id, "--yes"]).ok();
+    if let Some(sandbox) = sandbox {
+        wait_for("its sandbox to be gone", || !sandbox.lives());
+    }
+    assert!(!exists(&attacked.directory(id)), "no file of it is left");
+    attacked.other_answers();
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next session of the agent answers");
+    assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+}
+
+#[test]
+fn workspace_of_many_deep_files_is_erased() {
+    let attacked = Attacked::new("");
+    let script = json!([
+        { "files": { "directory": "/workspace/many", "count": 20_000 } },
+        { "deep": { "directory": "/workspace/deep", "depth": 3_000 } },
+        { "size": { "path": "/workspace/hole", "length": 200 << 20 } },
+        { "directory": "/workspace/shut" },
+        { "put": { "path": "/workspace/shut/file", "text": "x" } },
+        { "mode": { "path": "/workspace/shut", "mode": 0 } },
+    ]);
+    let played = attacked.play("a", "hello", &script);
+    assert_eq!(played.errors, Vec::<serde_json::Value>::new());
+    removed(&attacked, &attacked.id("a"));
+}
+
+#[test]
+fn session_that_locks_its_directories_can_be_removed() {
+    let attacked = Attacked::new("[turn]\nseconds_max = 4\n[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n");
+    attacked.say("a", "hello");
+    let id = attacked.id("a");
+    let shut = json!([
+        { "mode": { "path": "/workspace", "mode": 0 } },
+        { "mode": { "path": "/out", "mode": 0 } },
+        "exit",
+    ]);
+    // The message ends with an answer or a reason, and not with silence.
+    let answer = attacked.send("a", "hello", &json!([{ "once": shut }]));
+    assert!(answer.code == 0 || answer.stderr.contains("session release"), "{}{}", answer.stdout, answer.stderr);
+    attacked.other_answers();
+    removed(&attacked, &id);
+}
+
+#[test]
+fn sandbox_that_ignores_a_stop_is_ended() {
+    for stays in ["hang", "linger"] {
+        let attacked = Attacked::new("");
+        attacked.say("a", "hello");
+        let id = attacked.id("a");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| attacked.send("a", "hello", &json!([{ "once": [stays] }])));
+            wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
+            let pid = attacked.session("a")["pid"].as_i64().expect("awake");
+            let sandbox = Process::of(i32::try_from(pid).expect("a pid")).expect("it runs");
+            attacked.world.ctl(&["session", "stop", &id]).ok();
+            assert!(!sandbox.lives(), "{stays}: a session that sleeps has no process");
+            // The message is answered at the next wake, by another sandbox.
+            attacked.say("a", "hello");
+            let answer = waiting.join().expect("no panic").ok().json();
+            assert_eq!(answer["notice"], false, "{stays}: {answer}");
+        });
+        attacked.other_answers();
+        assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    }
+}

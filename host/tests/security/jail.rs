@@ -1,0 +1,237 @@
+//! Jails through a real launcher, as root with mapped ids and as an ordinary user.
+//!
+//! No test is skipped: on a machine that cannot make a jail they fail, and `ironclaw-host preflight` names the cause. See
+//! `host/examples/jail_driver.rs`, which plays the scenarios.
+
+use crate::support::host_fixture::kill;
+use crate::support::jail_fixture::{JailFixture, MAPPED, Who, host_users};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest wait for an event that takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Plays a scenario as every user that can start a host here.
+fn each(scenario: &str, look: impl Fn(Who, Value)) {
+    for who in host_users() {
+        look(who, JailFixture::new(who).play(scenario));
+    }
+}
+
+#[test]
+fn unenforceable_spec_is_refused_by_its_fault() {
+    each("refusals", |who, result| {
+        let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
+        for (case, words) in [
+            ("missing", "/nowhere for /in: No such file"),
+            ("link", "/a-link for /workspace, which is a symbolic link"),
+            ("file", "/no-program for /in: Not a directory"),
+            ("target", "mount target \"/in/../x\" is not"),
+            ("twice", "mount target /in is there twice"),
+            ("no_program", "open the program"),
+            ("not_executable", "/no-program: Permission denied"),
+            ("no_gate", "ended with code 0 before it reached its gate"),
+            ("control", "a jail that lacks a wall on purpose is given no directory"),
+            ("root", "is root's and is given to no jail"),
+        ] {
+            assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
+            assert!(error(case).contains("the jail of ses_test"), "{who:?} {case}: {}", error(case));
+        }
+        assert!(result["not_executable"]["remedy"].as_str().is_some_and(|remedy| remedy.contains("executable")));
+    });
+}
+
+#[test]
+fn program_that_misses_its_gate_is_killed_in_time() {
+    each("late", |who, result| {
+        let error = result["late"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {result}");
+        assert!(result["late_ms"].as_u64() < Some(2_000), "{who:?}: {result}");
+        assert!(result["noop_ms"].as_u64() < Some(200), "{who:?}: the other launch waited: {result}");
+    });
+}
+
+#[test]
+fn kernel_report_of_a_hiding_program_matches_the_spec() {
+    each("report", |who, result| {
+        assert_eq!(result["faults"], Value::Null, "{who:?}");
+        let report = &result["report"];
+        assert_eq!(report["own_namespaces"].as_array().map(Vec::len), Some(7));
+        assert_eq!(report["interfaces"], serde_json::json!(["lo down"]));
+        assert_eq!(report["root"], serde_json::json!(["in", "out", "workspace"]));
+        assert_eq!(report["mounts"], serde_json::json!(["/ ro", "/in ro", "/out rw", "/workspace rw"]));
+        let uid = if who == Who::Root { MAPPED } else { report["uid"].as_u64().unwrap_or(0) as u32 };
+        assert_eq!((report["uid"].as_u64(), uid != 0), (Some(u64::from(uid)), true));
+    });
+}
+
+#[test]
+fn a_program_finds_its_link_and_nothing_of_the_host() {
+    each("look", |who, seen| {
+        assert_eq!(seen["descriptors"], serde_json::json!([0, 1, 2, 3]), "{who:?}");
+        assert_eq!(seen["variables"], 0, "{who:?}");
+        assert_eq!((&seen["pid"], &seen["parent"]), (&2.into(), &1.into()), "{who:?}");
+        assert_eq!((&seen["here"], &seen["hostname"]), (&"/".into(), &"ironclaw".into()), "{who:?}");
+        assert!(
+            seen["escape"].as_array().is_some_and(|places| places.iter().all(|found| *found == -1)),
+            "{who:?}: {seen}"
+        );
+        assert_eq!(seen["thread"], 42, "{who:?}: a program may have threads");
+    });
+}
+
+#[test]
+fn role_in_the_launcher_is_jailed_without_its_environment() {
+    each("reader", |who, result| {
+        assert_eq!(result["faults"], Value::Null, "{who:?}");
+        assert_eq!(result["heard"], "HELLO 0", "{who:?}");
+        assert_eq!(result["exit"]["code"], 7, "{who:?}");
+    });
+}
+
+#[test]
+fn a_program_that_dies_is_reported_with_its_signal() {
+    each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
+}
+
+#[test]
+fn a_jail_that_is_killed_leaves_nothing() {
+    each("kill", |who, result| {
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
+        assert_eq!(result["left"], false, "{who:?}");
+    });
+}
+
+#[test]
+fn launch_without_a_waiting_caller_is_ended() {
+    each("abandoned", |who, result| {
+        assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{who:?}");
+    });
+}
+
+#[test]
+fn launches_at_the_same_time_do_not_disturb_each_other() {
+    each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
+}
+
+/// Starts a host that stays, and returns the process ids of its launcher, process 1 and program.
+fn staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
+    let mut host = stage.command(scenario, None).stdout(Stdio::piped()).spawn().expect("the driver runs");
+    let mut lines = BufReader::new(host.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("the driver prints the process ids");
+    let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
+    let pids = ["launcher", "init", "program"].map(|name| result[name].as_u64().expect("a process id"));
+    (host, lines, pids)
+}
+
+/// Returns whether a process has ended; its new parent may be slow to reap it.
+fn ended(pid: u64) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z") || rest.starts_with(" X")),
+        Err(_) => true,
+    }
+}
+
+fn wait_until_ended(pids: &[u64]) {
+    let begun = Instant::now();
+    while !pids.iter().all(|pid| ended(*pid)) {
+        assert!(begun.elapsed() < PATIENCE, "still there: {pids:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn dead_launcher_takes_every_jail_along_and_is_noticed() {
+    for who in host_users() {
+        let stage = JailFixture::new(who);
+        let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
+        kill(i32::try_from(launcher).expect("a process id"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("the driver prints what it heard");
+        let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
+        let again = result["again"]["error"].as_str().unwrap_or_default();
+        assert_eq!(again, format!("the launcher (process {launcher}) is gone"), "{who:?}");
+        wait_until_ended(&[init, program]);
+        host.wait().expect("the driver ends");
+    }
+}
+
+#[test]
+fn a_host_that_dies_takes_launcher_and_jails_along() {
+    for who in host_users() {
+        let stage = JailFixture::new(who);
+        let (mut host, _lines, [launcher, init, program]) = staying(&stage, "stay");
+        host.kill().expect("it runs");
+        host.wait().expect("it is ours");
+        wait_until_ended(&[launcher, init, program]);
+    }
+}
+
+#[test]
+fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
+    for who in host_users() {
+        let stage = JailFixture::new(who);
+        let (mut host, _lines, [launcher, init, program]) = staying(&stage, "daemon");
+        // An orphan, and so a child of process 1.
+        let children = || std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).unwrap_or_default();
+        let begun = Instant::now();
+        let daemon = loop {
+            let found: Vec<u64> = children().split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            match found.iter().find(|pid| **pid != program) {
+                Some(daemon) if found.len() == 2 => break *daemon,
+                _ => assert!(begun.elapsed() < PATIENCE, "{who:?}: {found:?}"),
+            }
+            std::thread::yield_now();
+        };
+        assert!(!ended(daemon), "{who:?}");
+        host.kill().expect("it runs");
+        host.wait().expect("it is ours");
+        wait_until_ended(&[launcher, init, program, daemon]);
+    }
+}
+
+#[test]
+fn swapped_grant_or_reserved_target_is_refused() {
+    each("granted", |who, result| {
+        let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
+        // The program has no gate, and this is its only fault: its mounts are there.
+        assert_eq!(result["before"], Value::Null, "{who:?}: {result}");
+        for (case, words) in [
+            ("swapped", "/way/to/here for /data, because "),
+            ("swapped", "/way/to is a symbolic link"),
+            ("gone", "/gone for /data: No such file"),
+            ("reserved", "mount target /usr is a name of the jail's own"),
+            ("library", "mount target /libexec is a name of the jail's own"),
+            ("own", "mount target /workspace is a name of the jail's own"),
+            ("no_layer", "/gone over /usr: No such file"),
+            ("linked_layer", "/linked over /usr: Not a directory"),
+            ("relative_layer", "layer layer is not absolute"),
+        ] {
+            assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
+        }
+    });
+}
+
+#[test]
+fn jail_with_host_programs_and_a_layer_holds_like_one_without() {
+    for scenario in ["programs", "programs-in-a-layer"] {
+        each(scenario, |who, result| {
+            let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {result}"));
+            let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
+            assert_eq!(breached, Vec::<&Value>::new(), "{who:?} {scenario}");
+            for tried in [
+                "execute a program of the host",
+                "copy a program of the host and execute it",
+                "write a file into /data",
+                "write, read and delete a file in /shared",
+                "write a file into /usr",
+            ] {
+                assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{who:?} {scenario}: {tried}");
+            }
+        });
+    }
+}

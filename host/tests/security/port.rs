@@ -1,0 +1,254 @@
+//! The loopback port: always a bearer token, no foreign host name, no foreign page, no cookie, and no lock-out by other clients.
+//!
+//! Sends requests like a browser, a neighbour and `ironctl`. See `operators`.
+
+use crate::support::client::{self, Raw, exchange};
+use crate::support::host_fixture::{Build, PATIENCE, World};
+use nix::sys::socket::{setsockopt, sockopt};
+use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+fn open() -> (World, Raw) {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    world.up();
+    let raw = Raw::of(&world);
+    (world, raw)
+}
+
+fn ask(port: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, Value) {
+    let stream = TcpStream::connect(port).expect("the port is open");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    exchange(stream, "GET", path, headers, "")
+}
+
+fn code(answer: &(u16, String, Value)) -> (u16, &str) {
+    (answer.0, answer.2["error"]["code"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn no_port_is_open_unless_configured_and_only_on_loopback() {
+    let world = World::with(client::own(), Build::Plain, None);
+    for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
+        world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
+        world.ctl(&["config", "check"]).refused("api.listen");
+        let refused = world.ctl(&["up", "--detach"]);
+        assert_eq!(refused.code, 1, "{address}: {}", refused.stderr);
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address");
+    world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
+    world.ctl(&["up", "--detach"]).refused(&format!("cannot listen on {address}"));
+    world.configure("");
+    world.up();
+    let pid = world.pid().expect("it runs");
+    assert_eq!(listening(pid), Vec::<SocketAddr>::new(), "the host listens on no port");
+    world.down();
+    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    world.up();
+    let listens = listening(world.pid().expect("it runs"));
+    let named: SocketAddr = Raw::of(&world).port().parse().expect("an address");
+    assert_eq!(listens, [named]);
+}
+
+/// Returns the addresses on which a process listens for TCP, from `/proc`.
+fn listening(pid: i32) -> Vec<SocketAddr> {
+    let own: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .expect("the own host")
+        .flatten()
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if fields[3] == "0A" && own.iter().any(|inode| inode == fields[9]) {
+                let (address, port) = fields[1].split_once(':').expect("address:port");
+                assert_eq!(address, "0100007F", "127.0.0.1");
+                found.push(SocketAddr::from(([127, 0, 0, 1], u16::from_str_radix(port, 16).expect("hex"))));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
+    let (world, raw) = open();
+    let port = raw.port();
+    let number = port.rsplit(':').next().expect("a port");
+    let bearer = format!("Bearer {}", raw.token);
+    let with = |host: &str, more: &[(&str, &str)]| {
+        let headers = [&[("host", host), ("authorization", bearer.as_str())], more].concat();
+        ask(&port, "/v1/status", &headers)
+    };
+    for host in [port.clone(), format!("localhost:{number}"), format!("[::1]:{number}")] {
+        assert_eq!(with(&host, &[]).0, 200, "{host}");
+    }
+    // A name of the attacker's that resolves to 127.0.0.1, with the right port: for the browser the page has the same origin, so it
+    // sends no Origin.
+    for host in [
+        format!("rebind.example:{number}"),
+        "127.0.0.1".to_owned(),
+        "localhost".to_owned(),
+        format!("127.0.0.1.evil.example:{number}"),
+    ] {
+        assert_eq!(code(&with(&host, &[])), (403, "host_foreign"), "{host}");
+    }
+    for origin in ["http://evil.example", "null", "https://localhost", "http://localhost:1"] {
+        assert_eq!(code(&with(&port, &[("origin", origin)])), (403, "origin_foreign"), "{origin}");
+    }
+    assert_eq!(with(&port, &[("origin", &format!("http://{port}"))]).0, 200);
+    // A preflight asks for permission to send the header, and does not get it.
+    let stream = TcpStream::connect(&port).expect("open");
+    let headers = [
+        ("host", port.as_str()),
+        ("origin", "http://evil.example"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "authorization"),
+    ];
+    let preflight = exchange(stream, "OPTIONS", "/v1/status", &headers, "");
+    assert_eq!(preflight.0, 403);
+    for answer in [preflight, with(&port, &[]), with(&port, &[("origin", "http://evil.example")])] {
+        assert!(!answer.1.contains("access-control") && !answer.1.contains("set-cookie"), "{}", answer.1);
+    }
+    let cookie = format!("token={}", raw.token);
+    assert_eq!(code(&ask(&port, "/v1/status", &[("host", &port), ("cookie", &cookie)])), (401, "token_missing"));
+    let query = format!("/v1/status?access_token={}", raw.token);
+    assert_eq!(code(&ask(&port, &query, &[("host", &port)])), (401, "token_missing"));
+    world.down();
+    let noted = |what: &str| {
+        world
+            .entries("api.refused")
+            .iter()
+            .filter(|line| line["data"]["code"] == what)
+            .all(|line| line["data"]["via"] == "loopback")
+    };
+    assert!(noted("host_foreign") && noted("origin_foreign"));
+}
+
+#[test]
+fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
+    let (world, raw) = open();
+    let port = raw.port();
+    let made = |expires: &[&str]| {
+        let arguments = [&["--json", "token", "create", "--person", "owner"], expires].concat();
+        world.ctl(&arguments).ok().json()
+    };
+    let ended = made(&[]);
+    world.ctl(&["token", "revoke", ended["token"]["id"].as_str().expect("an id")]).ok();
+    let ask_with =
+        |token: &str| ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {token}"))]);
+    let wrong = format!("ict_{}", "f".repeat(64));
+    let mut codes = Vec::new();
+    for _ in 0..200 {
+        codes.push(ask_with(&wrong).0);
+        assert_eq!(ask_with(&raw.token).0, 200, "the owner is never held up");
+    }
+    assert_eq!(codes[0], 401);
+    assert!(codes.contains(&429), "{codes:?}");
+    let ended = ended["text"].as_str().expect("a token");
+    assert_eq!(code(&ask_with(ended)), (401, "token_revoked"), "others' failures do not hide why");
+}
+
+#[test]
+fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
+    let (world, raw) = open();
+    world.agent("a");
+    world.ctl(&["person", "add", "Bob"]).ok();
+    let token = world.ctl(&["token", "create", "--person", "Bob"]).ok().stdout.trim().to_owned();
+    let file = world.home.join("bob.token");
+    std::fs::write(&file, &token).expect("written");
+    let url = format!("http://{}", raw.port());
+    let run = |more: &[&str], variable: Option<&str>| {
+        let mut command = world.command("ironctl");
+        // An empty home: the client has only the port and the token.
+        command.args(["--home", "/nonexistent", "--api", &url]).args(more);
+        if let Some(token) = variable {
+            command.env("IRONCLAW_TOKEN", token);
+        }
+        let output = command.output().expect("ironctl runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (status, said) = run(&["chat", "a", "hello"], Some(&token));
+    assert!(status == Some(0) && said.contains("Hello."), "{said}");
+    let named = file.to_str().expect("UTF-8");
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("set");
+    let (status, said) = run(&["--token-file", named, "agent", "list"], None);
+    assert!(status == Some(1) && said.contains("others can read it"), "{said}");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
+    assert_eq!(run(&["--token-file", named, "agent", "list"], None).0, Some(0));
+    let (status, said) = run(&["--token-file", named, "person", "list"], None);
+    assert!(status == Some(1) && said.contains("Bob is member and this needs owner"), "{said}");
+    let mut command = world.command("ironctl");
+    command.args(["--home", "/nonexistent", "--api", "http://192.0.2.1:80", "status"]).env("IRONCLAW_TOKEN", &token);
+    assert_eq!(command.output().expect("ironctl runs").status.code(), Some(2));
+}
+
+#[test]
+fn a_stranger_who_only_holds_connections_is_cut_off() {
+    let (world, raw) = open();
+    let port = raw.port();
+    let mut held: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&port).expect("open")).collect();
+    // More than there are places; the owner's request waits behind them and is served.
+    let answer = ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {}", raw.token))]);
+    assert_eq!(answer.0, 200);
+    let first = &mut held[0];
+    first.set_read_timeout(Some(PATIENCE)).expect("set");
+    let mut rest = Vec::new();
+    // Cut off, with or without an answer.
+    let _ = first.read_to_end(&mut rest);
+    world.ctl(&["status"]).ok();
+}
+
+#[test]
+fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
+    let (world, raw) = open();
+    let port = raw.port();
+    let mut stream = TcpStream::connect(&port).expect("open");
+    setsockopt(&stream, sockopt::RcvBuf, &4096).expect("set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("set");
+    let requests = format!("GET /v1/agents HTTP/1.1\r\nhost: {port}\r\n\r\n").repeat(256);
+    // The answers fill the kernel's buffers, and then the host neither writes nor reads.
+    let error = loop {
+        if let Err(error) = stream.write_all(requests.as_bytes()) {
+            break error;
+        }
+    };
+    assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
+    world.ctl(&["status"]).ok();
+}
+
+#[test]
+fn connections_whose_token_ended_hold_no_place() {
+    let (world, raw) = open();
+    let port = raw.port();
+    world.ctl(&["person", "add", "Bob"]).ok();
+    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
+    let bearer = format!("Bearer {}", made["text"].as_str().expect("a token"));
+    // As many as there are places, each with an answered request.
+    let held: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&port).expect("open");
+            stream.set_read_timeout(Some(PATIENCE)).expect("set");
+            write!(stream, "GET /v1/agents HTTP/1.1\r\nhost: {port}\r\nauthorization: {bearer}\r\n\r\n").expect("sent");
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).expect("answered");
+            assert_eq!(&answer, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    world.ctl(&["token", "revoke", made["token"]["id"].as_str().expect("an id")]).ok();
+    let owner = format!("Bearer {}", raw.token);
+    assert_eq!(ask(&port, "/v1/agents", &[("host", &port), ("authorization", &owner)]).0, 200);
+    for mut stream in held {
+        // Cut off, with or without an answer.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    world.ctl(&["status"]).ok();
+}

@@ -1,0 +1,214 @@
+//! The operator's secrets: refused values, places where a value must never be found, and their state after a key rotation.
+//!
+//! Uses the real daemon and its command line. See `ops::model_cli` for their use.
+
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, host_users};
+use crate::support::record::{self, Needle};
+use ironclaw_state::keys::SecretText;
+use serde_json::{Value, json};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+/// A value that is found nowhere by chance.
+const VALUE: &str = "sk-zinnober-4711-zinnober";
+
+/// Another value.
+const OTHER: &str = "sk-karmesin-0815-karmesin";
+
+fn running() -> World {
+    let world = World::new();
+    world.up();
+    world
+}
+
+fn listed(world: &World) -> Vec<Value> {
+    world.ctl(&["--json", "secret", "list"]).ok().json().as_array().expect("a list").clone()
+}
+
+/// Returns the value of a stored secret, as the host opens it.
+fn opened(world: &World, name: &str) -> Option<SecretText> {
+    let db = record::open(&world.home);
+    let stored: Option<Vec<u8>> =
+        db.query_row("SELECT wrapped FROM secrets WHERE name = ?1", [name], |row| row.get(0)).ok();
+    stored.map(|stored| record::master(&world.home).wrapping_key().secret(name, &stored).expect("it opens"))
+}
+
+/// Makes a directory with these credentials for this host.
+fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
+    let directory = world.home.parent().expect("a directory").join("credentials");
+    std::fs::create_dir_all(&directory).expect("made");
+    for (name, value) in given {
+        let path = directory.join(name);
+        std::fs::write(&path, value).expect("written");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o400)).expect("permissions");
+        if world.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+            chown(&path, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
+        }
+    }
+    world.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
+    directory
+}
+
+#[test]
+fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
+    let world = running();
+    for name in ["Bad", "a/b", "a.b", "ä", "secret:secret:a", &"a".repeat(65), VALUE.to_uppercase().as_str()] {
+        let answer = world.ctl_given(VALUE, &["secret", "set", name]).refused("no secret's name");
+        assert!(!answer.stderr.contains("zinnober"), "{}", answer.stderr);
+    }
+    let long = "z".repeat(8193);
+    for (value, why) in [
+        ("zinnober\nzwei\n", "control character"),
+        ("zinnober\n\n", "control character"),
+        ("zinnober\t", "control character"),
+        (long.as_str(), "over the limit of 8192"),
+        ("", "is empty"),
+        ("\n", "is empty"),
+    ] {
+        let answer = world.ctl_given(value, &["secret", "set", "a"]).refused(why);
+        assert!(!answer.stderr.contains("zinnober") && !answer.stderr.contains("zzz"), "{}", answer.stderr);
+    }
+    // A value has no place on the command line, in any form.
+    assert_eq!(world.ctl(&["secret", "set", "a", VALUE]).code, 2);
+    assert_eq!(world.ctl(&["secret", "set", "a", "--value", VALUE]).code, 2);
+    assert_eq!(listed(&world), Vec::<Value>::new());
+
+    world.ctl_given(VALUE, &["secret", "set", "a"]).ok();
+    world.ctl_given(OTHER, &["secret", "set", "secret:a"]).refused("there is a secret:a already");
+    world.ctl_given(OTHER, &["secret", "rotate", "b"]).refused("there is no secret:b");
+    world.ctl(&["secret", "remove", "b", "--yes"]).refused("there is no secret:b");
+    assert_eq!(world.ctl(&["secret", "remove", "a"]).code, 2, "not unasked");
+    assert_eq!(opened(&world, "a").expect("stored").expose(), VALUE);
+    assert_eq!(world.entries("secret.set").len(), 1);
+    let refused: Vec<Value> =
+        world.entries("secret.refused").into_iter().map(|entry| entry["data"]["code"].clone()).collect();
+    assert_eq!(refused, ["secret_exists", "secret_unknown", "secret_unknown"]);
+}
+
+#[test]
+fn only_an_owner_changes_secrets_and_a_member_sees_none() {
+    let world = World::with(client::own(), Build::Plain, None);
+    world.up();
+    let token = |role: &str| {
+        world.ctl(&["person", "add", role, "--role", role]).ok();
+        Raw::of_person(&world, role)
+    };
+    let (admin, member) = (token("admin"), token("member"));
+    let body = json!({ "name": "a", "value": VALUE }).to_string();
+    for (method, path, body) in [
+        ("POST", "/v1/secrets", body.as_str()),
+        ("POST", "/v1/secrets/a/rotate", "{}"),
+        ("DELETE", "/v1/secrets/a", ""),
+    ] {
+        for who in [&admin, &member] {
+            let (status, answer) = who.ask(method, path, body);
+            assert_eq!((status, answer["error"]["code"].as_str()), (403, Some("role_too_low")), "{method} {path}");
+        }
+    }
+    assert_eq!(admin.get("/v1/secrets"), (200, json!([])));
+    assert_eq!(member.get("/v1/secrets").0, 403);
+    let malformed = json!({ "name": "a", "value": VALUE, "more": 1 }).to_string();
+    let (status, answer) = Raw::of(&world).ask("POST", "/v1/secrets", &malformed);
+    assert_eq!(status, 400);
+    assert!(!answer.to_string().contains("zinnober"), "{answer}");
+}
+
+#[test]
+fn secret_value_is_readable_nowhere_and_never_returned() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.configure("[log]\nlevel = \"debug\"\n");
+        world.up();
+        let set = world.ctl_given(&format!("{VALUE}\n"), &["--json", "secret", "set", "a"]).ok();
+        let rotated = world.ctl_given(OTHER, &["--json", "secret", "rotate", "a"]).ok();
+        assert_eq!(opened(&world, "a").expect("stored").expose(), OTHER);
+        world.ctl_given(VALUE, &["secret", "set", "b"]).ok();
+        world.ctl_given("zinnober\nzinnober", &["secret", "set", "c"]).refused("control");
+        world.ctl(&["secret", "remove", "b", "--yes"]).ok();
+        let listed = world.ctl(&["--json", "secret", "list"]).ok();
+        let table = world.ctl(&["secret", "list"]).ok();
+        world.ctl(&["audit", "rotate"]).ok();
+        let export = world.ctl(&["audit", "export"]).ok();
+        for word in ["secret.set", "secret.rotated", "secret.removed"] {
+            assert!(export.stdout.contains(word), "{who:?}: {word}");
+        }
+        let needles: Vec<Needle> = [("the value", VALUE), ("the other value", OTHER)]
+            .iter()
+            .flat_map(|(name, value)| Needle::key(name, value.as_bytes()))
+            .chain([Needle::new("its digest", sha256(VALUE)), Needle::new("the other's digest", sha256(OTHER))])
+            .collect();
+        let pid = world.pid().expect("it runs");
+        let shown = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let mut places = vec![("environ".into(), shown("environ")), ("cmdline".into(), shown("cmdline"))];
+        for answer in [set, rotated, listed, table, export] {
+            places.push((PathBuf::from("an answer"), [answer.stdout, answer.stderr].concat().into_bytes()));
+        }
+        places.extend(record::files(&world.home));
+        world.down();
+        places.extend(record::files(&world.home));
+        assert!(places.iter().any(|(path, _)| path == Path::new("state.db")), "{who:?}");
+        for needle in &needles {
+            for (path, bytes) in &places {
+                assert!(!needle.is_in(bytes), "{who:?}: {} is in {}", needle.name, path.display());
+            }
+        }
+        assert!(opened(&world, "b").is_none(), "{who:?}: the removed secret is gone");
+    }
+}
+
+#[test]
+fn a_secret_opens_after_the_master_key_was_replaced() {
+    let world = running();
+    world.ctl_given(VALUE, &["secret", "set", "a"]).ok();
+    world.down();
+    let before = record::master(&world.home).fingerprint();
+    world.ctl(&["key", "rotate", "master", "--yes"]).ok();
+    assert_ne!(record::master(&world.home).fingerprint(), before);
+    assert_eq!(opened(&world, "a").expect("stored").expose(), VALUE);
+    world.up();
+    world.ctl_given(OTHER, &["secret", "rotate", "a"]).ok();
+    assert_eq!(opened(&world, "a").expect("stored").expose(), OTHER);
+}
+
+#[test]
+fn systemd_credential_precedes_a_stored_secret() {
+    let mut world = World::new();
+    world.up();
+    world.ctl_given(VALUE, &["secret", "set", "both"]).ok();
+    world.down();
+    let directory = credentials(
+        &mut world,
+        &[
+            ("ironclaw-secret-both", OTHER),
+            ("ironclaw-secret-given", "x\n"),
+            ("ironclaw-secret-No", "x"),
+            ("more", "x"),
+        ],
+    );
+    world.up();
+    let sources: Vec<(Value, Value)> =
+        listed(&world).into_iter().map(|secret| (secret["name"].clone(), secret["source"].clone())).collect();
+    assert_eq!(sources, [(json!("both"), json!("systemd")), (json!("given"), json!("systemd"))]);
+    world.ctl_given(VALUE, &["secret", "rotate", "both"]).refused("systemd credential ironclaw-secret-both");
+    world.ctl_given(VALUE, &["secret", "set", "given"]).refused("systemd credential ironclaw-secret-given");
+    world.ctl(&["secret", "remove", "given", "--yes"]).refused("systemd credential ironclaw-secret-given");
+    world.ctl(&["secret", "remove", "both", "--yes"]).ok();
+    assert!(opened(&world, "both").is_none(), "the stored one behind it");
+    std::fs::remove_file(directory.join("ironclaw-secret-both")).expect("taken away");
+    let names: Vec<Value> = listed(&world).into_iter().map(|secret| secret["name"].clone()).collect();
+    assert_eq!(names, [json!("given")]);
+    // A credential that others may read is present and unused, and is not reported as missing.
+    let open = PermissionsExt::from_mode(0o404);
+    std::fs::set_permissions(directory.join("ironclaw-secret-given"), open).expect("permissions");
+    let add = ["model", "add", "m", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    world.ctl(&[&add[..], &["--key", "secret:given", "--no-test", "--default"]].concat()).ok();
+    world.ctl(&["agent", "create", "a"]).ok();
+    let notice = world.chat("a", "hello")["reply"].to_string();
+    assert!(notice.contains("has the key secret:given, which the host cannot read"), "{notice}");
+}
+
+fn sha256(text: &str) -> String {
+    ironclaw_contract::canonical::Digest::of(text.as_bytes()).to_string()
+}

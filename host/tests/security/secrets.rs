@@ -1,0 +1,100 @@
+//! A search for keys, tokens and content in the home, in the log, and in `/proc`, where they must not be.
+//!
+//! See `erase` for content that must not exist in encrypted form either.
+
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::host_users;
+use crate::support::processes::below;
+use crate::support::record::{self, Needle};
+use ironclaw_contract::ids::SessionId;
+use std::path::Path;
+
+/// Content in every place of content: a message, a reply, a file's name, its text, an attachment, a persona.
+const CONTENT: [(&str, &str); 5] = [
+    ("a message", "zinnober-message"),
+    ("a file's name", "zinnober-name"),
+    ("a file's text", "zinnober-text"),
+    ("an attachment's name", "zinnober-attached"),
+    ("an attachment's text", "zinnober-inside"),
+];
+
+#[test]
+fn no_key_token_or_content_is_readable_in_home_or_proc() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.configure("[log]\nlevel = \"debug\"\n");
+        world.up();
+        world.agent("a");
+        world.say("a", "echo zinnober-message");
+        world.say("a", "write zinnober-name.txt: zinnober-text");
+        world.say("a", "read no-such-zinnober-name.txt");
+        world.say("a", "change persona to zinnober-message");
+        world.ctl(&["agent", "create", "zinnober message"]).refused("");
+        let attached = world.home.parent().expect("a directory").join("zinnober-attached.txt");
+        std::fs::write(&attached, "zinnober-inside").expect("written");
+        world.ctl(&["chat", "a", "hello", "--file", attached.to_str().expect("UTF-8")]).ok();
+
+        let session: SessionId = world.session()["id"].as_str().expect("an id").parse().expect("an id");
+        let master = std::fs::read(world.home.join("master.key")).expect("a key");
+        let token = std::fs::read(world.home.join("owner.token")).expect("a token");
+        let [queue, content] = record::session_keys(&world.home, session);
+        let keys: Vec<Needle> = [("the master key", &master), ("the queue key", &queue), ("the content key", &content)]
+            .into_iter()
+            .flat_map(|(name, key)| Needle::key(name, key))
+            .chain([Needle::new("the token", token)])
+            .collect();
+        let words: Vec<Needle> = CONTENT.iter().map(|(name, text)| Needle::new(*name, *text)).collect();
+        let everything: Vec<Needle> = keys.iter().chain(&words).cloned().collect();
+
+        let host = world.pid().expect("it runs");
+        let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
+        assert_eq!(processes.len(), 5, "{who:?}: launcher, and two of each jail");
+        processes.push(host);
+        for pid in processes {
+            for file in ["environ", "cmdline", "comm"] {
+                let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                none_is_in(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
+            }
+        }
+        // Rotated entries are in plain files, and an export leaves the home.
+        world.ctl(&["audit", "rotate"]).ok();
+        let export = world.ctl(&["audit", "export"]).ok().stdout;
+        assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{who:?}: {export}");
+        none_is_in(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
+        search(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
+        world.kill_host();
+        search(&world.home, &keys, &words, &format!("{who:?}, after a crash"));
+        world.up();
+        world.say("a", "read zinnober-name.txt");
+        world.down();
+        search(&world.home, &keys, &words, &format!("{who:?}, after a stop"));
+        let log = std::fs::read(world.home.join("logs/host.log")).expect("a log");
+        assert!(Needle::new("", "awake").is_in(&log), "{who:?}: the log has entries");
+    }
+}
+
+fn search(home: &Path, keys: &[Needle], words: &[Needle], when: &str) {
+    let files = record::files(home);
+    assert!(files.iter().any(|(path, _)| path.ends_with("state.db")) && files.len() > 6, "{when}: {}", files.len());
+    for (path, bytes) in files {
+        let place = format!("{} ({when})", path.display());
+        let own = |needle: &&Needle| match path.to_str() {
+            Some("master.key") => needle.name == "the master key, raw",
+            Some("owner.token") => needle.name == "the token",
+            _ => false,
+        };
+        for needle in keys.iter().filter(|needle| !own(needle)) {
+            none_is_in(std::slice::from_ref(needle), &bytes, &place);
+        }
+        if !path.components().any(|part| part.as_os_str() == "workspace") {
+            none_is_in(words, &bytes, &place);
+            none_is_in(words, path.as_os_str().as_encoded_bytes(), &format!("the name of {place}"));
+        }
+    }
+}
+
+fn none_is_in(needles: &[Needle], haystack: &[u8], place: &str) {
+    for needle in needles {
+        assert!(!needle.is_in(haystack), "{} is in {place}", needle.name);
+    }
+}

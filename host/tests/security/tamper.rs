@@ -1,0 +1,193 @@
+//! Detection of every way to tamper with a ledger, in an export by two independent verifiers and in the record.
+//!
+//! The ledgers are real, over two rotations; the test uses the master key where an attacker would have it. See `export`, `stored` and
+//! `ops::rotation`.
+
+mod export;
+mod stored;
+
+use crate::support::host_fixture::{Build, World};
+use crate::support::jail_fixture::{ORDINARY_UID, Who, own};
+use crate::support::record;
+use ed25519_dalek::{Signer, SigningKey};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
+use ironclaw_contract::operator::SignedHead;
+use ironclaw_ledger::head;
+use ironclaw_ledger::line::{self, Line, Parts};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A home whose ledger was rotated twice, its export, and the heads that were kept outside.
+struct Ledger {
+    world: World,
+    heads: PathBuf,
+    export: String,
+    key: SigningKey,
+}
+
+/// Makes a directory for heads beside the home, which the fixture's user can write to.
+pub(crate) fn outside(world: &World) -> PathBuf {
+    let heads = world.home.parent().expect("a directory").join("heads");
+    std::fs::create_dir_all(&heads).expect("made");
+    if world.who == Who::Ordinary {
+        own(&heads, ORDINARY_UID);
+    }
+    heads
+}
+
+impl Ledger {
+    fn make() -> Self {
+        let world = World::with(Who::Ordinary, Build::Plain, None);
+        let heads = outside(&world);
+        world.configure(&format!("[ledger]\nhead_every_entries = 16\nheads = \"{}\"\n", heads.display()));
+        world.up();
+        world.agent("a");
+        for text in ["hello", "echo one", "write a.txt: x"] {
+            world.say("a", text);
+            if text != "hello" {
+                world.ctl(&["audit", "rotate"]).ok();
+            }
+        }
+        world.say("a", "echo two");
+        world.down();
+        let export = world.ctl(&["audit", "export"]).ok().stdout;
+        let db = record::open(&world.home);
+        let (name, wrapped): (String, Vec<u8>) = db
+            .query_row("SELECT public, wrapped FROM ledger_keys", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("one key");
+        let secret = record::master(&world.home).wrapping_key().ledger_key(&name, &wrapped).expect("it opens");
+        Self { heads, export, key: SigningKey::from_bytes(&secret), world }
+    }
+
+    /// Returns the ledger that all tests on exports share; no test changes it.
+    fn shared() -> &'static Self {
+        static LEDGER: OnceLock<Ledger> = OnceLock::new();
+        LEDGER.get_or_init(Self::make)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.export.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the common verdict of both verifiers on a text, with heads or without.
+    #[track_caller]
+    fn both(&self, text: &str, heads: Option<&Path>, key: Option<&str>) -> (i32, String) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("ledger.ndjson");
+        std::fs::write(&file, text).expect("written");
+        let mut words: Vec<&str> = Vec::new();
+        words.extend(heads.iter().flat_map(|heads| ["--heads", heads.to_str().expect("UTF-8")]));
+        words.extend(key.iter().flat_map(|key| ["--key", key]));
+        let host = Command::new(env!("CARGO_BIN_EXE_ironclaw-host"))
+            .args(["audit", "verify", "--file"])
+            .arg(&file)
+            .args(&words)
+            .output()
+            .expect("the host's program runs");
+        let perl = Command::new("perl").arg(script()).arg(&file).args(&words).output().expect("perl runs");
+        let said = |output: &std::process::Output| {
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+            (output.status.code().unwrap_or(-1), stdout + &String::from_utf8_lossy(&output.stderr))
+        };
+        assert_eq!(said(&host), said(&perl), "the two verifiers disagree");
+        said(&host)
+    }
+
+    /// Checks that both verifiers refuse a text at this number, as this class.
+    #[track_caller]
+    fn refused(&self, lines: &[String], heads: Option<&Path>, seq: u64, class: &str) {
+        let (code, said) = self.both(&(lines.join("\n") + "\n"), heads, None);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.starts_with(&format!("bad seq {seq}: ")) && said.ends_with(&format!("({class})\n")), "{said}");
+    }
+
+    fn sign(&self, head: SignedHead) -> SignedHead {
+        sign(&self.key, head)
+    }
+}
+
+/// Returns the verdict of the independent verifier on an export beside a directory of heads.
+pub(crate) fn perl(export: &Path, heads: &Path) -> (i32, String) {
+    let output = Command::new("perl").arg(script()).arg(export).arg("--heads").arg(heads).output().expect("perl runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap_or(-1), said)
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join("docs/verify-ledger.pl")
+}
+
+fn sign(key: &SigningKey, mut head: SignedHead) -> SignedHead {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    head.key = hex(key.verifying_key().as_bytes());
+    let mut fields = serde_json::to_value(&head).expect("plain fields");
+    fields.as_object_mut().expect("an object").remove("signature");
+    head.signature = hex(&key.sign(&canonical::to_vec(&fields)).to_bytes());
+    assert!(head::is_authentic(&head));
+    head
+}
+
+/// An entry in parts that can be changed.
+#[derive(Clone)]
+struct Loose {
+    seq: u64,
+    kind: String,
+    data: String,
+    hash: String,
+}
+
+impl Loose {
+    fn of(line: &str) -> Option<Self> {
+        match line::parse(line)? {
+            Line::Entry(Parts { seq, kind, canonical, hash }) => {
+                Some(Self { seq, kind: kind.to_owned(), data: canonical.to_owned(), hash: hash.to_owned() })
+            }
+            Line::Head(_) => None,
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut line = String::new();
+        line::write(&mut line, Parts { seq: self.seq, kind: &self.kind, canonical: &self.data, hash: &self.hash });
+        line.trim_end().to_owned()
+    }
+
+    fn follow(&mut self, prev: &str) {
+        let kind: Kind = self.kind.parse().expect("a kind");
+        self.hash =
+            hash(if kind == Kind::Genesis { GENESIS_PREV } else { prev }, self.seq, kind, &self.data).to_string();
+    }
+}
+
+fn head_of(line: &str) -> Option<SignedHead> {
+    match line::parse(line)? {
+        Line::Head(head) => Some(*head),
+        Line::Entry(_) => None,
+    }
+}
+
+/// Recomputes every hash from line `from` to the end of its chain, as an attacker without a key would.
+fn rehash(lines: &mut [String], from: usize) {
+    let mut prev = from.checked_sub(1).and_then(|at| Loose::of(&lines[at])).map_or(String::new(), |entry| entry.hash);
+    for line in &mut lines[from..] {
+        let Some(mut entry) = Loose::of(line) else { break };
+        entry.follow(&prev);
+        prev.clone_from(&entry.hash);
+        *line = entry.line();
+    }
+}
+
+/// Returns the line of the first entry of a chain, and the line of its head.
+fn chain(lines: &[String], number: usize) -> (usize, usize) {
+    let heads: Vec<usize> = (0..lines.len()).filter(|at| head_of(&lines[*at]).is_some()).collect();
+    (if number == 0 { 0 } else { heads[number - 1] + 1 }, heads[number])
+}
+
+/// Returns a line in the middle of the second chain, and the number of its entry.
+fn middle(lines: &[String]) -> (usize, u64) {
+    let (first, head) = chain(lines, 1);
+    let at = (first + head) / 2;
+    (at, Loose::of(&lines[at]).expect("an entry").seq)
+}

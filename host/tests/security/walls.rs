@@ -1,0 +1,156 @@
+//! The limits of a jail with programs, through the real daemon: it shows no own file of the host and holds no lock on the machine's.
+//!
+//! See `e2e::commands` for the reach of a command, `e2e::mounts` for grants.
+
+use crate::support::host_fixture::{Build, World, copy_as_is, wait_for};
+use crate::support::jail_fixture::host_users;
+use nix::fcntl::{Flock, FlockArg};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Starts a host that must not start; returns its message.
+fn refused_start(world: &World) -> String {
+    let answer = world.ctl(&["up", "--detach"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(world.pid(), None, "no host runs");
+    answer.stderr
+}
+
+#[test]
+fn a_home_below_usr_is_refused_by_init_and_up() {
+    let new = Path::new("/usr/ironclaw-test/home");
+    let world = World::new();
+    let mut init = world.command("ironctl");
+    let said = init.args(["--home", "/usr/ironclaw-test/home", "init"]).output().expect("ironctl runs");
+    let said = (said.status.code(), String::from_utf8_lossy(&said.stderr).into_owned());
+    assert!(said.0 == Some(1) && said.1.contains("/usr/ironclaw-test/home") && said.1.contains("--home"), "{said:?}");
+    assert!(!new.exists() && !Path::new("/usr/ironclaw-test").exists(), "nothing was made");
+    if !nix::unistd::geteuid().is_root() {
+        return; // only root can put a home there
+    }
+    // A home that an earlier version made.
+    for who in host_users() {
+        let mut old = World::with(who, Build::Plain, None);
+        let below = tempfile::Builder::new().prefix("ironclaw-test").tempdir_in("/usr/local").expect("a directory");
+        std::fs::set_permissions(below.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        copy_as_is(&old.home, below.path());
+        old.home = below.path().join("h");
+        let said = refused_start(&old);
+        assert!(said.contains(&old.home.display().to_string()) && said.contains("--home"), "{who:?}: {said}");
+        // A link does not hide it.
+        let link = tempfile::tempdir().expect("a directory");
+        std::fs::set_permissions(link.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        std::os::unix::fs::symlink(&old.home, link.path().join("h")).expect("a link");
+        old.home = link.path().join("h");
+        assert!(refused_start(&old).contains("/usr"), "{who:?}");
+    }
+}
+
+#[test]
+fn own_files_below_a_shown_directory_stop_the_start() {
+    for (setting, name) in [
+        ("[ledger]\nheads = \"/usr/local/heads\"\n", "ledger.heads"),
+        ("[keys]\nmaster_key_file = \"/etc/ssl/certs/master.key\"\n", "keys.master_key_file"),
+        ("[api]\nsocket = \"/usr/share/api.sock\"\n", "api.socket"),
+    ] {
+        let world = World::new();
+        world.configure(setting);
+        let said = refused_start(&world);
+        assert!(said.contains(name), "{setting}: {said}");
+        // A rotation puts no key there either.
+        let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
+        assert!(old.code == 1 && old.stderr.contains("/usr/local/old.key"), "{}", old.stderr);
+        // Without the setting the same home starts.
+        world.configure("");
+        world.up();
+    }
+}
+
+#[test]
+fn the_api_refuses_link_local_and_metadata_addresses() {
+    let world = World::new();
+    world.up();
+    world.agent("a");
+    for host in ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "2852039166"] {
+        for scheme in ["https", "http"] {
+            let url = format!("{scheme}://{host}/x");
+            let channel = ["--json", "channel", "add", "webhook", "desk", "--url", &url, "--agent", "a"];
+            let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--no-key"];
+            let model = [&model[..], &["--model", "m"]].concat();
+            for (command, code) in [(&channel[..], "channel_url"), (&model[..], "url_refused")] {
+                let answer = world.ctl(command);
+                let said: serde_json::Value = serde_json::from_str(&answer.stderr).expect(&answer.stderr);
+                assert_eq!((answer.code, said["error"]["code"].as_str()), (1, Some(code)), "{url}: {said}");
+            }
+        }
+    }
+}
+
+/// Holds every kind of lock on the machine's files until it is stopped.
+const LOCKS: &str = r#"perl -e '
+use Fcntl qw(:DEFAULT :flock);
+my @held;
+for my $path ("/usr/bin/env", "/etc/alternatives") {
+  -e $path or next;
+  sysopen(my $f, $path, O_RDONLY) or die "$path: $!";
+  flock($f, LOCK_EX | LOCK_NB) or die "flock $path: $!";
+  push @held, $f;
+}
+sysopen(my $f, "/usr/bin/env", O_RDONLY) or die $!;
+my $lock = pack("s s x4 q q i x4", F_RDLCK, 0, 0, 0, 0);
+fcntl($f, F_SETLK, $lock) or die "fcntl: $!";
+open(my $note, ">", "/workspace/held") or die $!; close $note;
+select(undef, undef, undef, 0.02) until -e "/workspace/go";
+print "locked all\n";
+'"#;
+
+#[test]
+fn locks_below_usr_hold_in_the_jail_alone() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        world.up();
+        world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
+        world.say("a", "hello");
+        let workspace = world.session_directory().join("workspace");
+        std::thread::scope(|scope| {
+            let said = scope.spawn(|| world.say("a", &format!("run {}", LOCKS.replace('\n', " "))));
+            wait_for("the locks or a failure", || workspace.join("held").exists() || said.is_finished());
+            let locked: Vec<_> =
+                ["/usr/bin/env", "/etc/alternatives"].into_iter().filter(|path| is_locked(path)).collect();
+            let ranges = has_range_lock("/usr/bin/env");
+            std::fs::write(workspace.join("go"), "").expect("written");
+            let said = said.join().expect("no panic");
+            assert!(said.contains("locked all\n[exit code 0]"), "{who:?}: {said}");
+            assert_eq!((locked, ranges), (Vec::new(), false), "{who:?}: on the machine's own files");
+        });
+    }
+}
+
+fn is_locked(path: &str) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
+}
+
+/// Returns whether a range lock conflicts with a requested one.
+fn has_range_lock(path: &str) -> bool {
+    let file = std::fs::File::open(path).expect("it is there");
+    let mut asked = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
+    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut asked)).expect("the kernel reports it");
+    asked.l_type != libc::F_UNLCK as i16
+}
+
+#[test]
+fn preflight_says_where_locks_on_programs_hold() {
+    for who in host_users() {
+        let world = World::with(who, Build::Plain, None);
+        let report = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        let check =
+            report["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "locks on programs");
+        assert_eq!(
+            check.map(|check| &check["found"]),
+            Some(&"locks on programs hold in the jail alone".into()),
+            "{report}"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! A direct client of the operator's API, for requests that `ironctl` does not offer: a chosen event id, and the history.
+//!
+//! Works only for a host of the own user, because a host serves no other user. See `chaos::kill`.
+
+use super::host_fixture::World;
+use super::jail_fixture::Who;
+use serde_json::{Value, json};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Returns the kind of user that runs the tests.
+pub(crate) fn own() -> Who {
+    if nix::unistd::geteuid().is_root() { Who::Root } else { Who::Ordinary }
+}
+
+/// The API of the host on one home, over all its restarts.
+#[derive(Clone)]
+pub(crate) struct Client {
+    home: PathBuf,
+    token: String,
+}
+
+impl Client {
+    /// Returns a client of this host, whether or not it runs now.
+    pub(crate) fn of(world: &World) -> Self {
+        assert_eq!(world.who, own(), "the host serves its own user only");
+        let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+        Self { home: world.home.clone(), token }
+    }
+
+    /// Sends a message. The same event id is the same message. Fails if no host answers.
+    pub(crate) fn send(&self, agent: &str, text: &str, event: &str) -> io::Result<Value> {
+        let body = json!({ "text": text, "event_id": event }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
+    }
+
+    /// Sends a message in a named conversation.
+    pub(crate) fn send_in(&self, agent: &str, thread: &str, text: &str, event: &str) -> io::Result<Value> {
+        let body = json!({ "text": text, "event_id": event, "thread": thread }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
+    }
+
+    /// Returns the status of the host and its sessions.
+    pub(crate) fn status(&self) -> io::Result<Value> {
+        self.ask("GET", "/v1/status", "")
+    }
+
+    /// Returns the state of a message, after at most `wait`.
+    pub(crate) fn message(&self, id: &str, wait: Duration) -> io::Result<Value> {
+        self.ask("GET", &format!("/v1/messages/{id}?wait_ms={}", wait.as_millis()), "")
+    }
+
+    /// Returns the conversation with an agent.
+    pub(crate) fn history(&self, agent: &str) -> Vec<Value> {
+        let lines = self.ask("GET", &format!("/v1/agents/{agent}/history?limit=500"), "").expect("the host answers");
+        lines.as_array().expect("a list").clone()
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> io::Result<Value> {
+        let run: Value = serde_json::from_slice(&std::fs::read(self.home.join("run.json"))?)?;
+        let mut stream = UnixStream::connect(run["socket"].as_str().unwrap_or_default())?;
+        stream.set_read_timeout(Some(super::host_fixture::PATIENCE))?;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: ironclaw\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.token,
+            body.len()
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the answer is cut off");
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|n| n.parse().ok());
+        if length != Some(body.len()) {
+            return Err(cut());
+        }
+        if !head.starts_with("HTTP/1.1 20") {
+            return Err(io::Error::other(format!("{path}: {body}")));
+        }
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
+/// A client for any request, with any answer.
+#[derive(Clone)]
+pub(crate) struct Raw {
+    run: Value,
+    pub(crate) token: String,
+}
+
+impl Raw {
+    /// Uses the unix socket of this host, with the owner's token.
+    pub(crate) fn of(world: &World) -> Self {
+        assert_eq!(world.who, own(), "the host serves its own user only");
+        let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a file of the home");
+        let run = serde_json::from_str(&read("run.json")).expect("JSON");
+        Self { run, token: read("owner.token").trim().to_owned() }
+    }
+
+    /// Uses a new token of this person.
+    pub(crate) fn of_person(world: &World, person: &str) -> Self {
+        let made = world.ctl(&["--json", "token", "create", "--person", person]).ok().json();
+        Self::of(world).with_token(made["text"].as_str().expect("a token"))
+    }
+
+    /// Uses another token.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.token);
+        self
+    }
+
+    /// Returns the address of the port.
+    pub(crate) fn port(&self) -> String {
+        self.run["listen"].as_str().expect("the port is open").to_owned()
+    }
+
+    /// Sends `GET` with the own token.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path, "")
+    }
+
+    /// Sends `GET` with these headers and without the own token.
+    pub(crate) fn get_with(&self, headers: &[(&str, &str)], path: &str) -> (u16, Value) {
+        self.ask_with("GET", path, headers, "")
+    }
+
+    /// Sends a message to an agent under a name.
+    pub(crate) fn say(&self, agent: &str, text: &str, speak_as: Option<&str>) -> (u16, Value) {
+        let body = json!({ "text": text, "as": speak_as }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
+    }
+
+    /// Sends any request with the own token.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let bearer = format!("Bearer {}", self.token);
+        self.ask_with(method, path, &[("authorization", &bearer)], body)
+    }
+
+    /// Sends any request.
+    pub(crate) fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+        let headers = [&[("host", "ironclaw")], headers].concat();
+        let (status, _, body) = exchange(self.connect(), method, path, &headers, body);
+        (status, body)
+    }
+
+    /// Sends any request with the own token and does not wait for the answer. Dropping the stream disconnects the client.
+    pub(crate) fn begin(&self, method: &str, path: &str, body: &str) -> UnixStream {
+        let mut stream = self.connect();
+        let bearer = format!("Bearer {}", self.token);
+        let request = request(method, path, &[("host", "ironclaw"), ("authorization", &bearer)], body);
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    }
+
+    fn connect(&self) -> UnixStream {
+        let socket = self.run["socket"].as_str().unwrap_or_default();
+        let stream = UnixStream::connect(socket).expect("the host listens");
+        stream.set_read_timeout(Some(super::host_fixture::PATIENCE)).expect("set");
+        stream
+    }
+}
+
+/// Sends one request on one connection. Returns status, head and body of the answer.
+pub(crate) fn exchange(
+    stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String, Value) {
+    try_exchange(stream, method, path, headers, body).expect("answered")
+}
+
+/// Sends one request to a host that may die meanwhile.
+pub(crate) fn try_exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<(u16, String, Value)> {
+    stream.write_all(request(method, path, headers, body).as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the answer is cut off");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(cut)?;
+    Ok((status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null)))
+}
+
+fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request + &format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}

@@ -1,0 +1,383 @@
+//! The real binaries in a temporary home, with ways to start, stop, kill and inspect a host.
+//!
+//! Expects nothing by itself, and never waits by sleeping alone: each wait has a condition and a bound. See `e2e::round`.
+
+use super::jail_fixture::{ORDINARY_UID, Who};
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The longest wait for a condition that takes milliseconds on an idle machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The build of the programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// As released.
+    Plain,
+    /// With fail points compiled in.
+    Failpoints,
+}
+
+/// A temporary home with its programs and its user.
+pub(crate) struct World {
+    pub(crate) home: PathBuf,
+    pub(crate) programs: PathBuf,
+    pub(crate) who: Who,
+    environment: Vec<(String, String)>,
+    _directory: tempfile::TempDir,
+    _programs: Option<tempfile::TempDir>,
+}
+
+impl World {
+    /// Makes an initialized home without a running host.
+    pub(crate) fn new() -> Self {
+        Self::with(Who::Ordinary, Build::Plain, None)
+    }
+
+    /// Makes a home for this user and this build; `sandbox` replaces the sandbox's program.
+    pub(crate) fn with(who: Who, build: Build, sandbox: Option<&Path>) -> Self {
+        let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
+        // Inside a directory of its own: a temporary directory of root's cannot be entered by the user.
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        let home = directory.path().join("h");
+        std::fs::create_dir(&home).expect("a directory");
+        std::fs::set_permissions(&home, PermissionsExt::from_mode(0o700)).expect("permissions");
+        if who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+            chown(&home, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
+        }
+        let (programs, own) = match sandbox {
+            None => (programs(build).to_owned(), None),
+            Some(sandbox) => {
+                let own = program_directory();
+                let from = programs(build);
+                copy(&[&from.join("ironclaw-host"), &from.join("ironctl")], own.path());
+                copy(&[sandbox], &own.path().join("ironclaw-sandbox"));
+                (own.path().to_owned(), Some(own))
+            }
+        };
+        let world = Self { home, programs, who, environment: Vec::new(), _directory: directory, _programs: own };
+        world.ctl(&["init"]).ok();
+        world
+    }
+
+    /// Copies this home, on which no host runs, for the same user and programs.
+    pub(crate) fn copy(&self) -> Self {
+        let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        let home = directory.path().join("h");
+        copy_as_is(&self.home, &home);
+        let (programs, environment) = (self.programs.clone(), self.environment.clone());
+        Self { home, programs, who: self.who, environment, _directory: directory, _programs: None }
+    }
+
+    /// Moves the home, on which no host runs, to a path that does not exist yet.
+    pub(crate) fn move_home(&mut self, to: PathBuf) {
+        copy_as_is(&self.home, &to);
+        self.home = to;
+    }
+
+    /// Kills every host of this home, also one that the files of the home do not name.
+    pub(crate) fn end_hosts(&self) {
+        let home = self.home.as_os_str().as_encoded_bytes();
+        for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            if words.first().is_some_and(|program| program.ends_with(b"/ironclaw-host")) && words.contains(&home) {
+                kill(pid);
+                wait_for("a host to be gone", || !alive(pid));
+            }
+        }
+    }
+
+    /// Sets an environment variable for every later command, or removes it.
+    pub(crate) fn set_env(&mut self, name: &str, value: Option<&str>) {
+        self.environment.retain(|(set, _)| set != name);
+        if let Some(value) = value {
+            self.environment.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Writes `config.toml`.
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::write(self.home.join("config.toml"), text).expect("written");
+    }
+
+    /// Returns a command of the fixture's user.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.home).current_dir("/");
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID);
+        }
+        command
+    }
+
+    /// Runs `ironctl --home HOME …`.
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.command("ironctl");
+        command.arg("--home").arg(&self.home).args(arguments).stdin(Stdio::null());
+        Answer::new(command.output().expect("ironctl runs"), arguments)
+    }
+
+    /// Runs `ironctl` with a time limit: a command that waits for a pipe would not end.
+    pub(crate) fn ctl_bounded(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.command("ironctl");
+        command.arg("--home").arg(&self.home).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("ironctl runs");
+        let until = Instant::now() + PATIENCE;
+        while child.try_wait().expect("ours").is_none() {
+            if Instant::now() > until {
+                let _ = child.kill();
+                panic!("ironctl {} hangs", arguments.join(" "));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Answer::new(child.wait_with_output().expect("it ended"), arguments)
+    }
+
+    /// Runs `ironctl` with this text on stdin.
+    pub(crate) fn ctl_given(&self, input: &str, arguments: &[&str]) -> Answer {
+        let mut command = self.command("ironctl");
+        command.arg("--home").arg(&self.home).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = command.spawn().expect("ironctl runs");
+        // A command that refuses before it reads has closed its end.
+        let _ = running.stdin.take().expect("piped").write_all(input.as_bytes());
+        Answer::new(running.wait_with_output().expect("ironctl ends"), arguments)
+    }
+
+    /// Starts the host, detached.
+    pub(crate) fn up(&self) {
+        self.ctl(&["up", "--detach"]).ok();
+    }
+
+    /// Stops the host in order.
+    pub(crate) fn down(&self) {
+        self.ctl(&["down"]).ok();
+    }
+
+    /// Adds an agent.
+    pub(crate) fn agent(&self, name: &str) {
+        self.ctl(&["agent", "create", name]).ok();
+    }
+
+    /// Proposes a change of an agent, as the owner. The change stays undecided.
+    pub(crate) fn submit(&self, agent: &str, kind: &str, payload: impl std::fmt::Display) -> Answer {
+        let payload = payload.to_string();
+        let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
+        self.ctl(&[&["--json", "change", "submit"][..], &what].concat())
+    }
+
+    /// Proposes a change, approves it, and checks that it is applied.
+    pub(crate) fn change(&self, agent: &str, kind: &str, payload: &Value) {
+        let id = self.submit(agent, kind, payload).ok().json()["id"].as_str().expect("an id").to_owned();
+        let done = self.ctl(&["--json", "approve", &id]).ok().json();
+        assert_eq!(done["status"], "applied", "{done}");
+    }
+
+    /// Sends a message and returns the output of `chat --json`.
+    pub(crate) fn chat(&self, agent: &str, message: &str) -> Value {
+        self.ctl(&["--json", "chat", agent, message]).ok().json()
+    }
+
+    /// Sends a message and returns the text of the answer.
+    pub(crate) fn say(&self, agent: &str, message: &str) -> String {
+        self.chat(agent, message)["reply"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the output of `status --json`.
+    pub(crate) fn status(&self) -> Value {
+        self.ctl(&["--json", "status"]).ok().json()
+    }
+
+    /// Returns the only session.
+    pub(crate) fn session(&self) -> Value {
+        let status = self.status();
+        let sessions = status["sessions"].as_array().expect("a list");
+        assert_eq!(sessions.len(), 1, "{status}");
+        sessions[0].clone()
+    }
+
+    /// Returns the directory of the only session.
+    pub(crate) fn session_directory(&self) -> PathBuf {
+        let mut found = std::fs::read_dir(self.home.join("sessions")).expect("a directory");
+        found.next().expect("a session").expect("readable").path()
+    }
+
+    /// Returns the process id of the host, if it runs.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        let run = std::fs::read(self.home.join("run.json")).ok()?;
+        let run: Value = serde_json::from_slice(&run).ok()?;
+        run["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).filter(|pid| alive(*pid))
+    }
+
+    /// Kills the host as a power cut would, and waits until it is gone.
+    pub(crate) fn kill_host(&self) {
+        if let Some(pid) = self.pid() {
+            kill(pid);
+            wait_for("the host to be gone", || !alive(pid));
+        }
+    }
+
+    /// Returns every exported entry of the ledger, without the signed heads between chains.
+    pub(crate) fn ledger(&self) -> Vec<Value> {
+        let text = self.ctl(&["audit", "export"]).ok().stdout;
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
+        lines.filter(|line: &Value| line.get("data").is_some()).collect()
+    }
+
+    /// Returns the entries of the ledger with this event.
+    pub(crate) fn entries(&self, what: &str) -> Vec<Value> {
+        self.ledger().into_iter().filter(|line| line["data"]["what"] == what).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.end_hosts();
+    }
+}
+
+/// The output and the exit code of a command.
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    what: String,
+}
+
+impl Answer {
+    pub(crate) fn new(output: Output, arguments: &[&str]) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            what: arguments.join(" "),
+        }
+    }
+
+    /// Checks that the command succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
+        self
+    }
+
+    /// Checks that the command was refused with these words on stderr.
+    #[track_caller]
+    pub(crate) fn refused(self, words: &str) -> Self {
+        assert_eq!(self.code, 1, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
+        assert!(self.stderr.contains(words), "ironctl {}: {}", self.what, self.stderr);
+        self
+    }
+
+    /// Reads the output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("ironctl {}: {error}: {}", self.what, self.stdout))
+    }
+}
+
+/// Returns the directory with the programs of a build; it is made once, and every user can read it.
+pub(crate) fn programs(build: Build) -> &'static Path {
+    static PLAIN: OnceLock<tempfile::TempDir> = OnceLock::new();
+    static FAILPOINTS: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let made = match build {
+        Build::Plain => PLAIN.get_or_init(|| {
+            let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
+            cargo(&["build", "-p", "ironclaw-sandbox", "-p", "ironctl", "--bins"], host);
+            let from = host.parent().expect("a directory");
+            let own = program_directory();
+            copy(&[host, &from.join("ironclaw-sandbox"), &from.join("ironctl")], own.path());
+            own
+        }),
+        Build::Failpoints => FAILPOINTS.get_or_init(|| {
+            let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
+            let from = host.parent().expect("a directory");
+            for package in ["ironclaw-host", "ironclaw-sandbox"] {
+                cargo(
+                    &["build", "-p", package, "--features", "failpoints", "--bin", &format!("{package}-failpoints")],
+                    host,
+                );
+            }
+            cargo(&["build", "-p", "ironctl", "--bins"], host);
+            let own = program_directory();
+            copy(&[&from.join("ironctl")], own.path());
+            copy(&[&from.join("ironclaw-host-failpoints")], &own.path().join("ironclaw-host"));
+            copy(&[&from.join("ironclaw-sandbox-failpoints")], &own.path().join("ironclaw-sandbox"));
+            own
+        }),
+    };
+    made.path()
+}
+
+/// Builds programs of the other crates into the target directory of this test.
+pub(crate) fn cargo(arguments: &[&str], host: &Path) {
+    let profile = host.parent().expect("target/<profile>");
+    let target = profile.parent().expect("target");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .args(["--locked", "--quiet", "--target-dir"])
+        .arg(target)
+        // `.ci/timed` sets it for the test harness; build scripts that see it would build every crate again.
+        .env_remove("RUSTC_BOOTSTRAP");
+    if profile.ends_with("release") {
+        command.arg("--release");
+    }
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "cargo {}", arguments.join(" "));
+}
+
+fn program_directory() -> tempfile::TempDir {
+    let own = tempfile::tempdir().expect("a temporary directory");
+    std::fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+    own
+}
+
+/// Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile.
+fn copy(from: &[&Path], to: &Path) {
+    let copied = Command::new("cp").args(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp {from:?} {}", to.display());
+}
+
+/// Copies a file or a directory with owners and modes: the host refuses a home that others can read.
+pub(crate) fn copy_as_is(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
+}
+
+/// Waits for a condition, with a bound.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < until, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns whether a process exists and is no zombie. A zombie with other living threads still holds its files, so it counts as alive.
+pub(crate) fn alive(pid: i32) -> bool {
+    let over = |stat: String| stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']));
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    stat.is_ok_and(|stat| !over(stat) || threads() > 1)
+}
+
+/// Kills a process.
+pub(crate) fn kill(pid: i32) {
+    // The process may have ended already.
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+}

@@ -1,0 +1,96 @@
+//! A home with the directories of a session, and the driver that plays a scenario in it.
+//!
+//! Expects nothing by itself. See `security::jail` and `ops::preflight`.
+
+use serde_json::Value;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A uid without an account, for an ordinary user.
+pub(crate) const ORDINARY_UID: u32 = 54_321;
+/// The uid to which the driver maps root's jails.
+pub(crate) const MAPPED: u32 = 200_001;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Who {
+    Root,
+    Ordinary,
+}
+
+/// Returns the users that can start a host here: root tries both kinds, an ordinary user only the own kind.
+pub(crate) fn host_users() -> Vec<Who> {
+    if nix::unistd::geteuid().is_root() { vec![Who::Root, Who::Ordinary] } else { vec![Who::Ordinary] }
+}
+
+/// A home with the directories of a session, and the programs beside it, which every user can run.
+pub(crate) struct JailFixture {
+    pub(crate) home: tempfile::TempDir,
+    programs: tempfile::TempDir,
+    pub(crate) who: Who,
+}
+
+impl JailFixture {
+    pub(crate) fn new(who: Who) -> Self {
+        let (home, programs) = (directory(), directory());
+        for name in ["in", "out", "workspace"] {
+            let path = home.path().join(name);
+            std::fs::create_dir(&path).expect("a directory");
+            let owner = if who == Who::Root { MAPPED } else { ORDINARY_UID };
+            own(&path, owner);
+        }
+        own(home.path(), if who == Who::Root { 0 } else { ORDINARY_UID });
+        std::fs::set_permissions(programs.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+        // Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile, and
+        // cannot be executed until that child ends.
+        let copied = Command::new("cp").args(["jail_driver", "gate_stub"].map(example)).arg(programs.path()).status();
+        assert!(
+            copied.is_ok_and(|status| status.success()),
+            "`cargo test` builds the examples, `cargo test --test it` alone does not"
+        );
+        Self { home, programs, who }
+    }
+
+    pub(crate) fn command(&self, scenario: &str, order: Option<&str>) -> Command {
+        let mut command = Command::new(self.programs.path().join("jail_driver"));
+        let stub = self.programs.path().join("gate_stub");
+        command.arg(scenario).arg(self.home.path());
+        match order {
+            Some(order) => command.arg(order),
+            None => command.arg(stub),
+        };
+        command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
+        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID); // leaves root's groups too
+        }
+        command
+    }
+
+    pub(crate) fn play(&self, scenario: &str) -> Value {
+        answer(self.command(scenario, None))
+    }
+}
+
+pub(crate) fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+pub(crate) fn own(path: &Path, uid: u32) {
+    if nix::unistd::geteuid().is_root() {
+        chown(path, Some(uid), Some(uid)).expect("root can give files away");
+    }
+}
+
+pub(crate) fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let profile = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    profile.join("examples").join(name)
+}
+
+pub(crate) fn answer(mut command: Command) -> Value {
+    let output = command.stderr(Stdio::piped()).output().expect("the driver runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}\n(`ironclaw-host preflight` says what this machine lacks)");
+    serde_json::from_slice(&output.stdout).expect("the driver prints JSON")
+}

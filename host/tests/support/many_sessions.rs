@@ -1,0 +1,41 @@
+//! Many sessions at once in the record of a stopped host, made by the host's own code.
+//!
+//! Wakes no session and sends no message. See `chaos::scale` and `benches/idle`.
+
+use super::host_fixture::World;
+use super::record;
+use ironclaw_host::registry;
+use ironclaw_host::session::store::{self, NewError, Origin};
+use ironclaw_state::State;
+
+/// Returns the name of an agent by its number.
+pub(crate) fn name(agent: usize) -> String {
+    format!("agent-{agent}")
+}
+
+/// Makes the sessions of existing agents, as the first message to each of their threads would.
+pub(crate) fn make_sessions(world: &World, agents: usize, threads: usize) {
+    let master = record::master(&world.home);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let state = State::open(&world.home.join("state.db"), &master.state_key()).expect("the state opens");
+        let wrapping = master.wrapping_key();
+        let make = state.write(move |tx| {
+            let owner = registry::owner(tx)?.expect("an owner");
+            for agent in 0..agents {
+                let agent = registry::find_agent(tx, &name(agent))?.expect("an agent");
+                for thread in 0..threads {
+                    let origin = Origin {
+                        channel: registry::LOOPBACK.to_owned(),
+                        platform_id: owner.to_string(),
+                        thread_id: format!("t{thread}"),
+                    };
+                    store::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
+                }
+            }
+            Ok::<_, NewError>(())
+        });
+        make.await.expect("sessions are made");
+        state.close().await;
+    });
+}

@@ -1,0 +1,117 @@
+//! The processes of a host in `/proc`: its descendants, their ends, and their use of its home.
+//!
+//! Trusts no statement of the host about itself, and never mistakes a later process for an earlier one with the same number. See
+//! `chaos::crash`.
+
+use super::host_fixture::{PATIENCE, alive, wait_for};
+use std::collections::HashMap;
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A process, identified by its number and its start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    started: u64,
+}
+
+impl Process {
+    /// Returns the process of this number, unless it is gone or a zombie.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?;
+        let started = fields.nth(18)?.parse().ok()?; // field 22 of proc(5), 19 after the state
+        (!matches!(state, "Z" | "X") || alive(pid)).then_some(Self { pid, started })
+    }
+
+    /// Returns whether the process still exists.
+    pub(crate) fn lives(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+}
+
+/// Returns every descendant of `pid` with its name.
+pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
+    let mut found = HashMap::new();
+    let mut open = vec![pid];
+    while let Some(parent) = open.pop() {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{parent}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+                open.push(child);
+                if let Some(process) = Process::of(child) {
+                    let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+                    found.insert(process, name.trim_end().to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Records every descendant of a host until the host is gone.
+pub(crate) struct Watch(JoinHandle<HashMap<Process, String>>);
+
+impl Watch {
+    /// Starts to watch.
+    pub(crate) fn over(host: i32) -> Self {
+        Self(std::thread::spawn(move || {
+            let mut seen = HashMap::new();
+            while alive(host) {
+                seen.extend(below(host));
+                // Watching is this thread's only work; without a pause it would take the processor from the watched processes.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            seen
+        }))
+    }
+
+    /// Returns the recorded processes after the host is gone, and checks that they are gone too.
+    #[track_caller]
+    pub(crate) fn nothing_is_left(self) -> HashMap<Process, String> {
+        let seen = self.0.join().expect("looking does not panic");
+        for (process, name) in &seen {
+            wait_for(&format!("{name} ({}) to die with its host", process.pid), || !process.lives());
+        }
+        seen
+    }
+}
+
+/// Waits until no process uses `home`; a dying process may use it for a moment.
+#[track_caller]
+pub(crate) fn no_process_uses(home: &Path) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = processes_using(home);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "these outlive their host: {left:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns the processes that have a mount, an open file or a working directory in `home`.
+fn processes_using(home: &Path) -> Vec<String> {
+    // A bind mount shows the path of its source; the name of the temporary directory is unique in it.
+    let name = home.parent().and_then(Path::file_name).and_then(|name| name.to_str()).expect("a temporary directory");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        if Process::of(pid).is_none() || pid == std::process::id() as i32 {
+            continue;
+        }
+        let mounts = std::fs::read_to_string(entry.path().join("mountinfo")).unwrap_or_default();
+        let mut links = vec![entry.path().join("cwd")];
+        links.extend(std::fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten().map(|fd| fd.path()));
+        let linked = links.iter().filter_map(|link| std::fs::read_link(link).ok());
+        if mounts.contains(name) || linked.into_iter().any(|path| path.to_string_lossy().contains(name)) {
+            let what = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            found.push(format!("{} ({pid})", what.trim_end()));
+        }
+    }
+    found
+}
