@@ -1,6 +1,6 @@
 //! Named points at which a test build kills its own process. Does nothing, and is nothing, in any other build.
 //!
-//! Never compiled into a release: the feature `failpoints` is off by default; only the test builds of host and sandbox turn it on. Next: `host/tests/it`.
+//! Never compiled into a release: the feature `failpoints` is off by default; only the test builds of host and sandbox turn it on. Next: `host/tests`.
 
 /// Dies here if the test asked for it; `IRONCLAW_FAILPOINT` names the point.
 #[inline]

@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// The rows of the oldest home that is kept, of version 5.
-    const OLDEST_ROWS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/it/migration/v5.sql"));
+    const OLDEST_ROWS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/ops/migration/v5.sql"));
 
     /// Makes `channels` anew with the columns that it has now, and one more kind.
     const REBUILD_OF_CHANNELS: &str = "

@@ -1,7 +1,7 @@
 //! Bugs in which similar systems lost, doubled or blocked messages; each is a promise here.
 //!
-//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `crash` and
-//! `moments` cover the death of the host. Next: `secrets`.
+//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `chaos::crash` and
+//! `chaos::kill` cover the death of the host. See `security::secrets`.
 
 use crate::security::escape::attack::{Attacked, generate};
 use crate::support::host_fixture::{Build, World, kill, wait_for};

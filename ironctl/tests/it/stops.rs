@@ -1,6 +1,6 @@
 //! `panic`, `resume` and `session cancel`: what is asked, and what a panic leaves where nobody answers.
 //! Never kills a process: the fake host's run file names none that is a host.
-//! Next: `host/tests/it/stops.rs` for what they do.
+//! Next: `host/tests/ops/stops.rs` for what they do.
 
 use crate::fake_host::{Answer, FakeHost, ironctl, status};
 use nix::fcntl::{Flock, FlockArg};
