@@ -72,7 +72,7 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
 fn unknown_agent(name_or_id: &str) -> Refusal {
     let shown: String = name_or_id.chars().take(64).collect();
     // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
-    let hint = "`ironctl agent list` shows who there is; `ironctl agent create NAME` makes one";
+    let hint = "`ironctl agent list` shows who there is; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
 }
 

@@ -79,8 +79,8 @@ pub enum Command {
     Status,
     /// Look for what is wrong, and say what to do about it
     Doctor(doctor::Args),
-    /// Make, list and remove agents
-    #[command(subcommand, after_help = "Example:\n  ironctl agent create assistant")]
+    /// Add, list and remove agents
+    #[command(subcommand, after_help = "Example:\n  ironctl agent add assistant")]
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
@@ -112,6 +112,9 @@ pub enum Command {
     /// Have a message answered after all
     #[command(subcommand, after_help = "Example:\n  ironctl message retry last")]
     Message(message::Action),
+    /// List, send again or drop answers that did not arrive
+    #[command(subcommand, after_help = "Example:\n  ironctl delivery list")]
+    Delivery(message::Dead),
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
@@ -124,8 +127,8 @@ pub enum Command {
     /// Add, list, link and unlink people
     #[command(subcommand, after_help = "Example:\n  ironctl person add Bob")]
     Person(person::Action),
-    /// Make, list and end tokens
-    #[command(subcommand, after_help = "Example:\n  ironctl token create --person Bob --expires 30d")]
+    /// Add, list and remove tokens
+    #[command(subcommand, after_help = "Example:\n  ironctl token add --person Bob --expires 30d")]
     Token(token::Action),
     /// Replace the master key or a token by a fresh one
     #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
@@ -171,6 +174,7 @@ impl Command {
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
             Self::Message(action) => message::run(at, action).await,
+            Self::Delivery(action) => message::run(at, message::Action::Dead(action)).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,

@@ -6,7 +6,7 @@ use crate::frozen::{document, section, workspace};
 use ironclaw_contract::seam::change::ChangeKind;
 
 /// The rows of the table of payloads are under this heading.
-const PAYLOADS: &str = "## What a row says";
+const PAYLOADS: &str = "## Content of a row";
 
 /// Numbers as the head of the frozen file writes them.
 const NUMBERS: [&str; 21] = [
@@ -46,7 +46,7 @@ fn document_has_a_row_for_the_payload_of_each_kind() {
     let kinds: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
     assert_eq!(named, kinds, "rows of the table of payloads in docs/contract.md");
     for (row, kind) in rows.into_iter().zip(ChangeKind::ALL) {
-        assert_eq!(!row.contains("which no agent asks for"), kind.is_for_agents(), "{row}");
+        assert_eq!(!row.contains("which no agent may ask for"), kind.is_for_agents(), "{row}");
     }
 }
 

@@ -189,7 +189,7 @@ fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
         TokenState::Revoked => (DenialCode::TokenRevoked, "was revoked"),
     };
     let refusal = Refusal::new(code, format!("the token {} {end}", token.id));
-    Err(refusal.hint("an owner makes a new one with `ironctl token create --person PERSON`"))
+    Err(refusal.hint("an owner makes a new one with `ironctl token add --person PERSON`"))
 }
 
 /// For whoever answered after a wait: the token may have ended meanwhile, and the record is asked, not what was read before.

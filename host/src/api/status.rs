@@ -45,8 +45,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     warnings.dedup();
     match api.record.state.read(journal::lost_count).await? {
         0 => {}
-        1 => warnings.push("1 answer did not arrive, or may not have: `ironctl message dead list`".to_owned()),
-        lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl message dead list`")),
+        1 => warnings.push("1 answer did not arrive, or may not have: `ironctl delivery list`".to_owned()),
+        lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl delivery list`")),
     }
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let stopped = stops::stopped(&api).await?;

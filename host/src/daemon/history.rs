@@ -64,6 +64,6 @@ fn put_back(unknown: usize) -> String {
     };
     format!(
         "this record was put back to an earlier state: approvals from before are void, and open replies are not sent by themselves \
-         (`ironctl message dead list`){waiting}"
+         (`ironctl delivery list`){waiting}"
     )
 }

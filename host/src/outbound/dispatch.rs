@@ -325,7 +325,7 @@ impl Dispatch {
             Outcome::Failed(why) => format!("did not arrive there ({why})"),
         };
         let text = format!(
-            "What I had to say on {} {words}. `ironctl message dead list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
+            "What I had to say on {} {words}. `ironctl delivery list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
             delivery.channel, delivery.id
         );
         if let Err(error) = self.tell(tx, delivery, &text) {

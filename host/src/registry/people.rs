@@ -261,7 +261,7 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
     }
     if *identity == Identity::own(person.id) {
         let message = format!("{identity} is how {} speaks on this host; it stays with the person", person.name);
-        let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token revoke`", person.name);
+        let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token remove`", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
     tables::people::delete_identity(tx, person.id, identity)?;

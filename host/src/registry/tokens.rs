@@ -96,7 +96,7 @@ pub fn issue(
             tx,
             LedgerEvent::TokenRefused,
             by,
-            refusal.hint("end some: `ironctl token list`, `ironctl token revoke`"),
+            refusal.hint("end some: `ironctl token list`, `ironctl token remove`"),
         );
     }
     insert(tx, person.id, name, expires_at, fresh)?;

@@ -76,7 +76,7 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
-        return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory forget` makes room").into());
+        return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory remove` makes room").into());
     }
     let (id, created_at) = (MemoryId::new(), tx.now());
     let Draft { author, principal, source, labels, text } = &draft;

@@ -19,9 +19,11 @@ use std::time::Duration;
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Make an agent
+    /// Add an agent
     #[command(
-        after_help = "Example:\n  ironctl agent create assistant\n  ironctl agent create scribe --model scripted --persona Terse. --tool read_file"
+        name = "add",
+        alias = "create",
+        after_help = "Example:\n  ironctl agent add assistant\n  ironctl agent add scribe --model scripted --persona Terse. --tool read_file"
     )]
     Create {
         /// Its name: a-z, 0-9 and -, starting with a letter
@@ -129,7 +131,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let agents = client.agents().await?;
             at.out.json(&agents)?;
             if agents.is_empty() {
-                return at.out.line("no agents; make one with `ironctl agent create NAME`");
+                return at.out.line("no agents; make one with `ironctl agent add NAME`");
             }
             table(at.out, agents)
         }

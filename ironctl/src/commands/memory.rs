@@ -37,8 +37,8 @@ pub enum Action {
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Erase a note
-    #[command(after_help = "Example:\n  ironctl memory forget assistant mem_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    /// Remove a note
+    #[command(name = "remove", alias = "forget", after_help = "Example:\n  ironctl memory remove assistant mem_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Forget {
         /// Name or id of the agent
         agent: String,

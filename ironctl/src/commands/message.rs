@@ -30,8 +30,8 @@ pub enum Action {
         #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
         wait: Duration,
     },
-    /// List, send again or drop answers that did not arrive
-    #[command(subcommand, after_help = "Example:\n  ironctl message dead list")]
+    /// The former name of `delivery`
+    #[command(hide = true, subcommand, after_help = "Example:\n  ironctl delivery list")]
     Dead(Dead),
 }
 
@@ -39,16 +39,16 @@ pub enum Action {
 #[derive(Debug, Subcommand)]
 pub enum Dead {
     /// List them; an operator sees everybody's
-    #[command(after_help = "Example:\n  ironctl message dead list")]
+    #[command(after_help = "Example:\n  ironctl delivery list")]
     List,
     /// Send one again, although it may have arrived
-    #[command(after_help = "Example:\n  ironctl message dead retry dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    #[command(after_help = "Example:\n  ironctl delivery retry dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Retry {
         /// Its id, dlv_…, or that of the message, msg_…
         id: String,
     },
     /// Let one go
-    #[command(after_help = "Example:\n  ironctl message dead drop dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    #[command(after_help = "Example:\n  ironctl delivery drop dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Drop {
         /// Its id, dlv_…, or that of the message, msg_…
         id: String,

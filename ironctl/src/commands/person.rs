@@ -69,7 +69,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("added {}, {} ({})", person.name, person.role, person.id))?;
             let plain = person.name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
             let named = if plain { person.name } else { person.id.to_string() };
-            at.out.remark(format!("give them a token: ironctl token create --person {named}"))
+            at.out.remark(format!("give them a token: ironctl token add --person {named}"))
         }
         Action::List => {
             let people = client.people().await?;

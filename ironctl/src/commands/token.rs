@@ -17,9 +17,11 @@ use std::path::{Path, PathBuf};
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Make a token for a person, and print it this once
+    /// Add a token for a person, and print it this once
     #[command(
-        after_help = "Example:\n  ironctl token create --person Bob --expires 30d --out bob.token\n  ironctl token create --person Bob --expires 2027-01-31T12:00:00Z"
+        name = "add",
+        alias = "create",
+        after_help = "Example:\n  ironctl token add --person Bob --expires 30d --out bob.token\n  ironctl token add --person Bob --expires 2027-01-31T12:00:00Z"
     )]
     Create {
         /// Name or id of who will speak with it
@@ -38,8 +40,8 @@ pub enum Action {
     /// List the tokens
     #[command(after_help = "Example:\n  ironctl token list")]
     List,
-    /// End a token for good
-    #[command(after_help = "Example:\n  ironctl token revoke tok_0123456789abcdef")]
+    /// Remove a token: it never becomes valid again
+    #[command(name = "remove", alias = "revoke", after_help = "Example:\n  ironctl token remove tok_0123456789abcdef")]
     Revoke {
         /// Its id, tok_…
         token: String,
@@ -99,7 +101,7 @@ impl NewFile {
         let text = issued.text.take().unwrap_or_default();
         let written = writeln!(self.file, "{text}").and_then(|()| self.file.sync_all());
         written.map_err(|cause| {
-            let revoke = format!("`ironctl token revoke {}` ends the token that was made", issued.token.id);
+            let revoke = format!("`ironctl token remove {}` ends the token that was made", issued.token.id);
             not_written(&self.path, cause).hinting(revoke)
         })?;
         self.is_written = true;

@@ -34,7 +34,7 @@ fn version_and_help_are_answers() {
     assert_eq!((code, out), (0, format!("ironctl {}\n", env!("CARGO_PKG_VERSION"))));
     let (code, out, _) = run(&["agent", "create", "--help"]);
     assert_eq!(code, 0);
-    assert!(out.contains("Example:\n  ironctl agent create assistant"), "{out}");
+    assert!(out.contains("Example:\n  ironctl agent add assistant"), "{out}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) 
             "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dead" => {
-            "It is answered, but the answer could not be delivered; `ironctl message dead list` shows why.".to_owned()
+            "It is answered, but the answer could not be delivered; `ironctl delivery list` shows why.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dropped" => {
             "The message was answered. The answer could not be delivered, and an operator dropped it.".to_owned()
