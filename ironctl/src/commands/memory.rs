@@ -38,7 +38,11 @@ pub enum Action {
         text: Vec<String>,
     },
     /// Remove a note
-    #[command(name = "remove", alias = "forget", after_help = "Example:\n  ironctl memory remove assistant mem_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    #[command(
+        name = "remove",
+        alias = "forget",
+        after_help = "Example:\n  ironctl memory remove assistant mem_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
+    )]
     Forget {
         /// Name or id of the agent
         agent: String,
