@@ -146,7 +146,7 @@ fn agent_remembers_nothing_after_a_removal() {
         let answer = world.chat("a", "what is my name?");
         assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{who:?}");
         let reply = answer["reply"].as_str().expect("a reply");
-        assert!(reply.contains("You have not start_a_conversation me your name"), "{who:?}: {reply}");
+        assert!(reply.contains("You have not told me your name"), "{who:?}: {reply}");
         let reply = world.say("a", "read bird.txt");
         assert!(reply.contains("could not read bird.txt"), "{who:?}: {reply}");
         if who == client::own() {
@@ -156,10 +156,7 @@ fn agent_remembers_nothing_after_a_removal() {
         world.down();
         nothing_is_left(&world.home, session, &needles);
         world.up();
-        assert!(
-            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
-            "{who:?}"
-        );
+        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
     }
 }
 
@@ -180,9 +177,6 @@ fn interrupted_removal_is_finished_at_the_next_start() {
         let (_directory, copy) = record::copy_home(&world);
         nothing_is_left(&copy, session, &needles);
         assert_eq!(world.status()["sessions"], Value::Array(Vec::new()), "{who:?}");
-        assert!(
-            world.say("a", "what is my name?").contains("You have not start_a_conversation me your name"),
-            "{who:?}"
-        );
+        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
     }
 }

@@ -19,7 +19,7 @@ const SECRET_BYTES_MAX: u64 = 1024;
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Make a channel, and print its fresh secret this once
-    #[command(after_help = examples())]
+    #[command(before_long_help = rules(), after_help = examples())]
     Add {
         /// What it speaks
         #[arg(value_parser = kinds())]
@@ -65,19 +65,27 @@ fn kinds() -> impl TypedValueParser<Value = ChannelKind> {
     PossibleValuesParser::new(ChannelKind::ALL.iter().map(value)).try_map(|name| name.parse::<ChannelKind>())
 }
 
-/// Returns what the help of `channel add` says of each kind.
+/// Returns an example of each kind.
 fn examples() -> String {
-    let about = ChannelKind::ALL.iter().map(|kind| match kind {
+    let lines = ChannelKind::ALL.iter().map(|kind| match kind {
         ChannelKind::Webhook => {
-            "The URL of a webhook: https anywhere, http on this machine and in private networks.\n\
-             Its secret: whsec_… and the base64 of 24 to 64 bytes.\n\n\
-             Example:\n\
-             \x20 ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\n\
-             \x20 ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent\n\
-             \x20 ironctl channel add webhook shop --url https://shop.example/ironclaw"
+            "\n  ironctl channel add webhook shop --url https://shop.example/ironclaw --agent assistant\
+             \n  ironctl channel add webhook shop --url http://127.0.0.1:9000/ --agent assistant --idempotent\
+             \n  ironctl channel add webhook shop --url https://shop.example/ironclaw"
         }
     });
-    about.collect::<Vec<_>>().join("\n\n")
+    format!("Example:{}", lines.collect::<String>())
+}
+
+/// Returns the rules for the address and the secret of each kind.
+fn rules() -> String {
+    let lines = ChannelKind::ALL.iter().map(|kind| match kind {
+        ChannelKind::Webhook => {
+            "The URL of a webhook is https anywhere, or http on this machine and in private networks. Its secret is whsec_… and the \
+             base64 of 24 to 64 bytes."
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Says what is still to be done so that messages of this kind come in, where nothing takes them yet.
