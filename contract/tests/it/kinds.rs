@@ -65,7 +65,7 @@ fn head_of_the_frozen_file_counts_the_kinds() {
     let people: Vec<String> =
         ChangeKind::ALL.iter().filter(|kind| !kind.is_for_agents()).map(|kind| format!("`{kind}`")).collect();
     let head = format!(
-        "//! The kinds of change: {} that an agent may propose, and {}, which only a person does.",
+        "//! The kinds of change: {} that an agent may propose, and {}, which only a person proposes.",
         NUMBERS[ChangeKind::for_agents().count()],
         people.join(" and ")
     );
