@@ -1,6 +1,6 @@
 //! All denial codes: name, HTTP status, party at fault, and meaning.
 //!
-//! The list is closed: the host never refuses a request with another code. [`crate::seam::socket::RefusalCode`] is another list:
+//! The list is closed: the host never refuses a request with another code. [`crate::seam::socket::RefusalCode`] is another list,
 //! the frozen codes of refusals on the model socket.
 
 use serde::{Deserialize, Serialize};
