@@ -1,7 +1,7 @@
 //! Canonical JSON (RFC 8785) with a strict reader in front, and the digest of bytes.
 //!
 //! Refuses a text that two readers may understand differently (duplicate keys, integers beyond 2^53 − 1, lone surrogates), and
-//! never picks one meaning of it. Its output is always its own writing, never a copy of the input. See [`crate::ledger_entry`].
+//! never picks one of the meanings. It writes each output anew and never copies the input. See [`crate::ledger_entry`].
 
 use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

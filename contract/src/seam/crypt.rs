@@ -122,7 +122,7 @@ pub enum Error {
     },
 }
 
-/// One end of one of the two queues.
+/// One side of one of the two queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     InboundWrite,
@@ -144,7 +144,7 @@ impl Access {
     }
 }
 
-/// An open queue file, with its path and its end for errors.
+/// An open queue file, with its path and its side for errors.
 pub(super) struct Queue {
     pub(super) db: Connection,
     access: Access,

@@ -1,6 +1,6 @@
-//! Both ends of the inbound queue: the host writes a projection of its record into it, and the sandbox reads it.
+//! Both sides of the inbound queue: the host writes a projection of its record into it, and the sandbox reads it.
 //!
-//! The end of the sandbox opens read-only and cannot write. The host never reads the queue back. See [`crate::seam::outbound`].
+//! The side of the sandbox opens read-only and cannot write. The host never reads the queue back. See [`crate::seam::outbound`].
 
 use super::crypt::{Access, Error, Queue, SessionKey};
 use super::message::{Kind, Span};
@@ -91,7 +91,7 @@ pub struct Routing {
     pub outbound_cursor: u64,
 }
 
-/// The end of the host.
+/// The side of the host, which writes.
 pub struct InboundWriter(Queue);
 
 /// One transaction of the host. The sandbox sees nothing of it before the commit.
@@ -212,7 +212,7 @@ impl Projection<'_> {
     }
 }
 
-/// The end of the sandbox.
+/// The side of the sandbox, which reads.
 pub struct InboundReader(Queue);
 
 impl InboundReader {

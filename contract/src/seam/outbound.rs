@@ -1,4 +1,4 @@
-//! Both ends of the outbound queue: the sandbox appends rows, and the jailed reader of the host reads them.
+//! Both sides of the outbound queue: the sandbox appends rows, and the jailed reader of the host reads them.
 //!
 //! Never trusts the queue: the reader returns bounded, raw rows, and the host judges them. See [`crate::seam::action`].
 
@@ -123,7 +123,7 @@ pub struct Progress {
     pub at: i64,
 }
 
-/// The end of the sandbox.
+/// The side of the sandbox, which appends rows.
 pub struct OutboundWriter(Queue);
 
 impl OutboundWriter {
@@ -202,7 +202,7 @@ impl OutboundWriter {
     }
 }
 
-/// The end of the host; only the jailed reader opens it.
+/// The side of the host, which only the jailed reader opens.
 pub struct OutboundReader {
     queue: Queue,
     /// The version of the schema that passed the check.
