@@ -41,7 +41,7 @@ sub accept_entry {
     my $next = $chain->{next};
     return "expected sequence number $next, found $seq" if $seq != $next;
     return "unknown entry type \"$type\""                  if $type !~ $KIND;
-    return "$type cannot stand at $seq"                 if ($type eq 'GENESIS') != ($seq == $chain->{first});
+    return "$type is not allowed at $seq"               if ($type eq 'GENESIS') != ($seq == $chain->{first});
     return 'the hash does not follow from the entry and the one before it'
         if sha256_hex("$chain->{prev}|$seq|$type|$data") ne $hash;
     @$chain{qw(next prev)} = ($seq + 1, $hash);
@@ -149,7 +149,7 @@ sub canonical {
         until ($$text =~ /\G\s*\}/gc) {
             $$text =~ /\G\s*,\s*/gc or die 'a comma' if %member;
             my $key = text($text);
-            die "key $key stands twice" if exists $member{$key};
+            die "duplicate key $key" if exists $member{$key};
             $$text =~ /\G\s*:/gc or die 'a colon';
             $member{$key} = canonical($text);
         }

@@ -20,8 +20,8 @@ fn main() {
     divan::main();
 }
 
-/// Makes a directory on a real disk, where `synchronous=FULL` has an effect.
-fn place(name: &str) -> (TempDir, PathBuf) {
+/// Makes a directory on a real disk, on which `synchronous=FULL` has an effect.
+fn queue_path(name: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
     let path = directory.path().canonicalize().expect("exists").join(name);
     (directory, path)
@@ -94,7 +94,7 @@ mod inbound {
 
     #[divan::bench]
     fn encrypted(bencher: Bencher<'_, '_>) {
-        let (_home, path) = place("inbound.db");
+        let (_home, path) = queue_path("inbound.db");
         let mut writer = InboundWriter::open(&path, &key()).expect("made");
         let reader = InboundReader::open(&path, &key()).expect("opened");
         let mut seq = 0;
@@ -112,7 +112,7 @@ mod inbound {
 
     #[divan::bench]
     fn plain(bencher: Bencher<'_, '_>) {
-        let (_home, path) = place("inbound.db");
+        let (_home, path) = queue_path("inbound.db");
         let (mut writer, reader) =
             super::plain(&path, &format!("PRAGMA secure_delete = ON; {}", schema::INBOUND), "OFF");
         let mut seq = 0;
@@ -167,7 +167,7 @@ mod outbound {
 
     #[divan::bench]
     fn encrypted(bencher: Bencher<'_, '_>) {
-        let (_home, path) = place("outbound.db");
+        let (_home, path) = queue_path("outbound.db");
         let mut writer = OutboundWriter::open(&path, &key()).expect("made");
         let mut reader = OutboundReader::open(&path, &key()).expect("opened");
         let mut cursor = 0;
@@ -180,7 +180,7 @@ mod outbound {
 
     #[divan::bench]
     fn plain(bencher: Bencher<'_, '_>) {
-        let (_home, path) = place("outbound.db");
+        let (_home, path) = queue_path("outbound.db");
         let (mut writer, reader) = super::plain(&path, schema::OUTBOUND, "FULL");
         let mut cursor = 0i64;
         bencher.bench_local(|| {

@@ -1,7 +1,7 @@
 //! Canonical JSON (RFC 8785) with a strict reader in front, and the digest of bytes.
 //!
-//! Never forwards what it did not re-write: two texts that mean different things to different readers
-//! (duplicate keys, integers beyond 2^53 − 1, lone surrogates) are refused, not resolved. Next: `ledger_entry`.
+//! Refuses a text that two readers may understand differently (duplicate keys, integers beyond 2^53 − 1, lone surrogates), and
+//! never picks one of the meanings. It writes each output anew and never copies the input. See [`crate::ledger_entry`].
 
 use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -17,55 +17,55 @@ pub const RECIPE: &str = "jcs-rfc8785/strict-1";
 /// The largest integer that every JSON reader agrees on, 2^53 − 1 (RFC 7493).
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// How large and how deep a text may be.
+/// Bounds on the size and the depth of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Bytes of the text.
     pub bytes_max: usize,
     /// Nested arrays and objects.
     pub depth_max: usize,
-    /// Values of any kind, the outermost among them: a small object takes a hundred times its text in memory.
+    /// Values of any kind, with the outermost: a small object takes a hundred times its text in memory.
     pub values_max: usize,
 }
 
 impl Limits {
-    /// Limits with `bytes_max` bytes, the usual depth of 32, and as many values as so many bytes can hold.
+    /// Returns limits with `bytes_max` bytes, the usual depth of 32, and as many values as such a text can hold.
     pub const fn bytes(bytes_max: usize) -> Self {
         Self { bytes_max, depth_max: 32, values_max: bytes_max }
     }
 
-    /// The same with at most so many values.
+    /// Returns the same limits with at most `values_max` values.
     pub const fn values(self, values_max: usize) -> Self {
         Self { values_max, ..self }
     }
 }
 
-/// Characters of what is said about a text: it names keys and fields, and they may have any name.
+/// Characters of the error about a text: it names keys and fields, which may have any name.
 pub const SAID_CHARACTERS_MAX: usize = 200;
 
-/// Why a text is no canonical-able JSON, or not of the wanted shape.
+/// The reason why a text is not strict JSON, or not of the expected shape.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Longer than the limit allows.
     #[error("JSON text of {bytes} bytes is over the limit of {bytes_max}")]
     TooLong {
-        /// What was given.
+        /// Bytes of the text.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         bytes_max: usize,
     },
-    /// Not JSON, or JSON that readers disagree on; the message says which key or number.
+    /// Not JSON, or JSON that two readers may understand differently; the message names the key or number.
     #[error("refused JSON text: {0}")]
     Refused(String),
-    /// Proper JSON of another shape than was asked for.
+    /// Strict JSON of another shape than the caller expects.
     #[error("unexpected shape: {0}")]
     Shape(String),
 }
 
 /// Reads a JSON text strictly.
 ///
-/// Refused: duplicate keys at any depth, numbers beyond ±(2^53 − 1) and non-finite ones, lone surrogates,
-/// trailing text, and anything past the limits.
+/// Refuses duplicate keys at any depth, numbers beyond ±(2^53 − 1) and non-finite ones, lone surrogates, trailing text, and
+/// a text over one of the limits.
 pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
     if text.len() > limits.bytes_max {
         return Err(Error::TooLong { bytes: text.len(), bytes_max: limits.bytes_max });
@@ -83,8 +83,9 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T,
     serde_json::from_value(parse(text, limits)?).map_err(|error| Error::Shape(said(&error)))
 }
 
-/// What is said about a text or a shape, in at most [`SAID_CHARACTERS_MAX`] characters: without a string that stood in the wrong place,
-/// which may be long, and a secret that somebody put there.
+/// Returns the text of an error about a text or a shape, in at most [`SAID_CHARACTERS_MAX`] characters.
+///
+/// Leaves out a string of the wrong type: it may be long, or a secret in the wrong place.
 pub fn said(error: &serde_json::Error) -> String {
     const BEGIN: &str = "string \"";
     let error = error.to_string();
@@ -104,15 +105,15 @@ fn shortened(without: String) -> String {
     }
 }
 
-/// The canonical bytes of a value (RFC 8785).
+/// Returns the canonical bytes of a value (RFC 8785).
 ///
 /// # Panics
-/// Never for values that came from [`parse`] or from this crate's shapes: their keys are strings and their numbers finite.
+/// Never for values from [`parse`] or of this crate's shapes: their keys are strings and their numbers finite.
 pub fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).expect("keys are strings and numbers finite in every shape we serialize")
 }
 
-/// As [`to_vec`], as text.
+/// Returns the canonical text of a value. See [`to_vec`].
 pub fn to_string<T: Serialize>(value: &T) -> String {
     String::from_utf8(to_vec(value)).expect("JSON is UTF-8")
 }
@@ -122,24 +123,24 @@ pub fn to_string<T: Serialize>(value: &T) -> String {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// A digest from its 32 bytes.
+    /// Makes a digest from its 32 bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its 32 bytes.
+    /// Returns its 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Its text, as bytes of ASCII.
+    /// Returns its text as ASCII bytes.
     pub fn hex(&self) -> [u8; 64] {
-        // Reckoned rather than looked up: so the compiler does many digits at once.
+        // Computed and not looked up, so that the compiler converts many digits at once.
         let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
         let mut text = [0; 64];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
@@ -162,7 +163,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Text that is not 64 lower-case hex characters.
+/// A text that is not 64 lower-case hex characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest: expected 64 characters of 0-9 a-f")]
 pub struct DigestError;
@@ -202,11 +203,11 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Builds a value and refuses on the way what readers disagree on.
+/// A visitor that builds a value, and refuses input that two readers may understand differently.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     depth: usize,
-    /// Values that may still come.
+    /// The number of values that may still follow.
     left: &'a Cell<usize>,
 }
 
@@ -257,7 +258,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        // A float this large is an integer too, and reads back as one.
+        // A float this large is also an integer, and reads back as one.
         if value.abs() > INTEGER_MAX as f64 {
             return Err(E::custom(format_args!("number {value} is beyond 2^53 - 1")));
         }
@@ -287,7 +288,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut values = Map::new();
         while let Some(key) = object.next_key::<String>()? {
             if values.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("key {key:?} stands twice in one object")));
+                return Err(A::Error::custom(format_args!("duplicate key {key:?}")));
             }
             values.insert(key, object.next_value_seed(inner)?);
         }
@@ -306,9 +307,9 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_disagree_on_is_refused() {
-        assert!(refused(r#"{"a":1,"a":2}"#).contains("stands twice"));
-        assert!(refused(r#"{"x":[{"a":1,"\u0061":2}]}"#).contains("stands twice"), "escaped spelling, at depth");
+    fn text_with_two_meanings_is_refused() {
+        assert!(refused(r#"{"a":1,"a":2}"#).contains("duplicate key"));
+        assert!(refused(r#"{"x":[{"a":1,"\u0061":2}]}"#).contains("duplicate key"), "escaped spelling, at depth");
         assert!(refused("9007199254740992").contains("2^53"));
         assert!(refused("-9007199254740992").contains("2^53"));
         assert!(refused("9007199254740993.0").contains("2^53"));

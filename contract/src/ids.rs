@@ -1,7 +1,7 @@
-//! Typed ids: a prefix that says what the thing is, and a ULID in lower case.
+//! Typed ids: a prefix for the kind of object, and a ULID in lower case.
 //!
-//! Never a counter: an id made before a restart cannot meet one made after it. Never parsed loosely: one spelling each.
-//! Next: `seam`.
+//! Never a counter: an id from before a restart cannot equal one from after it. Never parsed loosely: each id has one
+//! spelling. See [`crate::seam`].
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -10,7 +10,7 @@ use ulid::Ulid;
 
 const ULID_CHARACTERS: usize = 26;
 
-/// Text that is not an id of the wanted kind.
+/// A text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {article} id: expected `{prefix}_` and 26 characters of 0-9 a-z")]
 pub struct ParseError {
@@ -30,7 +30,7 @@ fn parse(text: &str, article: &'static str, prefix: &'static str) -> Result<Ulid
     upper.copy_from_slice(rest.as_bytes());
     upper.make_ascii_uppercase();
     match std::str::from_utf8(&upper).map(Ulid::from_string) {
-        // Crockford's alphabet reads `i l o` as digits; only the one spelling that we print is an id.
+        // Crockford's alphabet reads `i l o` as digits; only the spelling that we print is an id.
         Ok(Ok(ulid)) if ulid.array_to_str(&mut again).as_bytes() == upper => Ok(ulid),
         _ => Err(error),
     }
@@ -43,10 +43,10 @@ macro_rules! id {
         pub struct $name(Ulid);
 
         impl $name {
-            /// What the text of such an id starts with, without the underscore.
+            /// The prefix of such an id, without the underscore.
             pub const PREFIX: &'static str = $prefix;
 
-            /// A new id that no other will equal.
+            /// Makes a new id, different from every other.
             #[allow(clippy::new_without_default)]
             pub fn new() -> Self {
                 Self(Ulid::generate())
@@ -91,11 +91,11 @@ macro_rules! id {
     };
 }
 
-id!(/// One agent's conversation with one origin: a row, and a process while it is awake.
+id!(/// A session: the conversation of one agent with one origin.
     SessionId, "ses", "a session");
 id!(/// One agent.
     AgentId, "agt", "an agent");
-id!(/// One message, toward the agent or a row that a sandbox wrote.
+id!(/// One message toward the agent, or one row that a sandbox wrote.
     MessageId, "msg", "a message");
 id!(/// One tool call that the host recorded.
     CallId, "call", "a call");
@@ -117,14 +117,14 @@ id!(/// One delivery of a reply or a notice.
     DeliveryId, "dlv", "a delivery");
 
 impl MessageId {
-    /// The sealed item that holds this message: the same ULID under the item's prefix.
+    /// Returns the sealed item that holds this message: the same ULID with the prefix of items.
     pub fn item(self) -> ItemId {
         ItemId(self.0)
     }
 }
 
 impl ItemId {
-    /// The message whose item this would be, if it is a message's.
+    /// Returns the message that this item holds, if it holds one: the same ULID with the prefix of messages.
     pub fn message(self) -> MessageId {
         MessageId(self.0)
     }

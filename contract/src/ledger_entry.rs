@@ -1,6 +1,7 @@
-//! The rule that chains ledger entries: what is hashed, and what makes a chain whole.
+//! The rule that chains ledger entries: the hashed bytes, and the conditions for a whole chain.
 //!
-//! Pure: never reads a clock, a file or a database. Next: `host/ledger/src/lib.rs` appends, `docs/threat-model.md` says what it shows.
+//! Pure: never reads a clock, a file or a database. `host/ledger/src/lib.rs` appends entries; `docs/threat-model.md` explains
+//! what a whole chain proves.
 
 use crate::canonical::Digest;
 use crate::operator::LedgerLine;
@@ -9,29 +10,29 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the genesis entry is chained to: 64 zeros, as text.
+/// The predecessor hash of a genesis entry: 64 zeros, as text.
 pub const GENESIS_PREV: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What sort of statement an entry is.
+/// The kind of statement that an entry makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Kind {
-    /// The first entry of a chain: of the ledger, or of what goes on after a rotation.
+    /// The first entry of a chain: of the ledger, or of its continuation after a rotation.
     Genesis,
     /// A start of the daemon.
     Boot,
-    /// What an untrusted party asserted: a message, a proposal, a call.
+    /// An assertion of an untrusted party: a message, a proposal, a call.
     Claim,
-    /// What the host checked and did.
+    /// An act that the host checked and did.
     Verify,
     /// A refusal or a withdrawal.
     Retract,
-    /// What an operator did, or the host about itself.
+    /// An act of an operator, or a statement of the host about itself.
     Meta,
 }
 
 impl Kind {
-    /// Its name in the hashed text.
+    /// Returns its name in the hashed text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Genesis => "GENESIS",
@@ -60,9 +61,9 @@ impl FromStr for Kind {
     }
 }
 
-/// SHA-256 of `prev|seq|TYPE|canonical`, all as UTF-8 text; `prev` is 64 lower-case hex characters.
+/// Computes the SHA-256 of `prev|seq|TYPE|canonical`, all as UTF-8 text; `prev` is 64 lower-case hex characters.
 pub fn hash(prev: &str, seq: u64, kind: Kind, canonical: &str) -> Digest {
-    // In two parts: joining them all would copy the data once more for each entry of a long walk.
+    // In two parts: joining them would copy the data of each entry once more.
     let mut front = Front { bytes: [0; FRONT_BYTES_MAX], used: 0 };
     front.push(prev.as_bytes());
     front.push(b"|");
@@ -79,8 +80,8 @@ pub fn hash(prev: &str, seq: u64, kind: Kind, canonical: &str) -> Digest {
 /// Room for 64 characters of hash, 20 of number, 7 of kind, and three bars.
 const FRONT_BYTES_MAX: usize = 96;
 
-/// What is hashed before the data, without an allocation, and without the machinery of `format`, which costs a walk a fifth
-/// of what hashing does.
+/// The bytes that are hashed before the data. Built without an allocation and without `format`, which would cost a fifth of
+/// the time of hashing.
 struct Front {
     bytes: [u8; FRONT_BYTES_MAX],
     used: usize,
@@ -107,17 +108,17 @@ impl Front {
     }
 }
 
-/// Why a chain is not whole, and where that first shows.
+/// The first place at which a chain is not whole, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("bad seq {seq}: {why}")]
 pub struct Broken {
     /// The first sequence number that cannot be right.
     pub seq: u64,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
-/// Walks a chain from its genesis, one entry at a time.
+/// A verifier that reads a chain from its genesis, one entry at a time.
 #[derive(Debug, Clone)]
 pub struct Verifier {
     first_seq: u64,
@@ -132,27 +133,27 @@ impl Default for Verifier {
 }
 
 impl Verifier {
-    /// For a chain whose genesis stands at `first_seq`: 0, or where the chain that it continues from ended.
+    /// Makes a verifier for a chain whose genesis has the number `first_seq`: 0, or the next number after the previous chain.
     pub fn starting_at(first_seq: u64) -> Self {
         Self { first_seq, next_seq: first_seq, prev: GENESIS_PREV.to_owned() }
     }
 
-    /// Entries accepted so far.
+    /// Returns the number of entries accepted so far.
     pub const fn entries(&self) -> u64 {
         self.next_seq - self.first_seq
     }
 
-    /// The number that the next entry must have.
+    /// Returns the number that the next entry must have.
     pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// The hash of the last accepted entry, or [`GENESIS_PREV`].
+    /// Returns the hash of the last accepted entry, or [`GENESIS_PREV`].
     pub fn head(&self) -> &str {
         &self.prev
     }
 
-    /// Accepts the next entry from its stored parts; the first that does not fit breaks the chain.
+    /// Accepts the next entry from its stored parts, or refuses it because the chain is broken there.
     pub fn accept(&mut self, seq: u64, kind: &str, canonical: &str, stored_hash: &str) -> Result<(), Broken> {
         let next_seq = self.next_seq;
         let broken = |why: String| Broken { seq: next_seq, why };
@@ -161,20 +162,20 @@ impl Verifier {
         }
         let kind: Kind = kind.parse().map_err(broken)?;
         if (seq == self.first_seq) != (kind == Kind::Genesis) {
-            return Err(broken(format!("{kind} cannot stand at {seq}")));
+            return Err(broken(format!("{kind} is not allowed at {seq}")));
         }
         if hash(&self.prev, seq, kind, canonical).hex() != stored_hash.as_bytes() {
             return Err(broken("the hash does not follow from the entry and the one before it".to_owned()));
         }
         self.next_seq += 1;
-        // What is stored and not what was computed, which is the same: so a processor may begin with the next entry before
-        // it is through with this one.
+        // The stored hash, which equals the computed one: the processor may start on the next entry before the computation of
+        // this hash has ended.
         self.prev.clear();
         self.prev.push_str(stored_hash);
         Ok(())
     }
 
-    /// Accepts the next exported line; its parsed `data` must be what its canonical bytes say.
+    /// Accepts the next exported line; its parsed `data` must equal its canonical bytes.
     pub fn accept_line(&mut self, line: &LedgerLine) -> Result<(), Broken> {
         let parsed: Option<serde_json::Value> = serde_json::from_str(&line.canonical).ok();
         if parsed.as_ref() != Some(&line.data) {
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_entry_breaks_the_chain_where_it_stands() {
+    fn changed_entry_breaks_the_chain_at_its_number() {
         let mut chain = Verifier::default();
         chain.accept(0, "GENESIS", GENESIS, GENESIS_HASH).expect("genesis");
         assert_eq!(chain.accept(1, "CLAIM", r#"{"text":"other"}"#, APPEND_HASH).expect_err("changed").seq, 1);

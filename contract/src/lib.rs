@@ -1,7 +1,7 @@
-//! The frozen contract: what crosses a process boundary in IronClaw, and nothing else.
+//! The frozen contract: the data that crosses a process boundary in IronClaw, and nothing else.
 //!
-//! Holds shapes, limits and the two ends of both queues; never a policy, never a decision, never a socket. See
-//! [`crate::operator`] for the operator's side, [`crate::seam`] for what host and sandbox share.
+//! Holds shapes, limits and the two sides of both queues; never a policy, a decision or a socket. See [`crate::operator`] for
+//! the API of the operator, and [`crate::seam`] for the part that host and sandbox share.
 
 #![forbid(unsafe_code)]
 

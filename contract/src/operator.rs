@@ -1,13 +1,14 @@
-//! The shapes of the operator's API, shared by the host and `ironctl`.
+//! The shapes of the API for operators, shared by the host and `ironctl`.
 //!
-//! Plain data without behaviour: nothing here decides anything, and nothing here reaches a sandbox. `host/src/api.rs` serves
-//! them, `ironctl/src/client.rs` asks for them.
+//! Plain data: never decides anything, and never reaches a sandbox. `host/src/api.rs` serves the shapes, and
+//! `ironctl/src/client.rs` reads them.
 
 mod agents;
 mod audit;
 mod changes;
 mod channels;
 mod denial;
+mod health;
 mod ledger_event;
 mod memory;
 mod model;
@@ -18,13 +19,13 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
-mod watching;
 
 pub use agents::*;
 pub use audit::*;
 pub use changes::*;
 pub use channels::*;
 pub use denial::*;
+pub use health::*;
 pub use ledger_event::*;
 pub use memory::*;
 pub use model::*;
@@ -35,7 +36,6 @@ pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
 pub use usage::*;
-pub use watching::*;
 
 use crate::ids::{AgentId, MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -44,23 +44,23 @@ use std::collections::BTreeMap;
 /// The first part of every path of the API.
 pub const API_VERSION: &str = "v1";
 
-/// File in the home that tells where a running host listens; written at start, removed at stop.
+/// File in the home with the address of the running host; the host writes it at its start and removes it at its stop.
 pub const RUN_FILE: &str = "run.json";
 
-/// File in the home that the one host that runs there holds locked, as it does the home itself.
+/// File in the home that the running host keeps locked, like the home itself, so that only one host runs there.
 pub const LOCK_FILE: &str = "host.lock";
 
-/// File in the home that holds the owner's token, mode 0600.
+/// File in the home with the token of the owner, mode 0600.
 pub const OWNER_TOKEN_FILE: &str = "owner.token";
 
-/// File below the home that the host logs to.
+/// Log file of the host, below the home.
 pub const LOG_FILE: &str = "logs/host.log";
 
-/// Exit codes that every binary keeps to.
+/// Exit codes of all binaries.
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// Refused, or failed.
+    /// Refused or failed.
     pub const FAILED: u8 = 1;
     /// The command line was wrong.
     pub const USAGE: u8 = 2;
@@ -68,7 +68,7 @@ pub mod exit {
     pub const UNREACHABLE: u8 = 3;
 }
 
-/// Where a running host listens: the contents of [`RUN_FILE`].
+/// The address of a running host: the content of [`RUN_FILE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Run {
@@ -78,12 +78,12 @@ pub struct Run {
     pub socket: String,
     /// Version of the host.
     pub version: String,
-    /// The loopback port, e.g. `127.0.0.1:8787`, when one is open.
+    /// The loopback port, e.g. `127.0.0.1:8787`, if one is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
 }
 
-/// An answer that says no: the body of every non-2xx response, and what `--json` prints on stderr.
+/// The body of every non-2xx response, and the output of `--json` on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Failure {
@@ -91,16 +91,16 @@ pub struct Failure {
     pub error: FailureBody,
 }
 
-/// What went wrong, for people and for scripts.
+/// A failure, for people and for scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailureBody {
     /// Stable word for scripts, snake_case: a [`DenialCode`] of the host, or a code of `ironctl` itself.
     #[cfg_attr(feature = "schema", schema(value_type = DenialCode))]
     pub code: String,
-    /// A sentence that names the thing.
+    /// A sentence that names the object.
     pub message: String,
-    /// What to do about it; empty when there is nothing to say.
+    /// A hint for the next step; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
@@ -120,18 +120,18 @@ pub struct Status {
     pub host: HostStatus,
     /// Every session that exists, asleep or awake.
     pub sessions: Vec<SessionStatus>,
-    /// That everything is stopped, if it is.
+    /// The emergency stop, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
-    /// How full it is.
+    /// The number of awake and waiting sessions.
     #[serde(default)]
     pub places: Places,
-    /// Changes that wait for a person.
+    /// Changes that wait for a decision.
     #[serde(default)]
     pub changes_waiting: u64,
 }
 
-/// The daemon as it sees itself.
+/// The daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HostStatus {
@@ -149,12 +149,12 @@ pub struct HostStatus {
     pub launcher_pid: u32,
     /// Number of entries in the ledger.
     pub ledger_entries: u64,
-    /// What is lowered or worth a look; empty when all is well.
+    /// Lowered guards and other warnings; empty if there are none.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
-/// What `POST /v1/stop` answers.
+/// The answer of `POST /v1/stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stopping {
@@ -162,7 +162,7 @@ pub struct Stopping {
     pub stopping: bool,
 }
 
-/// One session as the host and the kernel see it.
+/// One session, with the data of the host and of the kernel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionStatus {
@@ -172,18 +172,18 @@ pub struct SessionStatus {
     pub agent: String,
     /// `asleep waiting starting awake stopping parked quarantined`.
     pub state: String,
-    /// Why it is parked or quarantined, or what it waits for.
+    /// The reason why it is parked, quarantined or waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `enforce dangerous_warn dangerous_off`.
     pub mode: String,
     /// Channel and address, e.g. `loopback:per_…`.
     pub origin: String,
-    /// Messages that wait or are being worked on.
+    /// Messages that wait or are in the open turn.
     pub waiting: u64,
-    /// Process id of the sandbox (outside its namespace) when awake.
+    /// Process id of the sandbox, outside its namespace; null when asleep.
     pub pid: Option<u32>,
-    /// What the kernel reports of the sandbox; null when asleep.
+    /// The kernel's report about the sandbox; null when asleep.
     pub jail: Option<JailReport>,
     /// The jailed process that reads its outbound queue; null when asleep.
     pub reader: Option<ReaderStatus>,
@@ -195,11 +195,11 @@ pub struct SessionStatus {
 pub struct ReaderStatus {
     /// Process id outside its namespace.
     pub pid: u32,
-    /// What the kernel reports of it.
+    /// The kernel's report about it.
     pub jail: JailReport,
 }
 
-/// What the kernel reports about a jailed process, read from `/proc` and not from what was intended.
+/// The kernel's report about a jailed process, read from `/proc` and not from the settings of the jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct JailReport {
@@ -213,11 +213,11 @@ pub struct JailReport {
     pub seccomp_filters: u32,
     /// Capability sets (`inheritable permitted effective bounding ambient`) as 16 hex digits.
     pub capabilities: BTreeMap<String, String>,
-    /// Whether `no_new_privs` is set.
+    /// True if `no_new_privs` is set.
     pub no_new_privs: bool,
-    /// Whether a Landlock domain was installed by the launcher (the kernel does not show it; the launcher does it before exec).
+    /// True if the launcher installed a Landlock domain before exec. The kernel does not show this.
     pub landlock: bool,
-    /// The Landlock ABI of the running kernel; 0 when there is none.
+    /// The Landlock ABI of the running kernel; 0 if it has none.
     pub landlock_abi: u32,
     /// Network interfaces of its network namespace with their state, e.g. `lo down`.
     pub interfaces: Vec<String>,
@@ -238,26 +238,26 @@ impl JailReport {
     }
 }
 
-/// One thing that the machine has to offer.
+/// One requirement on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Check {
-    /// What was looked at, e.g. `user namespaces`.
+    /// The requirement, e.g. `user namespaces`.
     pub name: String,
-    /// Whether it is there.
+    /// True if the machine meets it.
     pub ok: bool,
-    /// What was found, in a sentence.
+    /// The result of the check, in a sentence.
     pub found: String,
-    /// The exact thing to do when it is not; empty otherwise.
+    /// The exact remedy if the machine does not meet it; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
 
-/// What `ironclaw-host preflight --json` prints.
+/// The output of `ironclaw-host preflight --json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Preflight {
-    /// Whether an agent can be launched here.
+    /// True if the host can launch an agent here.
     pub ok: bool,
     /// Each check, in order.
     pub checks: Vec<Check>,
@@ -270,18 +270,18 @@ pub struct Preflight {
 pub struct NewAgent {
     /// 1–32 characters of `a-z 0-9 -`, starting with a letter.
     pub name: String,
-    /// Name of the model endpoint; without one, whatever is the default, also later.
+    /// Name of the model endpoint; absent: the agent follows the default of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the agent is told about itself.
+    /// The text that tells the agent about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<String>,
-    /// Names of the tools that it may call; default the workspace tools.
+    /// Names of the tools that it may call; absent: the workspace tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_tools: Option<Vec<String>>,
 }
 
-/// An agent as the registry knows it.
+/// An agent of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Agent {
@@ -291,38 +291,38 @@ pub struct Agent {
     pub name: String,
     /// Name of its model endpoint.
     pub model: String,
-    /// Whether it goes over to another endpoint when that becomes the default.
+    /// True if it switches to another endpoint when that becomes the default.
     #[serde(default)]
     pub follows_default: bool,
-    /// What it is told about itself.
+    /// The text that tells it about itself.
     pub persona: String,
     /// The tools that it may call.
     pub enabled_tools: Vec<String>,
-    /// When it was made, RFC 3339.
+    /// The time of its creation, RFC 3339.
     pub created_at: String,
-    /// How many sessions it has.
+    /// The number of its sessions.
     pub sessions: u64,
-    /// `everyone members`: who may talk to it.
+    /// The people who may talk to it: `everyone members`.
     #[serde(default = "everyone")]
     pub access: String,
-    /// Who has a role of it. This and what follows is told to whoever decides about the agent.
+    /// People with a role at it. Only people who may decide about the agent get this field and those below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<AgentMember>,
     /// Directories of the host in its jail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<AgentMount>,
-    /// Software in its jail, if it has any of its own.
+    /// Software in its jail, if there is any for this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<AgentPackages>,
-    /// The channels that it hears.
+    /// The channels to which it is connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wirings: Vec<AgentWiring>,
-    /// Tools of MCP servers that it has.
+    /// The tools of MCP servers that it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<AgentMcp>,
 }
 
-/// Returns the default for a host from before there was a choice.
+/// Returns the default for the answer of an older host, which lacks the field.
 fn everyone() -> String {
     "everyone".to_owned()
 }
@@ -341,23 +341,23 @@ pub struct AgentMode {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
-    /// What the person typed.
+    /// The text that the person typed.
     pub text: String,
-    /// Files that go with it, each a span of its own author.
+    /// Files of the message; each is a span with an author of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MessageFile>,
-    /// The client's own id of this message: a second post with the same one is the same message.
+    /// The client's own id of this message. A second request with the same id is the same message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Which of the caller's own identities speaks: `channel:id`, or the caller's name or id. Default: the caller's own.
+    /// The identity of the caller that sends it: `channel:id`, or the name or id of the caller. Default: the caller's own.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     pub speak_as: Option<String>,
-    /// Which of the person's conversations with the agent: 1–64 characters of `a-z 0-9 - _ .`; default the one without a name.
+    /// The name of the conversation of the person with the agent: 1–64 characters of `a-z 0-9 - _ .`; default: the one without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
 }
 
-/// A text file that goes with a message.
+/// A text file of a message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -368,7 +368,7 @@ pub struct MessageFile {
     pub text: String,
 }
 
-/// A message was recorded.
+/// The answer for a recorded message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Recorded {
@@ -378,7 +378,7 @@ pub struct Recorded {
     pub session_id: SessionId,
 }
 
-/// `GET /v1/messages/{id}?wait_ms=N`: where a message stands; waits up to N ms for its answer.
+/// `GET /v1/messages/{id}?wait_ms=N`: the status of a message; waits up to N ms for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MessageView {
@@ -392,12 +392,12 @@ pub struct MessageView {
     pub status: String,
     /// The answer, once delivered.
     pub reply: Option<String>,
-    /// Whether the answer was written by the host (a notice) and not by the model.
+    /// True if the host wrote the answer (a notice) and not the model.
     #[serde(default)]
     pub notice: bool,
     /// Receipt of the delivery: `pending sent received unknown dead dropped`.
     pub receipt: String,
-    /// Why there is no answer yet, when that is known (parked, quarantined, …).
+    /// The reason why there is no answer yet, if it is known (parked, quarantined, …).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -410,40 +410,40 @@ pub struct Stage {
     pub seq: u64,
     /// RFC 3339, milliseconds.
     pub at: String,
-    /// What happened, e.g. `message.recorded`.
+    /// The event, e.g. `message.recorded`.
     pub stage: String,
     /// `done refused unknown`.
     pub outcome: String,
-    /// Why, or with what; empty when the stage says it all.
+    /// A reason or a detail; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// `GET /v1/messages/{id}/why` (`last` for the newest of the caller).
+/// `GET /v1/messages/{id}/why`; the id `last` means the newest message of the caller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Why {
-    /// Where it stands now.
+    /// Its present status.
     pub message: MessageView,
     /// Its stages, oldest first.
     pub stages: Vec<Stage>,
-    /// What the agent's own process says of its progress; its word, without authority.
+    /// Statements of the agent's own process about its progress, without authority.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<String>,
-    /// Why the last request to a model came to nothing, if that is why there is no answer.
+    /// The failure of the last request to a model, if it is the reason why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ModelFailure>,
-    /// One sentence that sums it up.
+    /// A summary in one sentence.
     pub summary: String,
 }
 
-/// Why a request to a model came to nothing.
+/// The reason why a request to a model failed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ModelFailure {
     /// A stable word: `late`, `unreachable`, `key_refused`, `budget` …
     pub code: String,
-    /// What happened and what can be done about it, in the host's words.
+    /// The failure and the remedy, in the host's words.
     pub message: String,
 }
 
@@ -455,7 +455,7 @@ pub struct HistoryLine {
     pub at: String,
     /// `person agent host`.
     pub author: String,
-    /// What was said.
+    /// The text.
     pub text: String,
 }
 
@@ -463,22 +463,22 @@ pub struct HistoryLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Session {
-    /// As in the status.
+    /// Its status, as in `GET /v1/status`.
     #[serde(flatten)]
     pub status: SessionStatus,
     /// RFC 3339.
     pub created_at: String,
     /// RFC 3339, of the last message or launch.
     pub last_active_at: String,
-    /// How many sealed items it has.
+    /// The number of its sealed items.
     pub items: u64,
     /// The open turn, if any.
     pub turn_id: Option<TurnId>,
-    /// Launches that failed in a row.
+    /// The number of launches that failed in a row.
     pub failures: u32,
 }
 
-/// One entry of the ledger, as exported: one JSON object a line, with `data` as its canonical bytes.
+/// One exported entry of the ledger: one JSON object a line, with `data` as its canonical bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LedgerLine {

@@ -1,7 +1,8 @@
-//! The frozen seam: everything that host and sandbox share.
+//! The frozen seam: all types and files that host and sandbox share.
 //!
-//! A change here is an entry in `docs/contract.md` first, and both sides in the same commit: a drift is no build error but a
-//! silent misreading. Never a policy: what counts as privileged is the host's alone. Next: `message`, then `inbound` and `outbound`.
+//! A change here needs an entry in `docs/contract.md` first, and both sides in the same commit: two builds that disagree still
+//! compile, and then misread each other. Holds no policy: the host alone decides which request is privileged. See
+//! [`crate::seam::message`], then `inbound` and `outbound`.
 
 pub mod action;
 mod bounds;
@@ -24,9 +25,9 @@ pub mod untrusted;
 /// Version of every frame and row shape; part of the fingerprint.
 pub const WIRE_VERSION: u32 = 4;
 
-/// SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
+/// Returns the SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
 ///
-/// The sandbox states it in its hello and the host compares, so that drift is a refused launch.
+/// The sandbox states it in its hello, and the host compares: it refuses to launch a sandbox of another build.
 pub fn fingerprint() -> String {
     let parts =
         format!("wire={WIRE_VERSION}\n{}\n{}\n{}", schema::CIPHER_PARAMETERS, schema::INBOUND, schema::OUTBOUND);

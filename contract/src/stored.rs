@@ -1,6 +1,6 @@
-//! Ids, digests and other closed texts as values of SQL and of JSON, so that no caller spells them.
+//! Conversions of ids, digests and closed lists to and from values of SQL and JSON, so that no caller writes their text.
 //!
-//! A column that holds another text than the type's `Display` is an error when it is read.
+//! Never accepts a column with a text that the type does not read: that is an error of the read. See [`crate::ids`].
 
 use crate::canonical::Digest;
 use crate::ids::{
@@ -12,7 +12,7 @@ use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
 
-/// Implements `ToSql` and `FromSql` by `Display` and `FromStr`.
+/// Implements `ToSql` and `FromSql` with `Display` and `FromStr`.
 #[cfg(feature = "queues")]
 #[macro_export]
 macro_rules! stored_as_text {
@@ -28,7 +28,7 @@ macro_rules! stored_as_text {
                 fn column_result(value: ::rusqlite::types::ValueRef<'_>) -> ::rusqlite::types::FromSqlResult<Self> {
                     let text = value.as_str()?;
                     text.parse().map_err(|_| {
-                        let wrong = format!("{} cannot hold what another version wrote", stringify!($type));
+                        let wrong = format!("unknown value of {}: written by another version", stringify!($type));
                         ::rusqlite::types::FromSqlError::Other(wrong.into())
                     })
                 }
@@ -79,7 +79,7 @@ values!(
     Engage,
 );
 
-/// Schemas of ids and digests for the document of the API.
+/// Schemas of ids and digests for the OpenAPI document.
 #[cfg(feature = "schema")]
 mod schemas {
     use super::*;

@@ -1,12 +1,12 @@
 //! Settings of an agent beyond its persona and its tools, and the catalogue of MCP servers: parts of `/v1/agents`, and `/v1/mcp`.
 //!
-//! Never holds a value of a secret.
+//! Never holds the value of a secret. See [`crate::operator::Agent`].
 
 use crate::canonical::Digest;
 use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};
 
-/// A person with a role of one agent.
+/// A person with a role at one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentMember {
@@ -24,9 +24,9 @@ pub struct AgentMember {
 pub struct AgentMount {
     /// Absolute path on the host.
     pub source: String,
-    /// Where it is in the jail.
+    /// Its path in the jail.
     pub target: String,
-    /// Whether the agent can only read it.
+    /// True if the agent can only read it.
     pub read_only: bool,
 }
 
@@ -40,26 +40,26 @@ pub struct AgentPackages {
     /// Names for npm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub npm: Vec<String>,
-    /// Digest of the layer in which they are.
+    /// Digest of the layer with these packages.
     pub layer: Digest,
-    /// When it was made, RFC 3339.
+    /// The time at which the layer was made, RFC 3339.
     pub made_at: String,
 }
 
-/// A channel that an agent hears.
+/// A channel to which an agent is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentWiring {
     /// Name of the channel.
     pub channel: String,
-    /// `all pattern`: which of its messages the agent answers.
+    /// The messages that the agent answers: `all pattern`.
     pub engage: String,
-    /// The regular expression, with `pattern`.
+    /// The regular expression; there if `engage` is `pattern`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
-/// Tools of an MCP server that an agent has.
+/// The tools of an MCP server that an agent may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentMcp {
@@ -69,21 +69,21 @@ pub struct AgentMcp {
     pub tools: Vec<String>,
 }
 
-/// `GET /v1/mcp`: one server of the catalogue.
+/// One server of the catalogue: `GET /v1/mcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct McpServer {
     /// Its name.
     pub name: String,
-    /// Where it answers.
+    /// Its URL.
     pub url: String,
     /// The tools that it declares.
     pub tools: Vec<McpServerTool>,
     /// Headers of each request to it.
     pub headers: Vec<McpServerHeader>,
-    /// Which agents have which of its tools.
+    /// The agents that may call some of its tools.
     pub agents: Vec<McpHolder>,
-    /// When it was registered last, RFC 3339.
+    /// The time of its last registration, RFC 3339.
     pub made_at: String,
 }
 
@@ -93,24 +93,24 @@ pub struct McpServer {
 pub struct McpServerTool {
     /// Its name.
     pub name: String,
-    /// What it does, as whoever registered the server says.
+    /// Its description by the requester of the registration.
     pub description: String,
 }
 
-/// A header whose value is a secret's.
+/// A header whose value is a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct McpServerHeader {
     /// Name of the header.
     pub name: String,
-    /// Name of the secret; never its value.
+    /// Name of the secret, never its value.
     pub secret: String,
     /// The word before the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
 }
 
-/// An agent that has tools of an MCP server.
+/// An agent that may call tools of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct McpHolder {

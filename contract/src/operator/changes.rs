@@ -1,6 +1,6 @@
-//! Changes of an agent's settings and rights, as the deciding person sees them: `/v1/changes`.
+//! Changes of settings and rights, with the text for the deciding person: `/v1/changes`.
 //!
-//! Never a way to decide without naming the digest of the text that was shown.
+//! Never a decision without the digest of the text that the person was shown. See [`crate::seam::change`].
 
 pub use crate::canonical::Digest;
 pub use crate::seam::change::{ChangeKind, Payload};
@@ -10,10 +10,10 @@ use crate::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, Turn
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A payload is not longer; each kind has bounds of its own.
+/// Bytes of a payload; each kind has further bounds.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
-/// One change, whole: `GET /v1/changes/{id}`, and what each decision answers.
+/// One change with all fields: `GET /v1/changes/{id}`, and the answer of each decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Change {
@@ -21,42 +21,42 @@ pub struct Change {
     pub id: ChangeId,
     /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register settings`.
     pub kind: String,
-    /// Whom it concerns; null where it is nobody.
+    /// The agent that it concerns; null if it concerns none.
     pub agent: Option<ChangedAgent>,
     /// `pending approved applied rejected expired withdrawn failed unknown`.
     pub status: String,
-    /// How it stood when it was asked for, in the shape of `after`.
+    /// The values at the time of the request, in the shape of `after`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub before: Value,
-    /// What would be set: the payload of its kind, completed by the host.
+    /// The new values: the payload of its kind, completed by the host.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub after: Value,
-    /// Who asks.
+    /// The requester.
     pub requested_by: Requester,
-    /// Where an agent asked; null where a person did.
+    /// The session, turn and call in which an agent asked; null if a person asked.
     pub origin: Option<ChangeOrigin>,
-    /// Why, in the words of whoever asks.
+    /// The reason in the words of the requester.
     pub reason: String,
-    /// SHA-256 of `shown`, 64 hex characters; once it is decided, of what whoever decided was shown.
+    /// SHA-256 of `shown`, 64 hex characters; after a decision, of the text that the deciding person was shown.
     pub shown_digest: Digest,
-    /// `per_…` of who decided it last; null while nobody did.
+    /// `per_…` of the person who decided last; null before a decision.
     pub decided_by: Option<PersonId>,
     /// RFC 3339.
     pub decided_at: Option<String>,
     /// RFC 3339.
     pub applied_at: Option<String>,
-    /// What came of it, in the host's words, or why a person said no.
+    /// The outcome in the host's words, or the reason of the person who rejected it.
     pub outcome: Option<String>,
-    /// What a person is shown who decides: lines of printable characters, each ended by a line feed.
+    /// The review page: lines of printable characters, each ended by a line feed.
     #[serde(default)]
     pub shown: String,
-    /// Who said yes so far, and how many it takes.
+    /// The approvals so far, and the number of approvals that it needs.
     #[serde(default)]
     pub approvals: Approvals,
     /// RFC 3339.
     #[serde(default)]
     pub created_at: String,
-    /// RFC 3339; undecided until then, it is over.
+    /// RFC 3339; without a decision, the change expires then.
     #[serde(default)]
     pub expires_at: String,
 }
@@ -71,7 +71,7 @@ pub struct ChangedAgent {
     pub name: String,
 }
 
-/// Who asks for a change.
+/// The requester of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Requester {
@@ -79,14 +79,14 @@ pub struct Requester {
     pub kind: String,
     /// `agt_…` or `per_…`.
     pub id: RequesterId,
-    /// Its name, or theirs.
+    /// The name of the agent or the person.
     pub name: String,
-    /// `per_…`: on whose behalf an agent asks.
+    /// `per_…`: the person on whose behalf an agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<PersonId>,
 }
 
-/// The id of who asks.
+/// The id of a requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(untagged)]
@@ -97,7 +97,7 @@ pub enum RequesterId {
     Person(PersonId),
 }
 
-/// Where an agent asked.
+/// The place in a conversation at which an agent asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangeOrigin {
@@ -111,13 +111,13 @@ pub struct ChangeOrigin {
     pub call: CallId,
 }
 
-/// Who said yes to a change so far.
+/// The approvals of a change so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Approvals {
-    /// `per_…` of each.
+    /// `per_…` of each approver.
     pub by: Vec<PersonId>,
-    /// So many different people have to.
+    /// The number of different people who must approve.
     pub needed: u32,
 }
 
@@ -125,9 +125,9 @@ pub struct Approvals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Changes {
-    /// The newest first; where no status was asked for, the oldest.
+    /// The newest first; without a status in the request, the oldest first.
     pub changes: Vec<ChangeSummary>,
-    /// Whether there are more than the limit.
+    /// True if there are more than the limit.
     #[serde(default)]
     pub more: bool,
 }
@@ -140,17 +140,17 @@ pub struct ChangeSummary {
     pub id: ChangeId,
     /// Its kind.
     pub kind: String,
-    /// Whom it concerns.
+    /// The agent that it concerns.
     pub agent: Option<ChangedAgent>,
-    /// Where it stands.
+    /// Its status.
     pub status: String,
-    /// Who asks.
+    /// The requester.
     pub requested_by: Requester,
     /// RFC 3339.
     pub created_at: String,
     /// RFC 3339.
     pub expires_at: String,
-    /// Who said yes so far, and how many it takes.
+    /// The approvals so far, and the number of approvals that it needs.
     pub approvals: Approvals,
 }
 
@@ -159,24 +159,25 @@ pub struct ChangeSummary {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewChange {
-    /// To what.
+    /// Its kind.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub kind: ChangeKind,
     /// Name or id of the agent; none for `create_agent`, `mcp_register`, and `settings` with `default_model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What would be set, in the shape of the kind.
+    /// The new values, in the shape of the kind.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub payload: Payload,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl NewChange {
-    /// Reads a payload as strictly as the host does, so that the host is asked for exactly what was written.
+    /// Reads a payload as strictly as the host does, so that the request has exactly the meaning of the written text.
     ///
     /// # Errors
-    /// A sentence: it is no JSON, has a duplicate key, is longer than [`PAYLOAD_BYTES_MAX`], or no object and no list.
+    /// A sentence, for a text that is no JSON, has a duplicate key, is longer than [`PAYLOAD_BYTES_MAX`], or is neither an object nor
+    /// a list.
     pub fn read_payload(text: &str) -> Result<Payload, String> {
         let limits = Limits::bytes(PAYLOAD_BYTES_MAX);
         let value: Value = canonical::from_slice(text.as_bytes(), limits).map_err(|why| why.to_string())?;
@@ -184,15 +185,15 @@ impl NewChange {
     }
 }
 
-/// What `POST /v1/changes` answers: it waits for people now.
+/// The answer of `POST /v1/changes`: the change waits for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SubmittedChange {
-    /// `chg_…`; the same for the same change while it waits.
+    /// `chg_…`; a second request for the same change gets the same id while it waits.
     pub id: ChangeId,
     /// `pending`.
     pub status: String,
-    /// Whether the same was asked for already, and waits.
+    /// True if the same change was requested before and still waits.
     #[serde(default)]
     pub again: bool,
 }
@@ -202,7 +203,7 @@ pub struct SubmittedChange {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Decision {
-    /// SHA-256 of the text that the person was shown; another one is refused.
+    /// SHA-256 of the text that the person was shown; the host refuses another digest.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub shown: Digest,
 }
@@ -212,7 +213,7 @@ pub struct Decision {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Rejection {
-    /// Why, for whoever asked; may be empty.
+    /// The reason, for the requester; may be empty.
     #[serde(default)]
     pub reason: String,
 }

@@ -1,6 +1,6 @@
-//! Channels beside the loopback, and answers that did not arrive.
+//! Channels other than the loopback, and dead letters.
 //!
-//! Plain data.
+//! Plain data: never decides about a delivery. See [`crate::operator`].
 
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 // The name is a `tt`: the schema of the API does not read a `literal` of a macro.
 macro_rules! channel_kinds {
     ($($kind:ident = $name:tt, $meaning:literal;)+) => {
-        /// What a channel speaks. The loopback is not listed, because it is no row of the record.
+        /// The kind of a channel, which is its protocol. The loopback is not listed, because it is no row of the record.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
         pub enum ChannelKind {
@@ -54,7 +54,7 @@ impl fmt::Display for ChannelKind {
 
 /// A text that names no kind of channel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no kind of channel has this name")]
+#[error("unknown kind of channel")]
 pub struct UnknownChannelKind;
 
 impl FromStr for ChannelKind {
@@ -70,19 +70,19 @@ impl FromStr for ChannelKind {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewChannel {
-    /// What it speaks: a name of [`ChannelKind`]. Another text is refused with `channel_kind`.
+    /// Its kind: a name of [`ChannelKind`]. The host refuses another text with `channel_kind`.
     pub kind: String,
     /// 1 to 32 characters of a-z, 0-9, - and _; the first part of every identity on it.
     pub name: String,
-    /// Where replies go: https anywhere, http on this machine and in private networks.
+    /// The URL for replies: https anywhere, http on this machine and in private networks.
     pub url: String,
-    /// Name or id of the agent that hears it; without one no agent does until a change of kind `wiring` says so.
+    /// Name or id of the agent to connect; absent: none until a change of kind `wiring` connects one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Whether the other side shows a delivery once that is sent to it twice.
+    /// True if the receiver shows a delivery once even if the host sends it twice.
     #[serde(default)]
     pub idempotent: bool,
-    /// A signing secret of one's own, `whsec_…`; a fresh one is made without it.
+    /// An existing signing secret, `whsec_…`; absent: the host makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -93,31 +93,31 @@ pub struct NewChannel {
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// Its kind.
     pub kind: ChannelKind,
-    /// Where replies go.
+    /// The URL for replies.
     pub url: String,
-    /// Whether the other side shows a delivery once that is sent to it twice.
+    /// True if the receiver shows a delivery once even if the host sends it twice.
     pub idempotent: bool,
-    /// Name of the agent that hears it; nothing that comes in is taken without one.
+    /// Name of the connected agent. Without one, the host refuses all messages of the channel.
     pub agent: Option<String>,
-    /// Where its messages come in on this machine, if the settings open a port for them.
+    /// The URL for its messages on this machine, if the settings open a port for webhooks.
     pub hook: Option<String>,
-    /// Name of the agent that heard it before, where it was taken from one just now.
+    /// Name of the agent that was connected before, if this request connected another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<String>,
     /// RFC 3339.
     pub created_at: String,
 }
 
-/// A channel that was made.
+/// A new channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewChannelMade {
     /// The channel.
     #[serde(flatten)]
     pub channel: Channel,
-    /// Its fresh signing secret, this once; none when one was brought.
+    /// The signing secret that the host made, shown only in this answer; absent if the request had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -127,7 +127,7 @@ pub struct NewChannelMade {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewWiring {
-    /// Name or id of the agent that is to hear it.
+    /// Name or id of the agent to connect.
     pub agent: String,
 }
 
@@ -135,21 +135,21 @@ pub struct NewWiring {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChannelTest {
-    /// Whether the other side took it.
+    /// True if the receiver accepted it.
     pub received: bool,
-    /// What came of it, half a sentence.
+    /// The result, as a part of a sentence.
     pub result: String,
 }
 
-/// Answer to a webhook once its message is in the record.
+/// The answer to a webhook request after its message is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Taken {
-    /// `msg_…`; the same for the same event again.
+    /// `msg_…`; a repeated event gets the same id.
     pub message_id: MessageId,
 }
 
-/// An answer that did not arrive, or may not have: in `GET /v1/dead`.
+/// A delivery that failed, or whose outcome is unknown: in `GET /v1/dead`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetter {
@@ -159,28 +159,28 @@ pub struct DeadLetter {
     pub session_id: SessionId,
     /// Its channel.
     pub channel: String,
-    /// Whom it was for, on that channel.
+    /// The recipient on that channel.
     pub recipient: String,
-    /// In which thread; empty for the one without a name.
+    /// The thread; empty for the one without a name.
     pub thread: String,
-    /// `dead`: it did not arrive; `unknown`: nobody here knows.
+    /// `dead`: it failed; `unknown`: the outcome is unknown.
     pub receipt: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How often it was sent.
+    /// The number of attempts.
     pub attempts: u32,
-    /// RFC 3339, when it was to be sent first.
+    /// RFC 3339, the time of the intent.
     pub created_at: String,
-    /// RFC 3339, when it was given up.
+    /// RFC 3339, the time at which the host gave up.
     pub settled_at: String,
 }
 
-/// What was done to such an answer.
+/// The answer to a retry or a drop of a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetterDone {
     /// `dlv_…`.
     pub delivery_id: DeliveryId,
-    /// Where it stands now: `pending` or `dropped`.
+    /// Its present receipt: `pending` or `dropped`.
     pub receipt: String,
 }

@@ -1,13 +1,13 @@
-//! Every code of a refusal: its name, its HTTP status, who is at fault, and what it means.
+//! All denial codes: name, HTTP status, party at fault, and meaning.
 //!
-//! The list is closed: the host refuses with no other code. [`crate::seam::socket::RefusalCode`] is another list, the frozen one
-//! of what the host answers a sandbox on the model socket.
+//! The list is closed: the host never refuses a request with another code. [`crate::seam::socket::RefusalCode`] is another list,
+//! the frozen codes of refusals on the model socket.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The party that can change what was refused.
+/// The party that can remove the cause of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The sender of a message.
@@ -16,12 +16,12 @@ pub enum Fault {
     Sandbox,
     /// The person who operates the host.
     Operator,
-    /// The host, which cannot do it now.
+    /// The host, which cannot do the work now.
     Host,
 }
 
 impl Fault {
-    /// Returns the word in the ledger.
+    /// Returns its word in the ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -32,14 +32,14 @@ impl Fault {
     }
 }
 
-/// A text that is no code of a refusal.
+/// A text that is no denial code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a code of a refusal")]
+#[error("unknown denial code")]
 pub struct UnknownCode;
 
 macro_rules! denial_codes {
     ($($code:ident = $name:literal, $status:literal, $fault:ident, $meaning:literal;)+) => {
-        /// Why the host refuses. The name is stable, for scripts.
+        /// The code of a refusal. Its name is stable, for scripts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
         pub enum DenialCode {
@@ -68,7 +68,7 @@ macro_rules! denial_codes {
                 }
             }
 
-            /// Returns the party that can change what was refused.
+            /// Returns the party that can remove the cause of a refusal.
             pub const fn fault(self) -> Fault {
                 match self {
                     $(Self::$code => Fault::$fault,)+
@@ -109,18 +109,18 @@ denial_codes! {
     // Requests
     NotFound = "not_found", 404, Operator, "The API has no such path.";
     MethodNotAllowed = "method_not_allowed", 405, Operator, "The path does not take this method.";
-    RequestMalformed = "request_malformed", 400, Sender, "The request's body has another shape than the path takes.";
-    RequestTooLarge = "request_too_large", 413, Sender, "The request's body is over its bound.";
-    PayloadMalformed = "payload_malformed", 400, Operator, "The payload of a change has another shape than its kind.";
+    RequestMalformed = "request_malformed", 400, Sender, "The body of the request does not have the shape that the path expects.";
+    RequestTooLarge = "request_too_large", 413, Sender, "The body of the request is over its bound.";
+    PayloadMalformed = "payload_malformed", 400, Operator, "The payload of a change does not have the shape of its kind.";
     Internal = "internal", 500, Host, "The host failed; its log has the cause.";
-    StateUnwritable = "state_unwritable", 503, Host, "The record cannot be written now.";
+    StateUnwritable = "state_unwritable", 503, Host, "The host cannot write the record now.";
     Stopping = "stopping", 503, Host, "The host is stopping.";
-    Panicked = "panicked", 503, Host, "Everything is stopped until `ironctl resume`.";
-    Stopped = "stopped", 503, Host, "Everything is stopped, so nothing is sent.";
+    Panicked = "panicked", 503, Host, "An emergency stop is in effect until `ironctl resume`.";
+    Stopped = "stopped", 503, Host, "An emergency stop is in effect, so the host sends nothing.";
     PortFull = "port_full", 503, Host, "The port has no free connection.";
     TooManyConnections = "too_many_connections", 429, Sender, "The person holds too many connections.";
     TooManyFailures = "too_many_failures", 429, Operator, "Too many requests failed to authenticate.";
-    TooManyRequests = "too_many_requests", 429, Sender, "The channel makes more requests in a minute than it may.";
+    TooManyRequests = "too_many_requests", 429, Sender, "The channel is over its bound on requests a minute.";
 
     // Shortages of the machine
     DiskFull = "disk_full", 503, Host, "The file system of the home is full.";
@@ -133,28 +133,28 @@ denial_codes! {
 
     // Identity of the requester
     TokenMissing = "token_missing", 401, Operator, "The request carries no token.";
-    TokenMalformed = "token_malformed", 401, Operator, "The token does not have the form of a token.";
-    TokenInvalid = "token_invalid", 401, Operator, "The token is not one of this host.";
+    TokenMalformed = "token_malformed", 401, Operator, "The text does not have the form of a token.";
+    TokenInvalid = "token_invalid", 401, Operator, "This host has no such token.";
     TokenExpired = "token_expired", 401, Operator, "The token expired.";
     TokenRevoked = "token_revoked", 401, Operator, "The token was revoked.";
     PeerGone = "peer_gone", 400, Operator, "The process at the other end of the socket ended.";
-    PeerUser = "peer_user", 403, Operator, "The process at the other end of the socket has another user.";
+    PeerUser = "peer_user", 403, Operator, "The process at the other end of the socket runs as another user.";
     PeerNamespace = "peer_namespace", 403, Operator, "The process at the other end of the socket is in another user namespace.";
     HostForeign = "host_foreign", 403, Operator, "The request names another host than the loopback address.";
     OriginForeign = "origin_foreign", 403, Operator, "The request comes from a page of another origin.";
     Forbidden = "forbidden", 403, Operator, "The person may not do this.";
-    RoleTooLow = "role_too_low", 403, Operator, "The person's role may not do this.";
-    IdentityNotYours = "identity_not_yours", 403, Sender, "The person may not speak as this identity.";
-    TokenNotYours = "token_not_yours", 403, Operator, "The token is another person's.";
+    RoleTooLow = "role_too_low", 403, Operator, "The role of the person does not permit this.";
+    IdentityNotYours = "identity_not_yours", 403, Sender, "The person may not send as this identity.";
+    TokenNotYours = "token_not_yours", 403, Operator, "The token belongs to another person.";
     AgentNotYours = "agent_not_yours", 403, Sender, "The person may not talk to the agent.";
     SenderUnknown = "sender_unknown", 403, Sender, "The sender is not linked to a person.";
 
     // Webhooks
-    SignatureInvalid = "signature_invalid", 401, Sender, "No channel has this name and this signature.";
+    SignatureInvalid = "signature_invalid", 401, Sender, "No channel with this name accepts this signature.";
     TimestampMalformed = "timestamp_malformed", 401, Sender, "The timestamp is not a number of seconds.";
     TimestampOutside = "timestamp_outside", 401, Sender, "The timestamp is too far from the host's clock.";
-    SenderMalformed = "sender_malformed", 400, Sender, "The sender has a form that no sender has.";
-    EventId = "event_id", 400, Sender, "The event id has a length that no event id has.";
+    SenderMalformed = "sender_malformed", 400, Sender, "The sender is malformed.";
+    EventId = "event_id", 400, Sender, "The event id is empty or over its bound.";
     EventReused = "event_reused", 409, Sender, "The event was received with another text.";
     NotTaken = "not_taken", 503, Host, "The message was not recorded.";
     ChannelUnheard = "channel_unheard", 503, Host, "No agent listens to the channel.";
@@ -165,11 +165,11 @@ denial_codes! {
     MessageUnknown = "message_unknown", 404, Operator, "The person has no such message.";
     MessageWaits = "message_waits", 400, Operator, "The message waits for its answer.";
     MessageAnswered = "message_answered", 400, Operator, "The message is answered.";
-    MessageDropped = "message_dropped", 400, Operator, "The text of the message is not kept any more.";
-    ThreadMalformed = "thread_malformed", 400, Sender, "The thread has a form that no thread has.";
-    FileName = "file_name", 400, Sender, "The name of a file has a form that no file name has.";
+    MessageDropped = "message_dropped", 400, Operator, "The host no longer has the text of the message.";
+    ThreadMalformed = "thread_malformed", 400, Sender, "The name of the thread is malformed.";
+    FileName = "file_name", 400, Sender, "The name of a file is malformed.";
     TooManyFiles = "too_many_files", 400, Sender, "The message has too many files.";
-    ListenerGone = "listener_gone", 503, Host, "The stages of the message can no longer be followed.";
+    ListenerGone = "listener_gone", 503, Host, "The host can no longer report the stages of the message.";
     IdentityElsewhere = "identity_elsewhere", 400, Operator, "The identity belongs to another channel than the loopback.";
     DeliveryUnknown = "delivery_unknown", 404, Operator, "The person has no such delivery.";
 
@@ -178,21 +178,21 @@ denial_codes! {
     TooManyWaiting = "too_many_waiting", 429, Sender, "Too many messages of the person or the channel wait.";
     TooManyBytesWaiting = "too_many_bytes_waiting", 429, Sender, "The waiting messages of the person or the channel are too large together.";
     TooManyBytesKept = "too_many_bytes_kept", 429, Sender, "The sessions of the person hold too many bytes.";
-    ConversationsFull = "conversations_full", 503, Host, "The host has no free number for another session.";
+    ConversationsFull = "conversations_full", 503, Host, "The host has no free user id for another session.";
 
     // Sessions
     SessionUnknown = "session_unknown", 404, Operator, "There is no such session.";
     SessionNotReleased = "session_not_released", 400, Operator, "The session is neither parked nor quarantined.";
-    SessionNotRemoved = "session_not_removed", 503, Host, "The session could not be removed.";
+    SessionNotRemoved = "session_not_removed", 503, Host, "The host could not remove the session.";
     TurnNone = "turn_none", 400, Operator, "The session has no open turn and no waiting message.";
-    ProveFailed = "prove_failed", 503, Host, "The containment check could not be run.";
+    ProveFailed = "prove_failed", 503, Host, "The host could not run the containment check.";
 
     // Agents
-    AgentName = "agent_name", 400, Operator, "The name has a form that no agent's name has.";
+    AgentName = "agent_name", 400, Operator, "The name is not a valid name of an agent.";
     AgentExists = "agent_exists", 409, Operator, "An agent has this name.";
     AgentUnknown = "agent_unknown", 404, Operator, "There is no such agent.";
-    AgentMissing = "agent_missing", 400, Operator, "The change is of an agent and names none.";
-    AgentSuperfluous = "agent_superfluous", 400, Operator, "The change is of the host and names an agent.";
+    AgentMissing = "agent_missing", 400, Operator, "The change concerns an agent but names none.";
+    AgentSuperfluous = "agent_superfluous", 400, Operator, "The change concerns the host but names an agent.";
     AgentGone = "agent_gone", 400, Operator, "The agent was removed.";
     AgentInUse = "agent_in_use", 409, Operator, "A session of the agent has an open turn.";
     ModeMalformed = "mode_malformed", 400, Operator, "There is no such mode.";
@@ -200,41 +200,41 @@ denial_codes! {
     PersonaTooLong = "persona_too_long", 400, Operator, "The persona is over its bound.";
     ToolUnknown = "tool_unknown", 400, Operator, "There is no such tool.";
     ToolUnhandled = "tool_unhandled", 400, Operator, "This version does not handle the tool.";
-    MemoryFull = "memory_full", 400, Operator, "The agent has as many notes as it may keep.";
+    MemoryFull = "memory_full", 400, Operator, "The agent has reached its bound on notes.";
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";
     NoteUnknown = "note_unknown", 404, Operator, "The agent has no such note.";
 
     // Changes
     ChangeUnknown = "change_unknown", 404, Operator, "There is no such change.";
     ChangeEmpty = "change_empty", 400, Operator, "The values are already set.";
-    ChangeDecided = "change_decided", 409, Operator, "The change is decided.";
+    ChangeDecided = "change_decided", 409, Operator, "The change is already decided.";
     ChangeExpired = "change_expired", 409, Operator, "The change expired.";
-    ChangeStale = "change_stale", 409, Operator, "What the change was shown beside is different now.";
-    ChangeOutdated = "change_outdated", 400, Operator, "The agent is different from what the change was made for.";
-    ChangeIncomplete = "change_incomplete", 503, Host, "The change lacks what its application needs.";
+    ChangeStale = "change_stale", 409, Operator, "Values on the review page have changed since.";
+    ChangeOutdated = "change_outdated", 400, Operator, "An object that the change needs was removed.";
+    ChangeIncomplete = "change_incomplete", 503, Host, "The change lacks data that the host needs to apply it.";
     ChangeNotAnAgents = "change_not_an_agents", 400, Operator, "An agent may not ask for this change.";
-    ChangeOfAnother = "change_of_another", 400, Operator, "The change is of another agent than the one that asks.";
+    ChangeOfAnother = "change_of_another", 400, Operator, "The change concerns another agent than the requester.";
     ChangesTooMany = "changes_too_many", 429, Operator, "Too many changes wait for a decision.";
     ShownDiffers = "shown_differs", 409, Operator, "The decision is about another text than the host shows.";
     StatusMalformed = "status_malformed", 400, Operator, "There is no such status of a change.";
     ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
     ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";
     NotYoursToDecide = "not_yours_to_decide", 403, Operator, "The policy does not let the person decide this change.";
-    ApproverNotIndependent = "approver_not_independent", 403, Operator, "The approval does not count beside another one.";
-    PolicyAsksForMore = "policy_asks_for_more", 403, Operator, "The policy asks for more than this person's decision.";
+    ApproverNotIndependent = "approver_not_independent", 403, Operator, "The approval is not independent.";
+    PolicyAsksForMore = "policy_asks_for_more", 403, Operator, "The policy requires more than the decision of this person.";
     ApprovalForAnother = "approval_for_another", 503, Host, "The change was approved in another generation of the record.";
     ApprovalLost = "approval_lost", 503, Host, "Too few approvals of the change are still valid.";
-    ApprovalUsed = "approval_used", 503, Host, "An approval of the change was used before.";
-    ApprovalForged = "approval_forged", 503, Host, "The seal of an approval does not fit the change or the person.";
-    ApprovalExpired = "approval_expired", 503, Host, "An approval is too old to be used.";
+    ApprovalUsed = "approval_used", 503, Host, "An approval of the change was already used.";
+    ApprovalForged = "approval_forged", 503, Host, "An approval does not belong to the change or the person.";
+    ApprovalExpired = "approval_expired", 503, Host, "An approval has expired.";
     ApprovalTwice = "approval_twice", 503, Host, "A person approved a change twice.";
-    ApprovalOfRequester = "approval_of_requester", 503, Host, "The person who asked for a change approved it.";
+    ApprovalOfRequester = "approval_of_requester", 503, Host, "The requester of the change approved it.";
     ApproverProofLost = "approver_proof_lost", 503, Host, "The token of an approval was revoked.";
-    ApproverRoleLost = "approver_role_lost", 503, Host, "The role of a person who approved may not decide any more.";
-    CreateAgentGrants = "create_agent_grants", 400, Operator, "A new agent may get nothing that its creator lacks.";
+    ApproverRoleLost = "approver_role_lost", 503, Host, "The role of an approver no longer permits the decision.";
+    CreateAgentGrants = "create_agent_grants", 400, Operator, "A new agent may get no right that its creator lacks.";
     PersonTwice = "person_twice", 400, Operator, "The change names a person twice.";
     IdentityUnlinked = "identity_unlinked", 400, Operator, "The identity is not linked to a person.";
-    PatternMalformed = "pattern_malformed", 400, Operator, "The pattern is not a regular expression, or is over its bound.";
+    PatternMalformed = "pattern_malformed", 400, Operator, "The pattern is no regular expression, or is over its bound.";
     ChannelOwn = "channel_own", 400, Operator, "The loopback channel cannot be wired.";
     WiringNone = "wiring_none", 400, Operator, "The new agent has no wiring.";
     WiringTwice = "wiring_twice", 400, Operator, "The change names a channel twice.";
@@ -242,37 +242,37 @@ denial_codes! {
 
     // Mounts
     MountsOff = "mounts_off", 400, Operator, "The settings permit no mounts.";
-    MountSource = "mount_source", 400, Operator, "The source is not a directory that can be reached by a plain absolute path.";
+    MountSource = "mount_source", 400, Operator, "The source is not a directory that the host can reach by a plain absolute path.";
     MountSystem = "mount_system", 400, Operator, "The source is part of the system.";
     MountLink = "mount_link", 400, Operator, "The path of the source goes through a symbolic link.";
-    MountNotAllowed = "mount_not_allowed", 400, Operator, "The source is below no directory that the settings permit.";
-    MountPrivate = "mount_private", 400, Operator, "The source holds files of the host.";
+    MountNotAllowed = "mount_not_allowed", 400, Operator, "The source is not below a directory that the settings permit.";
+    MountPrivate = "mount_private", 400, Operator, "The source contains files of the host.";
     MountNetwork = "mount_network", 400, Operator, "The source is on a network file system.";
-    MountUnknown = "mount_unknown", 503, Host, "The table of mounts cannot be read.";
-    MountTarget = "mount_target", 400, Operator, "The target is not free in the jail.";
+    MountUnknown = "mount_unknown", 503, Host, "The host cannot read the table of mounts.";
+    MountTarget = "mount_target", 400, Operator, "The target is malformed, or the jail itself uses it.";
     MountTwice = "mount_twice", 400, Operator, "The change names a target twice.";
 
     // Packages
     PackagesNone = "packages_none", 400, Operator, "The settings permit no packages.";
-    PackagesName = "packages_name", 400, Operator, "The name has a form that no package's name has.";
+    PackagesName = "packages_name", 400, Operator, "The name is not a valid name of a package.";
     PackagesTooMany = "packages_too_many", 400, Operator, "The change names too many packages.";
     PackagesUnknown = "packages_unknown", 404, Operator, "The registry has no such package.";
-    PackagesTooLarge = "packages_too_large", 400, Operator, "The packages are larger than a layer may be.";
-    PackagesUnfit = "packages_unfit", 400, Operator, "A package holds what a layer may not hold.";
+    PackagesTooLarge = "packages_too_large", 400, Operator, "The packages are over the bound on the size of a layer.";
+    PackagesUnfit = "packages_unfit", 400, Operator, "A package contains a file that a layer may not contain.";
     PackagesClientMissing = "packages_client_missing", 503, Host, "The machine lacks the client of the registry.";
     PackagesClientFailed = "packages_client_failed", 503, Host, "The client of the registry failed.";
-    PackagesLate = "packages_late", 503, Host, "The client of the registry took too long.";
-    PackagesJail = "packages_jail", 503, Host, "The jail of the client could not be started.";
-    PackagesFailed = "packages_failed", 503, Host, "The layer could not be made.";
-    PackagesDamaged = "packages_damaged", 503, Host, "The layer is different from what was recorded.";
-    PackagesNotFetched = "packages_not_fetched", 503, Host, "The layer was not fetched before the change was applied.";
+    PackagesLate = "packages_late", 503, Host, "The client of the registry did not finish in time.";
+    PackagesJail = "packages_jail", 503, Host, "The host could not start the jail of the client.";
+    PackagesFailed = "packages_failed", 503, Host, "The host could not make the layer.";
+    PackagesDamaged = "packages_damaged", 503, Host, "The layer differs from the recorded one.";
+    PackagesNotFetched = "packages_not_fetched", 503, Host, "The host did not fetch the layer before it applied the change.";
     PackagesNotMerged = "packages_not_merged", 503, Host, "The machine keeps programs outside of /usr.";
 
     // MCP servers
-    McpName = "mcp_name", 400, Operator, "The name has a form that no server's name has.";
+    McpName = "mcp_name", 400, Operator, "The name is not a valid name of a server.";
     McpUrl = "mcp_url", 400, Operator, "The URL of the server is refused.";
     McpHeader = "mcp_header", 400, Operator, "A header of the server is refused.";
-    McpToolName = "mcp_tool_name", 400, Operator, "The name has a form that no tool's name has.";
+    McpToolName = "mcp_tool_name", 400, Operator, "The name is not a valid name of a tool.";
     McpToolUnknown = "mcp_tool_unknown", 404, Operator, "The server has no such tool.";
     McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";
     McpServerUnknown = "mcp_server_unknown", 404, Operator, "The catalogue has no such server.";
@@ -280,23 +280,23 @@ denial_codes! {
 
     // Channels
     ChannelKind = "channel_kind", 400, Operator, "There is no such kind of channel.";
-    ChannelName = "channel_name", 400, Operator, "The name has a form that no channel's name has.";
+    ChannelName = "channel_name", 400, Operator, "The name is not a valid name of a channel.";
     ChannelExists = "channel_exists", 409, Operator, "A channel has this name.";
     ChannelUnknown = "channel_unknown", 404, Operator, "There is no such channel.";
     ChannelInUse = "channel_in_use", 409, Operator, "An agent is connected to the channel.";
-    ChannelSecret = "channel_secret", 400, Operator, "The secret has a form that no channel's secret has.";
+    ChannelSecret = "channel_secret", 400, Operator, "The secret is not a valid secret of a channel.";
     ChannelUrl = "channel_url", 400, Operator, "The URL of the channel is refused.";
     ChannelsTooMany = "channels_too_many", 400, Operator, "There are too many channels.";
 
     // Models
-    ModelName = "model_name", 400, Operator, "The name has a form that no endpoint's name has.";
+    ModelName = "model_name", 400, Operator, "The name is not a valid name of an endpoint.";
     ModelExists = "model_exists", 409, Operator, "A model endpoint has this name.";
     ModelUnknown = "model_unknown", 404, Operator, "There is no such model endpoint.";
-    ModelInUse = "model_in_use", 409, Operator, "The model endpoint is used.";
-    ModelMalformed = "model_malformed", 400, Operator, "The model endpoint has values that do not fit.";
+    ModelInUse = "model_in_use", 409, Operator, "The model endpoint is in use.";
+    ModelMalformed = "model_malformed", 400, Operator, "The model endpoint has fields that its kind does not have.";
     ModelIdMalformed = "model_id_malformed", 400, Operator, "The id of the model is refused.";
     ModelTestFailed = "model_test_failed", 400, Operator, "The test request to the model endpoint failed.";
-    ModelUnusable = "model_unusable", 400, Operator, "The model endpoint cannot be opened.";
+    ModelUnusable = "model_unusable", 400, Operator, "The host cannot use the model endpoint.";
     ModelsTooMany = "models_too_many", 400, Operator, "There are too many model endpoints.";
     KindUnknown = "kind_unknown", 404, Operator, "There is no such kind of model endpoint.";
     UrlMissing = "url_missing", 400, Operator, "The kind of endpoint needs a URL.";
@@ -306,16 +306,16 @@ denial_codes! {
     FallbacksTooMany = "fallbacks_too_many", 400, Operator, "The list has too many fallbacks.";
 
     // Secrets
-    SecretName = "secret_name", 400, Operator, "The name has a form that no secret's name has.";
+    SecretName = "secret_name", 400, Operator, "The name is not a valid name of a secret.";
     SecretValue = "secret_value", 400, Operator, "The value is empty, or over its bound.";
     SecretExists = "secret_exists", 409, Operator, "A secret has this name.";
     SecretUnknown = "secret_unknown", 404, Operator, "There is no such secret.";
-    SecretInUse = "secret_in_use", 409, Operator, "The secret is used.";
-    SecretElsewhere = "secret_elsewhere", 400, Operator, "The secret may be sent to another origin only.";
+    SecretInUse = "secret_in_use", 409, Operator, "The secret is in use.";
+    SecretElsewhere = "secret_elsewhere", 400, Operator, "The secret may only be sent to another origin.";
     SecretsTooMany = "secrets_too_many", 400, Operator, "There are too many secrets.";
 
     // People and tokens
-    PersonName = "person_name", 400, Operator, "The name has a form that no person's name has.";
+    PersonName = "person_name", 400, Operator, "The name is not a valid name of a person.";
     PersonExists = "person_exists", 409, Operator, "A person has this name.";
     PersonLookalikeExists = "person_lookalike_exists", 409, Operator, "A person has a name that looks the same.";
     PersonUnknown = "person_unknown", 404, Operator, "There is no such person.";
@@ -325,12 +325,12 @@ denial_codes! {
     IdentityMalformed = "identity_malformed", 400, Operator, "The identity is not of the form CHANNEL:NAME.";
     IdentityInUse = "identity_in_use", 409, Operator, "The identity is linked to a person.";
     IdentityUnknown = "identity_unknown", 404, Operator, "The person has no such identity.";
-    IdentityOwn = "identity_own", 400, Operator, "The identity is the person's own and stays.";
+    IdentityOwn = "identity_own", 400, Operator, "The identity is the person's own and cannot be removed.";
     IdentitiesTooMany = "identities_too_many", 400, Operator, "The person has too many identities.";
-    TokenName = "token_name", 400, Operator, "The name has a form that no token's name has.";
+    TokenName = "token_name", 400, Operator, "The name is not a valid name of a token.";
     TokenUnknown = "token_unknown", 404, Operator, "There is no such token.";
     TokenEnded = "token_ended", 400, Operator, "The token expired or was revoked.";
-    TokenInUse = "token_in_use", 409, Operator, "The token is the one of the request or of the home.";
+    TokenInUse = "token_in_use", 409, Operator, "The token is the one of this request or of the home.";
     TokensTooMany = "tokens_too_many", 400, Operator, "The person has too many tokens.";
     ExpiryMalformed = "expiry_malformed", 400, Operator, "The expiry is not a time.";
     ExpiryPassed = "expiry_passed", 400, Operator, "The expiry is in the past.";
@@ -338,9 +338,9 @@ denial_codes! {
     // The ledger
     LedgerBroken = "ledger_broken", 503, Host, "The ledger is damaged.";
     LedgerEmpty = "ledger_empty", 400, Operator, "The chain has no entry after its first.";
-    ArchiveFailed = "archive_failed", 503, Host, "The archive could not be written.";
-    HeadsUnreadable = "heads_unreadable", 503, Host, "The heads outside cannot be read.";
-    NothingToAccept = "nothing_to_accept", 400, Operator, "No head and no archive names another history.";
+    ArchiveFailed = "archive_failed", 503, Host, "The host could not write the archive.";
+    HeadsUnreadable = "heads_unreadable", 503, Host, "The host cannot read the heads outside of the home.";
+    NothingToAccept = "nothing_to_accept", 400, Operator, "No head and no archive belongs to another history.";
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Every event that an entry of the ledger records: its name, its kinds, its fields, and what it means.
+//! All events of the ledger: name, kinds, fields and meaning.
 //!
-//! The list is closed. An entry has no other field than those of its event, and `at`, `what`. See [`crate::ledger_entry`].
+//! The list is closed: an entry never has a field beside `at`, `what` and those of its event. See [`crate::ledger_entry`].
 
 use crate::ledger_entry::Kind;
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is no name of an event.
+/// A text that is no ledger event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an event of the ledger")]
+#[error("unknown ledger event")]
 pub struct UnknownEvent;
 
 macro_rules! events {
@@ -33,7 +33,7 @@ macro_rules! events {
                 }
             }
 
-            /// Returns the kinds that an entry of this event may have; the first one is the usual one.
+            /// Returns the kinds that an entry of this event may have, the usual one first.
             pub const fn kinds(self) -> &'static [Kind] {
                 match self {
                     $(Self::$event => &[$($kind),+],)+
@@ -82,43 +82,43 @@ events! {
     LedgerRotated = "ledger.rotated", [Kind::Genesis], "ledger key why by continues_from", "A new chain begins after an archive.";
     LedgerKeyMade = "ledger.key_made", [Kind::Meta], "key", "The key that signs heads was made.";
     LedgerArchiveSetAside = "ledger.archive_set_aside", [Kind::Retract], "file reason", "An archive that does not belong to this history got another name.";
-    LedgerBehindArchives = "ledger.behind_archives", [Kind::Retract], "from", "An archive continues past the record: the record was put back.";
-    LedgerBehindHeads = "ledger.behind_heads", [Kind::Retract], "from", "A head outside is of a later entry than the record has: the record was put back.";
-    LedgerBreakAccepted = "ledger.break_accepted", [Kind::Meta], "by from heads archives reason", "An owner accepted that heads or archives know another history.";
-    LedgerCopyFound = "ledger.copy_found", [Kind::Retract], "", "Heads outside are kept by another home with this ledger.";
+    LedgerBehindArchives = "ledger.behind_archives", [Kind::Retract], "from", "An archive has later entries than the record: the record was restored.";
+    LedgerBehindHeads = "ledger.behind_heads", [Kind::Retract], "from", "A head outside of the home names a later entry than the record has: the record was restored.";
+    LedgerBreakAccepted = "ledger.break_accepted", [Kind::Meta], "by from heads archives reason", "An owner accepted that heads or archives belong to another history.";
+    LedgerCopyFound = "ledger.copy_found", [Kind::Retract], "", "Another home with this ledger keeps heads in the same directory.";
     LedgerCopyRuns = "ledger.copy_runs", [Kind::Retract], "from", "Another host signs heads of this ledger.";
-    LedgerHeadNotKept = "ledger.head_not_kept", [Kind::Retract], "reason", "A head could not be kept outside.";
-    LedgerHeadKeptAgain = "ledger.head_kept_again", [Kind::Meta], "kept", "Heads are kept outside again.";
+    LedgerHeadNotKept = "ledger.head_not_kept", [Kind::Retract], "reason", "The host could not keep a head outside of the home.";
+    LedgerHeadKeptAgain = "ledger.head_kept_again", [Kind::Meta], "kept", "The host keeps heads outside of the home again.";
     HostStarted = "host.started", [Kind::Boot], "boot fingerprint policy unclean_end_of version", "The host started.";
     HostStopped = "host.stopped", [Kind::Meta], "boot", "The host stopped in order.";
-    HostPanicked = "host.panicked", [Kind::Meta], "by", "Everything was stopped.";
-    HostResumed = "host.resumed", [Kind::Meta], "by", "Everything may go on after a stop.";
+    HostPanicked = "host.panicked", [Kind::Meta], "by", "An emergency stop began.";
+    HostResumed = "host.resumed", [Kind::Meta], "by", "The emergency stop ended.";
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
-    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was put back, or may have lost changes.";
-    StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes that were on the disk are gone.";
+    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was restored, or may have lost changes.";
+    StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
     MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks", "A message was recorded.";
-    MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person asks for an answer to a message again.";
+    MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person requested another answer to a message.";
     SessionCreated = "session.created", [Kind::Meta], "session agent channel", "A session was made.";
-    SessionLaunching = "session.launching", [Kind::Verify], "session", "A process of the session is started.";
+    SessionLaunching = "session.launching", [Kind::Verify], "session", "The host starts a process of the session.";
     SessionParked = "session.parked", [Kind::Retract], "session reason fault", "The session gets no process until a person releases it.";
     SessionQuarantined = "session.quarantined", [Kind::Retract], "session reason fault", "The session broke the rules of the seam.";
     SessionReleased = "session.released", [Kind::Meta], "session by reason", "A person released the session.";
     SessionRemoved = "session.removed", [Kind::Meta], "session by reason", "The session was removed and erased.";
     SessionStopped = "session.stopped", [Kind::Meta], "session by", "A person put the session to sleep.";
-    SessionWorkspaceLost = "session.workspace_lost", [Kind::Retract], "session", "The workspace of the session was missing and was made empty.";
+    SessionWorkspaceLost = "session.workspace_lost", [Kind::Retract], "session", "The workspace of the session was missing, and the host made an empty one.";
     LaunchRefused = "launch.refused", [Kind::Retract], "session reason", "The host refused to start a process for the session.";
-    InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The inbound queue could not be opened and was written again.";
+    InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The host could not open the inbound queue and wrote it again.";
     WorkspaceOver = "workspace.over", [Kind::Retract], "session turn limit", "The workspace is over a bound.";
     TurnOpened = "turn.opened", [Kind::Verify], "session turn message principal", "A turn was opened.";
-    TurnClosed = "turn.closed", [Kind::Verify, Kind::Retract], "session turn reason", "A turn was closed; a withdrawal where it gave no answer.";
+    TurnClosed = "turn.closed", [Kind::Verify, Kind::Retract], "session turn reason", "A turn was closed; the kind is RETRACT if it had no answer.";
     TurnCancelled = "turn.cancelled", [Kind::Meta], "session turn by", "A person cancelled a turn.";
     OutputSealed = "output.sealed", [Kind::Claim], "session turn item digest model input_tokens output_tokens", "A model output was sealed.";
     SummarySealed = "summary.sealed", [Kind::Claim], "session turn item digest model items", "A summary was sealed.";
-    ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "A model was asked.";
+    ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "The host sent a request to a model.";
     ModelFailed = "model.failed", [Kind::Retract], "session turn model code reason", "A model gave no output.";
     ModelRefused = "model.refused", [Kind::Retract], "session turn fault code reason", "A request on the model socket was refused.";
     BudgetRefused = "budget.refused", [Kind::Retract], "session turn agent ceiling limit needed used reason", "A request to a model would exceed a ceiling.";
@@ -130,15 +130,15 @@ events! {
     ActionRefused = "action.refused", [Kind::Retract], "session turn call tool reason", "An action was refused.";
     RowRefused = "row.refused", [Kind::Retract], "session turn row row_digest fault reason", "A row of the outbound queue was refused.";
     ItemsDropped = "items.dropped", [Kind::Meta], "session items upto", "Old items were dropped.";
-    DeliveryIntended = "delivery.intended", [Kind::Verify], "session turn delivery item", "An answer is to be delivered.";
-    DeliverySending = "delivery.sending", [Kind::Verify], "session turn delivery attempt", "An attempt to deliver began.";
+    DeliveryIntended = "delivery.intended", [Kind::Verify], "session turn delivery item", "The host intends to deliver an answer.";
+    DeliverySending = "delivery.sending", [Kind::Verify], "session turn delivery attempt", "An attempt of a delivery began.";
     DeliveryReceived = "delivery.received", [Kind::Verify], "session turn delivery", "An answer was received.";
-    DeliveryRetried = "delivery.retried", [Kind::Verify], "session turn delivery outcome reason", "An attempt failed and will be repeated.";
+    DeliveryRetried = "delivery.retried", [Kind::Verify], "session turn delivery outcome reason", "An attempt failed, and the host will retry.";
     DeliveryUnknown = "delivery.unknown", [Kind::Verify], "session turn delivery outcome reason", "An attempt may have arrived.";
     DeliveryDead = "delivery.dead", [Kind::Retract], "session turn delivery reason", "The attempts are used up, or the receiver refused.";
-    DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person has a delivery sent again.";
+    DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person retried a delivery.";
     DeliveryDropped = "delivery.dropped", [Kind::Meta], "session turn delivery by", "A person dropped a delivery.";
-    ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was asked for.";
+    ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was requested.";
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
     ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
     ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "change by code reason", "A decision was refused.";
@@ -149,13 +149,13 @@ events! {
     ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
     ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
     ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
-    ChangeUntold = "change.untold", [Kind::Retract], "session change", "The outcome of a change could not be told to its session.";
+    ChangeUntold = "change.untold", [Kind::Retract], "session change", "The host could not notify the session of the outcome of a change.";
     AgentCreated = "agent.created", [Kind::Meta], "agent name access enabled_tools model persona_digest by change", "An agent was created.";
     AgentRemoved = "agent.removed", [Kind::Meta], "agent name by change", "An agent was removed.";
     AgentPersona = "agent.persona", [Kind::Meta], "agent before after by change", "A persona was replaced.";
     AgentTools = "agent.tools", [Kind::Meta], "agent before after by change", "The enabled tools of an agent were replaced.";
-    AgentAccess = "agent.access", [Kind::Meta], "agent before after by change", "Who may talk to an agent was changed.";
-    AgentRoles = "agent.roles", [Kind::Meta], "agent person before after by change", "A person's role at an agent was changed.";
+    AgentAccess = "agent.access", [Kind::Meta], "agent before after by change", "The access to an agent was changed.";
+    AgentRoles = "agent.roles", [Kind::Meta], "agent person before after by change", "The role of a person at an agent was changed.";
     AgentMounts = "agent.mounts", [Kind::Meta], "agent before after by change", "The mounts of an agent were replaced.";
     AgentPackages = "agent.packages", [Kind::Meta], "agent before after layer by change", "The packages of an agent were replaced.";
     AgentMode = "agent.mode", [Kind::Meta], "agent mode was by change", "The guard mode of an agent was set.";
@@ -167,7 +167,7 @@ events! {
     ChannelRemoved = "channel.removed", [Kind::Meta], "channel by", "A channel was removed.";
     ChannelConnected = "channel.connected", [Kind::Meta], "agent channel before after generation by change", "An agent was connected to a channel.";
     ChannelDisconnected = "channel.disconnected", [Kind::Meta], "agent channel by", "An agent was disconnected from a channel.";
-    MemoryKept = "memory.kept", [Kind::Meta, Kind::Claim], "agent note digest by session turn call", "A note was kept: an operator's, or a claim of an agent.";
+    MemoryKept = "memory.kept", [Kind::Meta, Kind::Claim], "agent note digest by session turn call", "A note was kept; the kind is CLAIM if an agent wrote it.";
     MemoryForgotten = "memory.forgotten", [Kind::Meta], "agent note by", "A note was erased.";
     ModelAdded = "model.added", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was added.";
     ModelChanged = "model.changed", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was replaced.";
@@ -182,7 +182,7 @@ events! {
     PersonRole = "person.role", [Kind::Meta], "person role was by", "A person's role was set.";
     PersonRefused = "person.refused", [Kind::Retract], "code by", "A change of a person was refused.";
     IdentityLinked = "identity.linked", [Kind::Meta], "person channel identity_digest by", "An identity was linked to a person.";
-    IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was taken from a person.";
+    IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was unlinked from a person.";
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
     TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";
@@ -191,7 +191,7 @@ events! {
     TokenRefused = "token.refused", [Kind::Retract], "code by", "A change of a token was refused.";
     TranscriptRead = "transcript.read", [Kind::Meta], "session by", "A person read another person's session.";
     JailProved = "jail.proved", [Kind::Verify], "session by attempts", "The containment check found no way out.";
-    JailNotProved = "jail.not_proved", [Kind::Retract], "session by attempts reason", "The containment check found a way out, or proves nothing.";
+    JailNotProved = "jail.not_proved", [Kind::Retract], "session by attempts reason", "The containment check found a way out, or its negative control failed.";
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The memory of an agent: `/v1/agents/{agent}/memory`.
 //!
-//! A note keeps its author and its labels wherever it is shown.
+//! Never shows a note without its author and its labels. See [`crate::operator::Note`].
 
 use crate::ids::{MemoryId, PersonId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 pub struct Note {
     /// `mem_…`.
     pub id: MemoryId,
-    /// When it was kept, RFC 3339.
+    /// The time at which it was kept, RFC 3339.
     pub at: String,
     /// `model`, or `person per_…`.
     pub author: String,
     /// The person on whose behalf it was kept, `per_…`.
     pub principal: PersonId,
-    /// The conversation in which it was kept.
+    /// The session in which it was kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Labels of what it was made of.
+    /// Labels of the context in which it was written.
     pub labels: Vec<String>,
     /// Its words.
     pub text: String,
 }
 
-/// `GET /v1/agents/{agent}/memory`: the newest notes, or those that fit a query best.
+/// `GET /v1/agents/{agent}/memory`: the newest notes, or those that match a query best.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Notes {
-    /// At most 200.
+    /// At most 200 notes.
     pub notes: Vec<Note>,
-    /// Whether there are more than these.
+    /// True if there are more.
     pub more: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Model endpoints, and which of them an agent uses: `/v1/models`, `/v1/agents/{agent}/model`.
+//! Model endpoints, and the endpoint of an agent: `/v1/models`, `/v1/agents/{agent}/model`.
 //!
-//! Holds no key: an endpoint names the secret that does.
+//! Never holds a stored key: an endpoint names the secret. See [`crate::operator::Secret`].
 
 use super::SecretValue;
 use serde::{Deserialize, Serialize};
 
-/// Word for the endpoint that is the default, wherever an agent's endpoint is named.
+/// The word for the default endpoint of the host, used in place of a name.
 pub const DEFAULT_MODEL: &str = "default";
 
 /// A model endpoint.
@@ -14,37 +14,37 @@ pub const DEFAULT_MODEL: &str = "default";
 pub struct Model {
     /// Its name.
     pub name: String,
-    /// What it speaks: `openai anthropic scripted`.
+    /// Its protocol: `openai anthropic scripted`.
     pub kind: String,
-    /// Where it listens; absent for `scripted`.
+    /// Its base URL; absent for `scripted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The provider's name of the model; empty for `scripted`.
     pub model: String,
-    /// The secret that holds its key, `secret:NAME`.
+    /// The secret with its key, `secret:NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Endpoints that are asked when this one cannot answer, in order.
+    /// The endpoints that the host tries in this order if this one cannot answer.
     pub fallbacks: Vec<String>,
     /// Millionths of a currency for a million tokens of prompts.
     pub input_price_micros: u64,
     /// Millionths of a currency for a million tokens of outputs.
     pub output_price_micros: u64,
-    /// Whether it is asked for streams.
+    /// True if the host requests streams from it.
     pub streams: bool,
-    /// Whether new agents get it.
+    /// True if it is the default of the host.
     pub default: bool,
     /// Names of the agents that use it.
     pub agents: Vec<String>,
-    /// Why it cannot be asked as it stands in the record; absent for one that can.
+    /// The reason why the host cannot use it; absent if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
-    /// When it was added, RFC 3339; absent for the built-in one.
+    /// The time of its addition, RFC 3339; absent for the built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }
 
-/// `POST /v1/models`: a new endpoint, tested before it is kept.
+/// `POST /v1/models`: a new endpoint. The host tests it before it keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -59,13 +59,13 @@ pub struct NewModel {
     /// The provider's name of the model; absent for `scripted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The secret that holds its key, `secret:NAME`.
+    /// The secret with its key, `secret:NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The text of that secret, if it is not stored yet; it is stored when the endpoint is, and not before.
+    /// The text of that secret, if it is not stored yet. The host stores it together with the endpoint, not before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_value: Option<SecretValue>,
-    /// Endpoints that are asked when this one cannot answer, in order.
+    /// The endpoints that the host tries in this order if this one cannot answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
     /// Millionths of a currency for a million tokens of prompts.
@@ -74,16 +74,16 @@ pub struct NewModel {
     /// Millionths of a currency for a million tokens of outputs.
     #[serde(default)]
     pub output_price_micros: u64,
-    /// Whether it is asked for streams.
+    /// True if the host requests streams from it.
     #[serde(default = "yes")]
     pub streams: bool,
-    /// Whether it becomes the default.
+    /// True if it becomes the default.
     #[serde(default)]
     pub default: bool,
-    /// Whether it takes the place of the endpoint of this name.
+    /// True if it replaces the endpoint of this name.
     #[serde(default)]
     pub replace: bool,
-    /// Whether it is asked for one small output first, without which it is not kept.
+    /// True if the host first requests one small output, and keeps the endpoint only if it gets one.
     #[serde(default = "yes")]
     pub test: bool,
 }
@@ -92,33 +92,33 @@ const fn yes() -> bool {
     true
 }
 
-/// What `POST /v1/models` and `POST /v1/models/{model}/default` answer.
+/// The answer of `POST /v1/models` and `POST /v1/models/{model}/default`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct KeptModel {
     /// The endpoint.
     pub model: Model,
-    /// What its test gave; absent when there was none.
+    /// The result of its test; absent without a test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<TestedModel>,
-    /// Names of the agents that went over to it, because they follow the default.
+    /// Names of the agents that switched to it because they follow the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<String>,
 }
 
-/// What one small request to an endpoint gave: `POST /v1/models/{model}/test`.
+/// The result of one small request to an endpoint: `POST /v1/models/{model}/test`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TestedModel {
     /// Name of the endpoint.
     pub name: String,
-    /// How long it took, milliseconds.
+    /// Its duration in milliseconds.
     pub took_ms: u64,
     /// Tokens of the prompt.
     pub input_tokens: u64,
     /// Tokens of the output.
     pub output_tokens: u64,
-    /// The beginning of what it said.
+    /// The beginning of the output.
     pub said: String,
 }
 
@@ -127,7 +127,7 @@ pub struct TestedModel {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentModel {
-    /// Name of the endpoint; `default` for whatever is the default, also later.
+    /// Name of the endpoint. With `default` the agent follows the default of the host.
     pub model: String,
 }
 
@@ -135,16 +135,16 @@ pub struct AgentModel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ModelPreset {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it speaks: `openai anthropic`.
+    /// Its protocol: `openai anthropic`.
     pub kind: String,
-    /// Where it listens.
+    /// Its base URL.
     pub base_url: String,
-    /// The environment variable in which its users keep its key; absent for a server that asks for none.
+    /// The environment variable that usually holds its key; absent for a server without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
-    /// A model to begin with; absent where it depends on what is there.
+    /// A model for a first use; absent if the server has no fixed models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

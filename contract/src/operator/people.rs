@@ -1,6 +1,6 @@
-//! People and their identities on the wire: who there is, what each may do, and by which accounts each is known.
+//! People with their roles and their identities on the wire.
 //!
-//! Never a token's text, and never a name in the place of an id. See [`crate::operator::tokens`].
+//! Never the text of a token, and never a name in place of an id. See [`crate::operator::tokens`].
 
 use super::Token;
 use crate::ids::PersonId;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewPerson {
-    /// 1–64 characters, no `:` and nothing that steers a terminal; no other person's name looks like it.
+    /// 1–64 characters without `:` and without control characters; it must not look like the name of another person.
     pub name: String,
     /// `owner admin member`.
     pub role: String,
@@ -31,11 +31,11 @@ pub struct NewRole {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewIdentity {
-    /// `channel:id`, split at the first colon; the rest is kept whole.
+    /// `channel:id`. The first colon separates the two; the id may have further colons.
     pub identity: String,
 }
 
-/// A person: `GET /v1/people/{person}`, one of `GET /v1/people`, and what each change of one answers.
+/// A person: the answer of `GET /v1/people/{person}` and of each change of a person, and an entry of `GET /v1/people`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Person {
@@ -43,26 +43,26 @@ pub struct Person {
     pub id: PersonId,
     /// Their name.
     pub name: String,
-    /// What is odd about the name; empty when nothing is.
+    /// Warnings about confusable characters of the name; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
     /// `owner admin member`.
     pub role: String,
     /// RFC 3339.
     pub created_at: String,
-    /// By which accounts they are known.
+    /// Their accounts on channels.
     pub identities: Vec<Identity>,
     /// Their tokens, without the text.
     pub tokens: Vec<Token>,
 }
 
-/// One account of a person.
+/// An account of a person on a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Identity {
-    /// `channel:id`, whole.
+    /// `channel:id`.
     pub identity: String,
-    /// What is odd about it, e.g. `looks like chat:alice of Bob (per_…)`; empty when nothing is.
+    /// Warnings about confusable characters, e.g. `looks like chat:alice of Bob (per_…)`; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
 }

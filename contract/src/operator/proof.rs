@@ -1,52 +1,52 @@
-//! Report of `doctor --prove` and `POST /v1/sessions/{id}/prove` about a jail.
+//! The report of `doctor --prove` and `POST /v1/sessions/{id}/prove` about a jail.
 //!
-//! Holds no judgement: the host decides whether a line came out as it must. See `host/jail/src/self_test.rs`, which makes the report.
+//! Never judges an attempt: the host does. `host/jail/src/self_test.rs` makes the report.
 
 use serde::{Deserialize, Serialize};
 
-/// Expectation of a resource that a wall bounds on some machines only: on the others the report says that it is not bounded.
+/// The expectation for a resource that a wall bounds on some machines only. On the others the report states that it is not bounded.
 pub const BOUNDED_OR_SAID: &str = "bounded, or said";
 
-/// One attempt of the probe to do what a jail must not allow, or something that it must; or one look at it from outside.
+/// One attempt of the probe at an act that a jail must refuse or must allow, or one observation of the jail from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Attempt {
-    /// What it belongs to, e.g. `sockets`.
+    /// Its group, e.g. `sockets`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// What was tried, e.g. `open a TCP socket`.
+    /// The act, e.g. `open a TCP socket`.
     pub name: String,
-    /// What ought to happen, e.g. `refused`.
+    /// The expected result, e.g. `refused`.
     pub expected: String,
-    /// What happened, e.g. `EPERM`.
+    /// The observed result, e.g. `EPERM`.
     pub observed: String,
-    /// Which wall held, e.g. `seccomp`, or which one should have; empty for what is allowed.
+    /// The wall that refused or should have refused, e.g. `seccomp`; empty for an allowed act.
     pub wall: String,
-    /// Whether it came out as expected.
+    /// True if the observed result is the expected one.
     pub contained: bool,
 }
 
-/// A throw-away jail with one wall taken down on purpose: a proof that does not notice it proves nothing.
+/// A temporary jail without one wall: the negative control. A self-test that does not notice the missing wall proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Control {
-    /// The wall that was missing, e.g. `seccomp`.
+    /// The missing wall, e.g. `seccomp`.
     pub wall: String,
-    /// Whether at least one attempt noticed.
+    /// True if at least one attempt noticed.
     pub caught: bool,
-    /// How many attempts noticed.
+    /// The number of attempts that noticed.
     pub noticed: u32,
-    /// The first of them by name, at most five.
+    /// The names of the first of them, at most five.
     pub by: Vec<String>,
 }
 
-/// `POST /v1/sessions/{id}/prove`, and what `doctor --prove` prints.
+/// The answer of `POST /v1/sessions/{id}/prove`, and the output of `doctor --prove`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Proof {
-    /// Everything that was tried in the jail of the agent's process, in order.
+    /// All attempts in the jail of the sandbox, in order.
     pub attempts: Vec<Attempt>,
-    /// The same in the jail of the session's reader.
+    /// All attempts in the jail of the reader, in order.
     #[serde(default)]
     pub reader: Vec<Attempt>,
     /// The negative controls.
@@ -55,12 +55,12 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Returns every attempt that did not come out as it must, in either jail.
+    /// Returns all attempts in both jails with an unexpected result.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().chain(&self.reader).filter(|attempt| !attempt.contained)
     }
 
-    /// Returns whether there was a negative control, and every one of them was noticed.
+    /// Returns whether there were negative controls, and all of them were noticed.
     pub fn is_controlled(&self) -> bool {
         !self.controls.is_empty() && self.controls.iter().all(|control| control.caught)
     }

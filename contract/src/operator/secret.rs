@@ -1,24 +1,24 @@
 //! Secrets of the operator: `/v1/secrets`.
 //!
-//! A value only ever goes toward the host: no answer has a field for one.
+//! Never a value in an answer: values go toward the host only. See [`SecretValue`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A secret's text on its way to the host: does not print, and wipes itself.
+/// The text of a secret on its way to the host. It does not print, and wipes itself.
 #[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct SecretValue(String);
 
 impl SecretValue {
-    /// Takes a secret's text.
+    /// Wraps the text of a secret.
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// Takes the text itself; what is left behind is empty.
+    /// Returns the text, and leaves an empty one to wipe.
     pub fn take(mut self) -> String {
         std::mem::take(&mut self.0)
     }
@@ -30,25 +30,25 @@ impl fmt::Debug for SecretValue {
     }
 }
 
-/// A secret as anybody may see it: everything but its value.
+/// A secret without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Secret {
     /// Its name; settings refer to it as `secret:NAME`.
     pub name: String,
-    /// Where its value comes from: `stored`, or `systemd` for a credential of the service, which wins.
+    /// The source of its value: `stored`, or `systemd` for a credential of the service, which has precedence.
     pub source: String,
-    /// When it was first stored, RFC 3339; absent for a credential.
+    /// The time at which it was first stored, RFC 3339; absent for a credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// When its value was last replaced, RFC 3339; absent for a credential.
+    /// The time at which its value was last replaced, RFC 3339; absent for a credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<String>,
-    /// What refers to it, e.g. `model openai`.
+    /// The objects that refer to it, e.g. `model openai`.
     pub used_by: Vec<String>,
 }
 
-/// `POST /v1/secrets`: a new one.
+/// `POST /v1/secrets`: a new secret.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -59,7 +59,7 @@ pub struct NewSecret {
     pub value: SecretValue,
 }
 
-/// `POST /v1/secrets/{secret}/rotate`: another value for one that is there.
+/// `POST /v1/secrets/{secret}/rotate`: another value for an existing secret.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

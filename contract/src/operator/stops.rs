@@ -1,17 +1,17 @@
-//! Stops of a turn or of everything, and how full the host is.
+//! The stop of a turn, the emergency stop, and the number of awake sessions.
 //!
-//! Plain data.
+//! Plain data: never stops anything itself. See [`crate::operator::Status`].
 
 use crate::ids::{MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
-/// File in the home that asks the next start of a host to start stopped: the way of `ironctl panic` where no host answers.
+/// File in the home that puts the next start of the host into the emergency stop. `ironctl panic` makes it if no host answers.
 pub const PANIC_FILE: &str = "panic";
 
-/// Empty file in the home that is renamed to [`PANIC_FILE`] where no file can be made: a rename needs no inode.
+/// Empty file in the home that `ironctl panic` renames to [`PANIC_FILE`] if it cannot make a file: a rename needs no inode.
 pub const PANIC_RESERVE_FILE: &str = "panic.reserve";
 
-/// `POST /v1/sessions/{id}/cancel`: a turn was ended with a notice.
+/// `POST /v1/sessions/{id}/cancel`: a turn that ended with a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Cancelled {
@@ -19,19 +19,19 @@ pub struct Cancelled {
     pub session_id: SessionId,
     /// `trn_…`.
     pub turn_id: TurnId,
-    /// The messages that it was to answer, `msg_…`.
+    /// The messages of the turn, `msg_…`.
     pub messages: Vec<MessageId>,
-    /// Whether it was being worked on, and not still to begin.
+    /// True if work on the turn had begun.
     pub running: bool,
 }
 
-/// That everything is stopped: in `GET /v1/status`.
+/// The emergency stop in effect: in `GET /v1/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stopped {
     /// RFC 3339.
     pub since: String,
-    /// The name of the person who did it, or the file in the home that asked for it.
+    /// The name of the person who began it, or the file in the home that did.
     pub by: String,
 }
 
@@ -39,12 +39,12 @@ pub struct Stopped {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Panicked {
-    /// The stop that lasts now.
+    /// The emergency stop in effect.
     #[serde(flatten)]
     pub stopped: Stopped,
-    /// Sessions that were awake.
+    /// The number of sessions that were awake.
     pub sessions: u64,
-    /// Whether the processes of all of them were seen to be gone.
+    /// True if the host saw the end of all their processes.
     pub gone: bool,
 }
 
@@ -52,18 +52,18 @@ pub struct Panicked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Resumed {
-    /// False when nothing was stopped.
+    /// False if there was no emergency stop.
     pub resumed: bool,
 }
 
-/// How many sessions are awake, and how many want to be: in `GET /v1/status`.
+/// The numbers of awake and waiting sessions: in `GET /v1/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Places {
-    /// Awake, starting or stopping.
+    /// Sessions that are awake, starting or stopping.
     pub awake: u64,
-    /// As many may be.
+    /// The bound on these sessions.
     pub awake_max: u64,
-    /// Waiting for a place.
+    /// Sessions that wait for a slot.
     pub waiting: u64,
 }

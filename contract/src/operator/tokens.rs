@@ -1,18 +1,18 @@
-//! Tokens on the wire: which there are, and the one moment in which the text of one is told.
+//! Tokens on the wire: their list, and the one answer that has the text of a new token.
 //!
-//! Never the digest of a token, and its text only in the answer that made it. See [`crate::operator::people`].
+//! Never the digest of a token, and its text only in the answer of the request that made it. See [`crate::operator::people`].
 
 use crate::ids::PersonId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a token: `tok_` and 16 characters of hex. It opens nothing.
+/// The id of a token: `tok_` and 16 characters of hex. It grants no access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenId(String);
 
 impl TokenId {
-    /// Returns the id of these random bytes.
+    /// Makes an id from random bytes.
     pub fn of(random: [u8; 8]) -> Self {
         Self(format!("tok_{:016x}", u64::from_be_bytes(random)))
     }
@@ -52,54 +52,54 @@ impl<'de> Deserialize<'de> for TokenId {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewToken {
-    /// Name or id of the person who will speak with it.
+    /// Name or id of the person who will use it.
     pub person: String,
-    /// What it is for, up to 64 characters; empty when that is not said.
+    /// Its purpose, up to 64 characters; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// When it ends: a duration such as `30d` from now, or RFC 3339. Without it, it does not end by itself.
+    /// Its expiry: a duration from now such as `30d`, or RFC 3339. Without an expiry, the token does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
-/// A token as it is listed; never its text.
+/// A token in a list, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Token {
-    /// `tok_…`, which names a token and is none.
+    /// `tok_…`, which is not the text of the token.
     pub id: TokenId,
-    /// Whose it is, `per_…`.
+    /// Its owner, `per_…`.
     pub person: PersonId,
-    /// That person's name.
+    /// The name of that person.
     pub person_name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `live expired revoked`.
     pub state: String,
     /// RFC 3339.
     pub created_at: String,
-    /// When it ends by itself, RFC 3339.
+    /// The time of its expiry, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When it ended, RFC 3339.
+    /// The time at which it expired or was revoked, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Whether the request that asked came with this one.
+    /// True if this request carried it.
     #[serde(default)]
     pub current: bool,
 }
 
-/// A token that was made now: the answer of `POST /v1/tokens` and `POST /v1/tokens/{id}/rotate`.
+/// A new token: the answer of `POST /v1/tokens` and `POST /v1/tokens/{id}/rotate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct IssuedToken {
     /// The token.
     pub token: Token,
-    /// Its text, told this once; absent when the host put it into its own file instead.
+    /// Its text, only in this answer; absent if the host saved it to a file of the home instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The file of the home that holds it now.
+    /// The file of the home to which the host saved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_to: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! A conversation as the record has it: `GET /v1/sessions/{id}/transcript`.
+//! A conversation from the record: `GET /v1/sessions/{id}/transcript`.
 //!
-//! Authors, labels and outcomes here are the host's word.
+//! Never a statement of a sandbox: authors, labels and outcomes come from the host. See [`crate::seam::message`] for spans.
 
 use crate::ids::{CallId, ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Transcript {
     pub agent: String,
     /// Its items, in the order of their numbers.
     pub items: Vec<TranscriptItem>,
-    /// Whether there are more behind the last; ask again with its number as `after_seq`.
+    /// True if there are more after the last. Its number as `after_seq` requests them.
     pub more: bool,
 }
 
@@ -31,38 +31,38 @@ pub struct TranscriptItem {
     pub kind: String,
     /// RFC 3339, milliseconds.
     pub at: String,
-    /// The turn that made it, or answers it.
+    /// The turn that made it or answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// Who wrote which part of the text, in order; the parts cover it.
+    /// The authors of the parts of the text, in order; the parts cover the text.
     pub spans: Vec<TranscriptSpan>,
     /// The labels that its seal binds.
     pub labels: Vec<String>,
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// SHA-256 of its body, as the ledger names it.
+    /// SHA-256 of its body, as in the ledger.
     pub digest: String,
-    /// For an output: the calls that the model asked for.
+    /// For an output: the calls of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<TranscriptCall>,
-    /// For a result: of which call.
+    /// For a result: its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// For a result: of which tool.
+    /// For a result: its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// For a result: whether the tool did what was asked.
+    /// For a result: true if the tool succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// For an answer or a notice: `pending sent received unknown failed`, or `unsaid` if it was never meant for anybody.
+    /// For an answer or a notice: `pending sent received unknown failed`, or `unsaid` if it has no delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
-    /// For a summary: the first and the last number of what it stands in for.
+    /// For a summary: the first and the last number of the items that it covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covers: Option<[u64; 2]>,
 }
 
-/// A stretch of a text by one author.
+/// A part of a text by one author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TranscriptSpan {

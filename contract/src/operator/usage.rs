@@ -1,6 +1,6 @@
-//! Usage of models, its cost and its ceilings: `/v1/usage`, `/v1/agents/{agent}/budget`.
+//! Usage of models with its cost and its ceilings: `/v1/usage`, `/v1/agents/{agent}/budget`.
 //!
-//! Counts and ids, never words.
+//! Has counts and ids; the one type with words is [`Draft`]. See [`crate::operator::Model`] for prices.
 
 use crate::ids::{AgentId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Usage {
-    /// What was used, the newest day first.
+    /// The usage, the newest day first.
     pub rows: Vec<UsageRow>,
-    /// The ceilings that are set, and how far each is used up.
+    /// The ceilings that are set, with their usage.
     pub ceilings: Vec<Ceiling>,
 }
 
-/// What one session of one agent took of one model endpoint on one day.
+/// The usage of one model endpoint by one session of one agent on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct UsageRow {
@@ -23,48 +23,48 @@ pub struct UsageRow {
     pub day: String,
     /// `agt_…`.
     pub agent_id: AgentId,
-    /// Its name, or its id once it is removed.
+    /// Its name, or its id after its removal.
     pub agent: String,
-    /// `ses_…`; it may be removed.
+    /// `ses_…`; the session may be removed.
     pub session_id: SessionId,
     /// Name of the model endpoint.
     pub model: String,
-    /// Whether that is a script and no model: its tokens are an estimate and cost nothing.
+    /// True for a script in place of a model: its tokens are an estimate and cost nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripted: bool,
-    /// Requests, also those that failed.
+    /// Requests, including failed ones.
     pub requests: u64,
     /// Tokens of prompts.
     pub input_tokens: u64,
     /// Tokens of outputs.
     pub output_tokens: u64,
-    /// Millionths of the currency that the endpoint's prices are in.
+    /// Millionths of the currency of the endpoint's prices.
     pub cost_micros: u64,
 }
 
-/// A ceiling and how far it is used up.
+/// A ceiling with its usage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Ceiling {
     /// `tokens_per_day cost_per_day tokens_per_agent_day cost_per_agent_day tokens_per_session`.
     pub name: String,
-    /// Whose: the name of an agent or the id of a session; absent for the whole host.
+    /// The name of an agent or the id of a session; absent for the whole host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// Tokens, or millionths of a currency.
     pub limit: u64,
-    /// How much of it is used.
+    /// The used part.
     pub used: u64,
-    /// How much of it is left.
+    /// The remaining part.
     pub left: u64,
-    /// When it begins anew, RFC 3339; absent when it does not.
+    /// The time at which it starts again from 0, RFC 3339; absent if it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 
-/// `POST /v1/agents/{agent}/budget`, and its answer: an agent's own ceilings.
+/// `POST /v1/agents/{agent}/budget`, and its answer: the ceilings of one agent.
 ///
-/// In a request what is absent stays as it is, and 0 takes a ceiling away; in an answer what is absent is not set.
+/// In a request, an absent ceiling is unchanged and 0 removes one. In an answer, an absent ceiling is not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -77,14 +77,14 @@ pub struct AgentBudget {
     pub cost_per_day_micros: Option<u64>,
 }
 
-/// Words of an answer that is being made: an event of `GET /v1/messages/{id}/events`. Progress only: the answer that counts
-/// comes with the message.
+/// A part of an answer that the model still writes: an event of `GET /v1/messages/{id}/events`. It shows progress only: the
+/// final answer comes with the message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Draft {
-    /// Which try this is of; a further one begins anew, and what the one before said is gone.
+    /// The number of the attempt. A further attempt starts from the beginning and discards the words of the previous one.
     pub attempt: u32,
-    /// At which byte of it these words begin.
+    /// The byte of the attempt at which these words begin.
     pub from: u64,
     /// The words.
     pub text: String,

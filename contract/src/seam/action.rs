@@ -1,31 +1,32 @@
-//! What a sandbox may ask the host to do: a closed list, parsed strictly.
+//! The actions that a sandbox may request from the host: a closed list, parsed strictly.
 //!
-//! An unknown name is refused and never remapped; which of these need a person is the host's to say. Next: `socket`.
+//! Never maps an unknown name to a similar one, and never decides which action needs a person: the host does. See
+//! [`crate::seam::socket`].
 
 use super::change::{self, Change, ChangeKind, Payload};
 use super::limits::{NAME_BYTES_MAX, OPTIONS_MAX, REASON_BYTES_MAX, ROW_BYTES_MAX};
 use crate::canonical;
 use serde::{Deserialize, Serialize};
 
-/// One request of a sandbox.
+/// A request of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Run a prompt later, once or again and again.
+    /// Runs a prompt later, once or repeatedly.
     ScheduleTask(ScheduleTask),
-    /// Put a question to the person.
+    /// Asks the person a question.
     AskUserQuestion(AskUserQuestion),
-    /// Change what the agent is or may do.
+    /// Proposes a change.
     Change {
-        /// What would change, and to what.
+        /// The change with its payload.
         change: Change,
-        /// Why, in the agent's words.
+        /// The reason in the agent's words.
         reason: String,
     },
-    /// Install a skill, by name only; the host resolves it.
+    /// Installs a skill by its name; the host resolves it.
     SkillInstall {
-        /// Which.
+        /// The skill.
         skill: SkillInstall,
-        /// Why, in the agent's words.
+        /// The reason in the agent's words.
         reason: String,
     },
 }
@@ -34,12 +35,12 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleTask {
-    /// What the agent is told when the time comes.
+    /// The text that the agent gets when the task is due.
     pub prompt: String,
-    /// First run, RFC 3339; absent means as soon as the recurrence says.
+    /// Time of the first run, RFC 3339; absent: the recurrence decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<String>,
-    /// `hourly`, `daily`, `weekly` or a cron expression; absent means once.
+    /// `hourly`, `daily`, `weekly`, a duration or a cron expression; absent: the task runs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrence: Option<String>,
 }
@@ -53,12 +54,12 @@ pub struct AskUserQuestion {
     /// Answers to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// Whether another answer may be typed.
+    /// True if the person may type another answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_freeform: bool,
 }
 
-/// Names a skill; says nothing about its contents.
+/// The name and the version of a skill, without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillInstall {
@@ -68,7 +69,7 @@ pub struct SkillInstall {
     pub version: String,
 }
 
-/// The envelope of everything but the two flat shapes.
+/// The envelope of all actions except the two flat ones.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Envelope<P> {
@@ -78,7 +79,7 @@ struct Envelope<P> {
     reason: String,
 }
 
-/// Why a text is no action.
+/// The reason why a text is no action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not strict JSON, or a field is missing, unknown or of the wrong type.
@@ -87,15 +88,15 @@ pub enum Error {
     /// A change whose payload is not of its kind.
     #[error(transparent)]
     Change(#[from] change::Error),
-    /// A name that is not on the list.
+    /// A name that is not in the list.
     #[error("unknown action {0:?}")]
     Unknown(String),
-    /// A field that is longer than allowed, or empty.
+    /// A field that is over its bound, or empty.
     #[error("action {action}: field {field} must be 1 to {max} bytes (or entries)")]
     Bounds {
-        /// Which action.
+        /// The action.
         action: &'static str,
-        /// Which field.
+        /// The field.
         field: &'static str,
         /// The bound.
         max: usize,
@@ -103,14 +104,14 @@ pub enum Error {
 }
 
 impl Action {
-    /// Names of all actions, as they stand in `action`.
+    /// Returns the names of all actions, as in the field `action`.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ["schedule_task", "ask_user_question", "skill_install"]
             .into_iter()
             .chain(ChangeKind::for_agents().map(ChangeKind::name))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::ScheduleTask(_) => "schedule_task",
@@ -120,7 +121,7 @@ impl Action {
         }
     }
 
-    /// Reads the content of a system row. Strict: no default name, no near match, no unknown field.
+    /// Reads the content of a row of kind `system`. Strict: no default name, no near match, no unknown field.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let limits = canonical::Limits::bytes(ROW_BYTES_MAX);
         let value = canonical::parse(text.as_bytes(), limits)?;
@@ -152,7 +153,7 @@ impl Action {
         Ok(action)
     }
 
-    /// Its canonical text, which [`Action::parse`] reads back.
+    /// Returns its canonical text, which [`Action::parse`] reads back.
     pub fn to_json(&self) -> String {
         let with_name = |value: serde_json::Value| {
             let mut value = value;
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_exactly_an_action_is_refused() {
+    fn text_that_is_not_exactly_an_action_is_refused() {
         for text in [
             "schedule_task",
             r#""schedule_task""#,

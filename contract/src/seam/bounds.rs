@@ -1,6 +1,6 @@
-//! The bounds of each kind of change: how long, how many, and what goes with what.
+//! The bounds of each kind of change: lengths, numbers of entries, and fields that exclude each other.
 //!
-//! Never says whether a change may be had: that is the host's and a person's. Next: `change`, `limits`.
+//! Never decides about a change: the host and people do. See [`crate::seam::change`] and [`crate::seam::limits`].
 
 use super::change::{
     Change, CreateAgent, EnabledTools, Engage, McpAccess, McpRegister, Mount, Packages, Permissions, Persona,
@@ -12,7 +12,7 @@ use super::limits::{
 };
 
 impl Change {
-    /// Refuses a payload that is out of bounds or contradicts itself, with a sentence that says where.
+    /// Refuses a payload that is out of bounds or contradicts itself, with a sentence that names the field.
     pub(super) fn within_bounds(&self) -> Result<(), String> {
         match self {
             Self::Persona(persona) => persona.within_bounds(),
@@ -51,7 +51,7 @@ impl ToolDifference {
     fn within_bounds(&self) -> Result<(), String> {
         let Self { add, remove } = self;
         if add.is_empty() && remove.is_empty() {
-            return Err("it says nothing: add or remove".to_owned());
+            return Err("it is empty: set add or remove".to_owned());
         }
         names("a tool", add)?;
         names("a tool", remove)?;
@@ -74,9 +74,9 @@ impl Wiring {
         text("channel", &self.channel, NAME_BYTES_MAX)?;
         match (self.engage, &self.pattern) {
             (Engage::Pattern, Some(pattern)) => text("pattern", pattern, NAME_BYTES_MAX),
-            (Engage::Pattern, None) => Err("engage is `pattern`, and there is no pattern".to_owned()),
+            (Engage::Pattern, None) => Err("engage is `pattern`, but pattern is missing".to_owned()),
             (Engage::All | Engage::None, None) => Ok(()),
-            (Engage::All | Engage::None, Some(_)) => Err("a pattern goes with engage `pattern` only".to_owned()),
+            (Engage::All | Engage::None, Some(_)) => Err("pattern is allowed only if engage is `pattern`".to_owned()),
         }
     }
 }
@@ -85,13 +85,13 @@ impl Permissions {
     fn within_bounds(&self) -> Result<(), String> {
         let Self { access, grant, revoke } = self;
         if access.is_none() && grant.is_empty() && revoke.is_empty() {
-            return Err("it says nothing: access, grant or revoke".to_owned());
+            return Err("it is empty: set access, grant or revoke".to_owned());
         }
         let granted: Vec<_> = grant.iter().map(|grant| grant.identity.clone()).collect();
         identities(&granted)?;
         identities(revoke)?;
         match granted.iter().find(|identity| revoke.contains(identity)) {
-            Some(identity) => Err(format!("{identity:?} is both given and taken")),
+            Some(identity) => Err(format!("{identity:?} is both granted and revoked")),
             None => Ok(()),
         }
     }
@@ -150,17 +150,18 @@ pub(super) fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
     if (1..=max).contains(&value.len()) { Ok(()) } else { Err(format!("{field} must be 1 to {max} bytes")) }
 }
 
-/// A list of names, each once.
+/// Checks a list of names, each once.
 fn names(what: &str, list: &[String]) -> Result<(), String> {
     each_once(list, "entries in a list", what, "has a name of", NAME_BYTES_MAX)
 }
 
-/// A list of identities, each once.
+/// Checks a list of identities, each once.
 fn identities(list: &[String]) -> Result<(), String> {
     each_once(list, "identities", "an identity", "must be", IDENTITY_BYTES_MAX)
 }
 
-/// At most so many, each of 1 to `max` bytes and there once; the words are those of what it says otherwise.
+/// Refuses more than [`ENTRIES_MAX`] entries, an entry that is not 1 to `max` bytes, and a duplicate. `many`, `one` and `is` are
+/// words for the sentence.
 fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Result<(), String> {
     if list.len() > ENTRIES_MAX {
         return Err(format!("at most {ENTRIES_MAX} {many}"));
@@ -170,7 +171,7 @@ fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Re
             return Err(format!("{one} {is} 1 to {max} bytes"));
         }
         if list[..at].contains(entry) {
-            return Err(format!("{one} stands there twice"));
+            return Err(format!("{one} is listed twice"));
         }
     }
     Ok(())
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_or_says_two_things_is_refused() {
+    fn payload_out_of_bounds_or_contradictory_is_refused() {
         let long = "x".repeat(100_000);
         for (kind, payload) in [
             (ChangeKind::Persona, json!({ "instructions": long })),
@@ -220,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_list_names_what_is_in_it() {
+    fn error_about_a_list_names_the_kind_of_entry() {
         let many: Vec<String> = (0..65).map(|number| format!("x:{number}")).collect();
         for (kind, payload, what) in [
             (ChangeKind::EnabledTools, json!(many), "at most 64 entries in a list"),
             (ChangeKind::EnabledTools, json!([""]), "a tool has a name of 1 to 256 bytes"),
-            (ChangeKind::Packages, json!(["jq", "jq"]), "a package stands there twice"),
+            (ChangeKind::Packages, json!(["jq", "jq"]), "a package is listed twice"),
             (ChangeKind::Permissions, json!({ "revoke": many }), "at most 64 identities"),
             (ChangeKind::Permissions, json!({ "revoke": [""] }), "an identity must be 1 to 320 bytes"),
-            (ChangeKind::Permissions, json!({ "revoke": ["a:b", "a:b"] }), "an identity stands there twice"),
+            (ChangeKind::Permissions, json!({ "revoke": ["a:b", "a:b"] }), "an identity is listed twice"),
         ] {
             let error = parse(kind, payload).expect_err("out of bounds");
-            assert_eq!(error.to_string(), format!("the payload is no {kind}: {what}"));
+            assert_eq!(error.to_string(), format!("invalid payload of {kind}: {what}"));
         }
     }
 }

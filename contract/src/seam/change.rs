@@ -1,6 +1,7 @@
-//! The kinds of change: nine that an agent may propose, and `settings`, which only a person does. Each has one shape.
+//! The kinds of change: nine that an agent may propose, and `settings`, which only a person proposes. Each has one shape.
 //!
-//! Never says which of them may be had: that is the host's and a person's. No kind takes a field of another. Next: `bounds`, `action`.
+//! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
+//! [`crate::seam::action`].
 
 pub use super::settings::{GuardMode, Settings};
 
@@ -11,17 +12,17 @@ use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
-word!(/// What would change.
+word!(/// The kind of a change.
 ChangeKind {
-    /// What the agent is told about itself.
+    /// The persona of the agent.
     Persona = "persona",
-    /// Which tools it may call.
+    /// The tools that it may call.
     EnabledTools = "enabled_tools",
     /// Software in its jail.
     Packages = "packages",
-    /// Which messages reach it.
+    /// The channels whose messages reach it.
     Wiring = "wiring",
-    /// Roles and members.
+    /// The people who may talk to it, and their roles.
     Permissions = "permissions",
     /// Directories of the host in its jail.
     Mounts = "mounts",
@@ -31,12 +32,12 @@ ChangeKind {
     McpAccess = "mcp_access",
     /// A new MCP server.
     McpRegister = "mcp_register",
-    /// How strictly an agent is judged, what it may use, and whether it stays; or the default model.
+    /// Guard mode, model, ceilings or removal of an agent; or the default model.
     Settings = "settings",
 });
 
 impl ChangeKind {
-    /// Whether an agent may propose it; the others are no action.
+    /// Returns whether an agent may propose it. Any other kind is no action.
     pub const fn is_for_agents(self) -> bool {
         match self {
             Self::Persona
@@ -52,13 +53,13 @@ impl ChangeKind {
         }
     }
 
-    /// Those that an agent may propose.
+    /// Returns the kinds that an agent may propose.
     pub fn for_agents() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.is_for_agents())
     }
 }
 
-/// A payload that nobody has looked into yet: a JSON object or list, strict and bounded.
+/// A payload that is not checked yet: a JSON object or list, strict and bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Payload(Value);
@@ -78,26 +79,26 @@ impl From<Payload> for Value {
 }
 
 impl Payload {
-    /// As JSON.
+    /// Returns it as JSON.
     pub const fn value(&self) -> &Value {
         &self.0
     }
 }
 
-/// A change with what it would set, read from a [`Payload`] by [`Change::parse`].
+/// A change with its new values, read from a [`Payload`] by [`Change::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// `{"instructions": "…"}`
     Persona(Persona),
-    /// `["tool", …]`: all that the agent may call from then on; or `{"add"?, "remove"?}`: what is otherwise then.
+    /// `["tool", …]`: the complete list of its tools; or `{"add"?, "remove"?}`: the difference to its present tools.
     EnabledTools(EnabledTools),
-    /// `{"apt": […], "npm": […]}`, or a list of names for apt: all that the agent has from then on.
+    /// `{"apt": […], "npm": […]}`, or a list of names for apt: the complete set of its packages.
     Packages(Packages),
     /// `{"channel", "engage", "pattern"?}`
     Wiring(Wiring),
     /// `{"access"?, "grant"?, "revoke"?}`
     Permissions(Permissions),
-    /// `[{"source", "target"?, "read_only"?}, …]`: all that the agent has from then on.
+    /// `[{"source", "target"?, "read_only"?}, …]`: the complete list of its mounts.
     Mounts(Vec<Mount>),
     /// `{"name", "persona"?, "enabled_tools"?, "members"?, "wirings"?}`
     CreateAgent(CreateAgent),
@@ -109,108 +110,108 @@ pub enum Change {
     Settings(Settings),
 }
 
-/// What an agent is told about itself.
+/// The text that tells an agent about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Persona {
-    /// The whole text, at most [`INSTRUCTIONS_BYTES_MAX`](super::limits::INSTRUCTIONS_BYTES_MAX) bytes; empty takes it away.
+    /// The whole text, at most [`INSTRUCTIONS_BYTES_MAX`](super::limits::INSTRUCTIONS_BYTES_MAX) bytes; an empty one removes it.
     pub instructions: String,
 }
 
-/// Which tools an agent may call: all of them, or what is otherwise than now.
+/// The tools that an agent may call: the complete list, or a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum EnabledTools {
-    /// All that it may call from then on.
+    /// The complete list.
     All(Vec<String>),
-    /// What it may call beside those that it has, and what it may no longer call.
+    /// The difference to its present tools.
     Difference(ToolDifference),
 }
 
-/// Tools that an agent may call in addition, and tools that it may no longer call; not both empty.
+/// The tools to add and the tools to remove; not both empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolDifference {
-    /// Names of tools that are added; one that it has already stays.
+    /// Names of tools to add. A tool that the agent already has is no error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<String>,
-    /// Names of tools that are taken away; one that it does not have is no error.
+    /// Names of tools to remove. A tool that the agent does not have is no error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
 }
 
-/// Software in an agent's jail, by name: the package managers choose the versions, and what came is pinned.
+/// Software in an agent's jail, by name. The package managers choose the versions, and the host pins the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packages {
     /// Names for apt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apt: Vec<String>,
-    /// Names for npm, with their scope if they have one.
+    /// Names for npm, with the scope if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub npm: Vec<String>,
 }
 
-word!(/// Which messages of a channel open a turn.
+word!(/// The messages of a channel that open a turn.
 Engage {
-    /// Each of them.
+    /// All messages.
     All = "all",
-    /// Those that fit the pattern; the others are context.
+    /// Messages that match the pattern; the others are context.
     Pattern = "pattern",
-    /// None: the agent does not hear the channel.
+    /// No message: the agent is not connected to the channel.
     None = "none",
 });
 
-/// Whether and when an agent hears a channel.
+/// A connection between a channel and an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wiring {
     /// Name of the channel.
     pub channel: String,
-    /// Which of its messages open a turn.
+    /// The messages that open a turn.
     pub engage: Engage,
-    /// With `pattern` and only then: a regular expression over the message.
+    /// A regular expression over the text of a message; there if and only if `engage` is `pattern`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
-word!(/// Who may talk to an agent.
+word!(/// The people who may talk to an agent.
 Access {
-    /// Everybody whom the host knows.
+    /// All people of the host.
     Everyone = "everyone",
-    /// Owners and admins of the host, and those with a role of this agent.
+    /// Owners and admins of the host, and people with a role at this agent.
     Members = "members",
 });
 
-word!(/// What a person may do with one agent.
+word!(/// The role of a person at one agent.
 AgentRole {
-    /// Decide what concerns this agent alone, and talk to it.
+    /// May talk to the agent, and decide changes that concern this agent alone.
     Admin = "admin",
-    /// Talk to it.
+    /// May talk to the agent.
     Member = "member",
 });
 
-/// A role of one agent for whoever is linked to an identity.
+/// A role at one agent for the person who is linked to an identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// `channel:id`, whole.
+    /// The identity, `channel:id`.
     pub identity: String,
-    /// Which role.
+    /// The role.
     pub role: AgentRole,
 }
 
-/// Who may talk to an agent, and who decides about it.
+/// The people who may talk to an agent, and those who may decide about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Permissions {
-    /// Who may talk to it; absent leaves it as it is.
+    /// The people who may talk to it; absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Roles that are given.
+    /// Roles to grant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grant: Vec<Grant>,
-    /// Identities whose persons lose their role.
+    /// Identities of the people who lose their role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoke: Vec<String>,
 }
@@ -221,30 +222,30 @@ pub struct Permissions {
 pub struct Mount {
     /// Absolute path on the host.
     pub source: String,
-    /// `/` and one name; absent: the last part of the source.
+    /// `/` and one name; absent: the last part of the source path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Whether the agent can only read it; absent: it can.
+    /// True if the agent can only read it; absent: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 }
 
-/// A new agent, which has nothing that is not named here.
+/// A new agent. It has only the rights that this payload names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateAgent {
     /// Its name.
     pub name: String,
-    /// What it is told about itself.
+    /// Its persona.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<Persona>,
     /// The tools that it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub enabled_tools: Vec<String>,
-    /// Identities whose persons may talk to it; owners may anyway.
+    /// Identities of the people who may talk to it; owners always may.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
-    /// The channels that it hears.
+    /// The channels to which it is connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wirings: Vec<Wiring>,
 }
@@ -255,22 +256,22 @@ pub struct CreateAgent {
 pub struct McpAccess {
     /// Name of the server.
     pub server: String,
-    /// Which of its tools, all that the agent has of it from then on; absent: those that it declares when this is proposed.
+    /// The complete list of its tools for the agent; absent: the tools that it declares at the time of the proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
 }
 
-/// An MCP server for the catalogue. Whoever uses it needs an `mcp_access` as well.
+/// An MCP server for the catalogue. An agent needs an `mcp_access` to use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpRegister {
     /// Its name.
     pub name: String,
-    /// Where it answers: https, or http on the loopback.
+    /// Its URL: https, or http on the loopback.
     pub url: String,
     /// The tools that it declares.
     pub tools: Vec<McpTool>,
-    /// Headers of each request; a value is always a secret's.
+    /// Headers of each request; every value is a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<McpHeader>,
 }
@@ -281,50 +282,50 @@ pub struct McpRegister {
 pub struct McpTool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// A description of its function.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// A header whose value is a secret of the operator's.
+/// A header whose value is a secret of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpHeader {
     /// Name of the header, e.g. `Authorization`.
     pub name: String,
-    /// Name of the secret; never its value.
+    /// Name of the secret, never its value.
     pub secret: String,
     /// A word before the value, e.g. `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
 }
 
-/// Why a payload is not of its kind.
+/// The reason why a payload is not valid for its kind.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A field is missing, unknown, another kind's, or of the wrong type.
-    #[error("the payload is no {kind}: {what}")]
+    /// A field is missing, unknown, of another kind, or of the wrong type.
+    #[error("invalid payload of {kind}: {what}")]
     Shape {
-        /// The kind that was named.
+        /// The kind of the change.
         kind: ChangeKind,
-        /// Which field, as [`canonical::said`] says it.
+        /// The error, as [`canonical::said`] words it.
         what: String,
     },
-    /// A field that is longer than allowed, empty, or there when it must not be.
-    #[error("the payload is no {kind}: {what}")]
+    /// A field is too long, empty, or in conflict with another one.
+    #[error("invalid payload of {kind}: {what}")]
     Bounds {
-        /// The kind that was named.
+        /// The kind of the change.
         kind: ChangeKind,
-        /// Which field, and its bound.
+        /// The field and its bound.
         what: String,
     },
 }
 
 impl Change {
-    /// Reads a payload as what its kind says; nothing is filled in but what the document of the contract says.
+    /// Reads a payload in the shape of its kind. Fills in nothing except a form that `docs/contract.md` defines.
     ///
     /// # Errors
-    /// [`Error`], for a payload of another kind too.
+    /// [`Error`], also for a payload of another kind.
     pub fn parse(kind: ChangeKind, payload: &Payload) -> Result<Self, Error> {
         let change = match kind {
             ChangeKind::Persona => Self::Persona(read(kind, payload)?),
@@ -347,13 +348,13 @@ impl Change {
         let bounds = |what| Error::Bounds { kind, what };
         let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
         if !is_flat && !is_of_form(&payload.0, &change.payload().0) {
-            return Err(bounds("a list stands where an object belongs".to_owned()));
+            return Err(bounds("expected an object, found a list".to_owned()));
         }
         change.within_bounds().map_err(bounds)?;
         Ok(change)
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub const fn kind(&self) -> ChangeKind {
         match self {
             Self::Persona(_) => ChangeKind::Persona,
@@ -369,7 +370,7 @@ impl Change {
         }
     }
 
-    /// The one payload that stands for it, which [`Change::parse`] reads back.
+    /// Returns its payload in the one form that [`Change::parse`] reads back.
     pub fn payload(&self) -> Payload {
         let value = match self {
             Self::Persona(persona) => serde_json::json!(persona),
@@ -391,7 +392,8 @@ fn read<T: serde::de::DeserializeOwned>(kind: ChangeKind, payload: &Payload) -> 
     T::deserialize(payload.0.clone()).map_err(|error| Error::Shape { kind, what: canonical::said(&error) })
 }
 
-/// Whether lists and objects stand where they stand in what was read: serde takes a list of its fields for a struct.
+/// Returns whether lists and objects are at the same places as in the value that was read: serde accepts a list of the fields
+/// for a struct.
 fn is_of_form(given: &Value, read: &Value) -> bool {
     match (given, read) {
         (Value::Object(given), Value::Object(read)) => {
@@ -414,7 +416,7 @@ mod tests {
         Change::parse(kind, &Payload::try_from(payload).expect("an object or a list"))
     }
 
-    /// One good payload of each kind.
+    /// Returns one valid payload of each kind.
     fn samples() -> Vec<(ChangeKind, Value)> {
         vec![
             (ChangeKind::Persona, json!({"instructions": "be brief"})),
@@ -438,7 +440,7 @@ mod tests {
         for (kind, payload) in samples() {
             assert_eq!(parse(kind, payload.clone()).expect("its own").kind(), kind);
             for (other, foreign) in samples() {
-                // A flat list of names is what two kinds are made of; which is meant, the kind says.
+                // A flat list of names is a valid payload of two kinds; only the kind tells them apart.
                 let lists = [ChangeKind::EnabledTools, ChangeKind::Packages];
                 if other != kind && !(lists.contains(&other) && lists.contains(&kind)) {
                     assert!(parse(kind, foreign.clone()).is_err(), "{kind} takes the payload of {other}");

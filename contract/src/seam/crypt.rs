@@ -1,6 +1,7 @@
-//! Opens encrypted queue files with the pinned parameters, and holds the key that does it.
+//! The key of a session's queues, and the opener of the encrypted files with the pinned parameters.
 //!
-//! The key never prints, never clones, and wipes itself; a wrong one fails at open with a message that says so. Next: `inbound`, `outbound`.
+//! The key never prints, never clones, and wipes itself. A wrong key is an error of the open. See [`crate::seam::inbound`] and
+//! [`crate::seam::outbound`].
 
 use super::limits::LOCK_WAIT_MS_MAX;
 use super::schema::CIPHER_PAGE_SIZE;
@@ -12,27 +13,27 @@ use std::str::FromStr;
 use std::time::Duration;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// A raw 256-bit key of one session's queues.
+/// The raw 256-bit key of both queues of a session.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct SessionKey([u8; 32]);
 
 impl SessionKey {
-    /// A key from its bytes.
+    /// Makes a key from its bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A key from 64 hex characters, as the link carries it.
+    /// Reads a key from 64 hex characters, its form on the link.
     pub fn from_hex(text: &str) -> Option<Self> {
         Digest::from_str(text).ok().map(|digest| Self(*digest.as_bytes()))
     }
 
-    /// Its 64 hex characters, in memory that wipes itself.
+    /// Returns its 64 hex characters, in memory that wipes itself.
     pub fn to_hex(&self) -> Zeroizing<String> {
         Zeroizing::new(Digest::from_bytes(self.0).to_string())
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -44,84 +45,84 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// Why a queue did not open or did not answer.
+/// An error of opening or using a queue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("cannot open {queue} of {path}: no such file")]
     Missing {
         /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
-    /// A link, a directory, a pipe: anything but a file.
+    /// The path is a link, a directory, a pipe or another object that is not a regular file.
     #[error("cannot open {queue} of {path}: it is {found}, not a regular file")]
     NotAFile {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What it is instead.
+        /// The type of the object.
         found: &'static str,
     },
     /// The first page does not decrypt.
     #[error("cannot open {queue} of {path}: wrong key or damaged file")]
     WrongKey {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
-    /// The tables are not the frozen ones.
+    /// The schema is not the frozen one.
     #[error("cannot open {queue} of {path}: its schema is not the contract's ({found})")]
     Schema {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// The first thing that differs.
+        /// The first difference.
         found: String,
     },
-    /// A journal was left behind by a writer that died; whoever may write must open it first.
+    /// A writer died and left a journal. A writer must open the file before a reader can.
     #[error("{queue} of {path} needs its writer to recover it")]
     NeedsRecovery {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
-    /// Somebody held the lock for longer than the bounded wait.
+    /// Another process held the lock for longer than the bounded wait.
     #[error("{queue} of {path} is locked by another process")]
     Locked {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
     /// A row that the contract does not allow.
     #[error("{queue} of {path}: {what}")]
     Row {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The violation.
         what: String,
     },
-    /// Anything else that SQLite or the system reports.
+    /// Any other error of SQLite or the system.
     #[error("{queue} of {path}: {source}")]
     Sqlite {
-        /// Which queue.
+        /// `inbound queue` or `outbound queue`.
         queue: &'static str,
-        /// Where.
+        /// Its path.
         path: PathBuf,
         /// The cause.
         source: rusqlite::Error,
     },
 }
 
-/// Which of the two queues, and on which side of it.
+/// One side of one of the two queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     InboundWrite,
@@ -143,7 +144,7 @@ impl Access {
     }
 }
 
-/// An open queue file that remembers what it is, for errors.
+/// An open queue file, with its path and its side for errors.
 pub(super) struct Queue {
     pub(super) db: Connection,
     access: Access,
@@ -151,7 +152,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Opens with the pinned parameters; a writer makes a missing file with the schema of its queue.
+    /// Opens a file with the pinned parameters and checks its schema. A writer makes a missing file.
     pub(super) fn open(path: &Path, key: &SessionKey, access: Access, schema: &str) -> Result<Self, Error> {
         check_is_file(path, access)?;
         let flags = if access.writes() {
@@ -185,7 +186,7 @@ impl Queue {
             "PRAGMA cipher_page_size = {CIPHER_PAGE_SIZE}; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
         ))?;
         self.db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
+        // The planner ignores bound values: else SQLite would parse and plan a statement with a bound LIMIT at every run.
         self.db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         self.db.busy_timeout(Duration::from_millis(LOCK_WAIT_MS_MAX))?;
         match self.access {
@@ -198,7 +199,8 @@ impl Queue {
         }
     }
 
-    /// The schema must be the frozen one, statement by statement: no view, trigger, index or virtual table beside it.
+    /// Refuses a schema that is not the frozen one, statement by statement. It allows no further view, trigger, index or virtual
+    /// table.
     pub(super) fn check_schema(&self, schema: &str) -> Result<(), Error> {
         let mut expected: Vec<&str> =
             schema.split(";\n").map(|s| s.trim_end_matches(';').trim()).filter(|s| !s.is_empty()).collect();
@@ -235,7 +237,7 @@ impl Queue {
     }
 }
 
-/// A pipe would block the open, and a link could name any file.
+/// Refuses any object but a regular file: a pipe would block the open, and a link could name any file.
 fn check_is_file(path: &Path, access: Access) -> Result<(), Error> {
     let queue = access.queue();
     match std::fs::symlink_metadata(path) {

@@ -1,6 +1,6 @@
-//! Both ends of the inbound queue: the host projects into it, the sandbox reads it.
+//! Both sides of the inbound queue: the host writes a projection of its record into it, and the sandbox reads it.
 //!
-//! The sandbox's end opens read-only and cannot write; the host never reads it back as truth. Next: `outbound`.
+//! The side of the sandbox opens read-only and cannot write. The host never reads the queue back. See [`crate::seam::outbound`].
 
 use super::crypt::{Access, Error, Queue, SessionKey};
 use super::message::{Kind, Span};
@@ -18,9 +18,9 @@ pub struct MessageIn {
     pub id: MessageId,
     /// Its even number.
     pub seq: u64,
-    /// What sort of message.
+    /// The kind of the message.
     pub kind: Kind,
-    /// When it was received, milliseconds since the epoch.
+    /// The time at which the host recorded it, milliseconds since the epoch.
     pub timestamp: i64,
     /// Address on its channel.
     pub platform_id: Option<String>,
@@ -30,19 +30,19 @@ pub struct MessageIn {
     pub thread_id: Option<String>,
     /// Its text.
     pub content: String,
-    /// The session that sent it, when an agent did.
+    /// The session that sent it, for a message of an agent.
     pub source_session_id: Option<SessionId>,
-    /// Whether it was there before the session woke.
+    /// True if the host received it before the session woke.
     pub on_wake: bool,
-    /// Whether it asks for a turn; otherwise it is context.
+    /// True for a message of the turn, false for context.
     pub trigger: bool,
     /// Full identity of the sender, `channel:id`.
     pub sender: String,
-    /// The person or other principal it counts as.
+    /// The person on whose behalf it is, or `host`.
     pub principal: String,
-    /// Who wrote which part.
+    /// The authors of its parts.
     pub spans: Vec<Span>,
-    /// Agents it passed through.
+    /// The number of agents that it passed through.
     pub hop: u32,
     /// Its seal.
     pub seal: Ref,
@@ -55,18 +55,18 @@ pub struct Turn {
     pub turn: TurnId,
     /// The messages that it answers.
     pub messages: Vec<MessageId>,
-    /// When it is over, milliseconds since the epoch.
+    /// The time at which it ends at the latest, milliseconds since the epoch.
     pub deadline: i64,
-    /// Whether it is open.
+    /// True if it is open.
     pub open: bool,
 }
 
 /// A row of `destinations`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// What the agent calls it.
+    /// Its name for the agent.
     pub name: String,
-    /// What people call it.
+    /// Its name for people.
     pub display_name: String,
     /// `channel` or `agent`.
     pub kind: String,
@@ -78,7 +78,7 @@ pub struct Destination {
     pub agent_group_id: Option<String>,
 }
 
-/// The row of `session_routing`: where a reply goes, and up to where outbound rows were taken.
+/// The row of `session_routing`: the address for replies, and the cursor of the outbound queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routing {
     /// Channel of the session's origin.
@@ -87,28 +87,28 @@ pub struct Routing {
     pub platform_id: String,
     /// Thread of the session's origin.
     pub thread_id: Option<String>,
-    /// Outbound rows up to this number were taken and may be deleted.
+    /// The number of the last outbound row that the host took; rows up to it may be deleted.
     pub outbound_cursor: u64,
 }
 
-/// The host's end.
+/// The side of the host, which writes.
 pub struct InboundWriter(Queue);
 
-/// One transaction of the host's end; nothing shows before it is committed.
+/// One transaction of the host. The sandbox sees nothing of it before the commit.
 pub struct Projection<'a> {
     tx: rusqlite::Transaction<'a>,
 }
 
 impl InboundWriter {
-    /// Opens read-write, recovers what a dead writer left, and makes a missing file.
+    /// Opens read-write, recovers the journal of a writer that died, and makes a missing file.
     ///
     /// # Errors
-    /// Everything in [`Error`] that names a file that is not this session's inbound queue.
+    /// [`Error`], for a file that is not the inbound queue of this session.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         Queue::open(path, key, Access::InboundWrite, schema::INBOUND).map(Self)
     }
 
-    /// Writes in one transaction; it is undone unless `write` succeeds.
+    /// Runs `write` in one transaction, and rolls back if it fails.
     pub fn project<T>(&mut self, write: impl FnOnce(&Projection<'_>) -> rusqlite::Result<T>) -> Result<T, Error> {
         let result = (|| {
             let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -122,7 +122,7 @@ impl InboundWriter {
 }
 
 impl Projection<'_> {
-    /// Adds a message unless it stands there already.
+    /// Adds a message, or leaves an existing one unchanged.
     pub fn message(&self, message: &MessageIn) -> rusqlite::Result<()> {
         self.tx
             .prepare_cached(
@@ -151,7 +151,7 @@ impl Projection<'_> {
             .map(drop)
     }
 
-    /// Adds a turn or moves its state.
+    /// Adds a turn, or updates its state.
     pub fn turn(&self, turn: &Turn) -> rusqlite::Result<()> {
         self.tx
             .prepare_cached(
@@ -167,10 +167,10 @@ impl Projection<'_> {
             .map(drop)
     }
 
-    /// Removes every turn, message and receipt: what is still needed is projected anew, and the record keeps the rest.
+    /// Removes all turns, messages and receipts. The host projects the needed ones anew; its record keeps all of them.
     pub fn clear(&self) -> rusqlite::Result<()> {
         for table in ["turns", "messages_in", "delivered"] {
-            // Row by row: without a condition, the pages of a table that is empty already would be written too.
+            // Row by row: without a condition, SQLite would also write the pages of an empty table.
             self.tx.prepare_cached(&format!("DELETE FROM {table} WHERE true"))?.execute([])?;
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Projection<'_> {
         Ok(())
     }
 
-    /// Sets where replies go and up to where outbound rows were taken.
+    /// Sets the address for replies and the cursor of the outbound queue.
     pub fn routing(&self, routing: &Routing) -> rusqlite::Result<()> {
         self.tx
             .prepare_cached(
@@ -200,7 +200,7 @@ impl Projection<'_> {
             .map(drop)
     }
 
-    /// Notes the receipt of what an outbound row asked for.
+    /// Records the receipt of the delivery that an outbound row caused.
     pub fn delivered(&self, message_out_id: &MessageId, status: &str, at: i64) -> rusqlite::Result<()> {
         self.tx
             .execute(
@@ -212,19 +212,19 @@ impl Projection<'_> {
     }
 }
 
-/// The sandbox's end.
+/// The side of the sandbox, which reads.
 pub struct InboundReader(Queue);
 
 impl InboundReader {
     /// Opens read-only.
     ///
     /// # Errors
-    /// As [`InboundWriter::open`]; a missing file is an error here.
+    /// Those of [`InboundWriter::open`], and [`Error::Missing`] for a missing file.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         Queue::open(path, key, Access::InboundRead, schema::INBOUND).map(Self)
     }
 
-    /// The open turn, if there is one.
+    /// Reads the open turn, if there is one.
     pub fn open_turn(&self) -> Result<Option<Turn>, Error> {
         let mut turns =
             self.rows("SELECT turn, messages, deadline FROM turns WHERE state = 'open' LIMIT 1", [], |row| {
@@ -233,7 +233,7 @@ impl InboundReader {
         Ok(turns.pop())
     }
 
-    /// Messages numbered above `after_seq`, oldest first, at most `limit`.
+    /// Reads at most `limit` messages with numbers above `after_seq`, the oldest first.
     pub fn messages(&self, after_seq: u64, limit: usize) -> Result<Vec<MessageIn>, Error> {
         self.rows(
             "SELECT id, seq, kind, timestamp, platform_id, channel_type, thread_id, content, source_session_id, on_wake, trigger, \
@@ -262,7 +262,7 @@ impl InboundReader {
         )
     }
 
-    /// Where replies go, and up to where outbound rows were taken.
+    /// Reads the address for replies and the cursor of the outbound queue.
     pub fn routing(&self) -> Result<Option<Routing>, Error> {
         let mut rows = self.rows(
             "SELECT channel_type, platform_id, thread_id, outbound_cursor FROM session_routing",
@@ -279,7 +279,7 @@ impl InboundReader {
         Ok(rows.pop())
     }
 
-    /// Where the agent may send to.
+    /// Reads the destinations to which the agent may send.
     pub fn destinations(&self) -> Result<Vec<Destination>, Error> {
         self.rows("SELECT name, display_name, type, channel_type, platform_id, agent_group_id FROM destinations ORDER BY name", [], |row| {
             Ok(Destination {
@@ -293,7 +293,7 @@ impl InboundReader {
         })
     }
 
-    /// The receipt of an outbound row, if there is one: status and time.
+    /// Reads status and time of the receipt of an outbound row, if there is one.
     pub fn delivered(&self, message_out_id: &MessageId) -> Result<Option<(String, i64)>, Error> {
         let id = message_out_id.to_string();
         let mut rows =

@@ -1,6 +1,6 @@
-//! The link: one socketpair between host and sandbox. First the handshake, then one byte at a time as a bell.
+//! The link: one socketpair between host and sandbox. First the handshake, then single bytes as bells.
 //!
-//! Carries the session key once and nothing else of value; never a message. Next: `socket`.
+//! Carries the session key once, and never a message. See [`crate::seam::socket`].
 
 use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,21 @@ use serde::{Deserialize, Serialize};
 /// Descriptor of the link in a new process.
 pub const LINK_FD: i32 = 3;
 
-/// Descriptor of the gate in a new process: it writes one byte when it is loaded, and reads one when its root has been put in place.
+/// Descriptor of the gate in a new process. The process writes one byte when it is loaded, and reads one byte when its root is
+/// in place.
 pub const GATE_FD: i32 = 4;
 
-/// An argument of the program for each directory that a person granted, with its place in the jail behind it: the only ones
-/// that the host ever gives. Whether it can be written, the mount says.
+/// Prefix of the argument for a granted directory; its path in the jail follows. The host gives a sandbox no other argument.
+/// The mount decides whether the directory is writable.
 pub const GRANTED_ARGUMENT: &str = "--granted=";
 
-/// Exit code of a sandbox that has nobody any more to run commands: whatever they started ends with it.
+/// Exit code of a sandbox whose runner was lost; all processes that its commands started end with it.
 pub const RUNNER_LOST_CODE: u8 = 3;
 
-/// The bell, in both directions: "look at your queue".
+/// The bell, in both directions: the receiver looks at its queue.
 pub const BELL: u8 = b'!';
 
-/// Where things lie inside the jail.
+/// Paths inside the jail.
 pub mod path {
     /// Directory of the inbound queue, read-only.
     pub const IN: &str = "/in";
@@ -31,25 +32,25 @@ pub mod path {
     pub const WORKSPACE: &str = "/workspace";
     /// Directory of the sockets, read-only.
     pub const RUN: &str = "/run";
-    /// Name of a queue file in [`IN`].
+    /// Name of the inbound queue in [`IN`].
     pub const INBOUND_DB: &str = "inbound.db";
-    /// Name of a queue file in [`OUT`].
+    /// Name of the outbound queue in [`OUT`].
     pub const OUTBOUND_DB: &str = "outbound.db";
     /// Name of the model socket in [`RUN`].
     pub const MODEL_SOCK: &str = "model.sock";
 }
 
-/// First frame, from the sandbox, after it has locked itself down.
+/// The first frame, from the sandbox, after it has restricted itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// [`crate::seam::fingerprint`] of its build.
+    /// The [`crate::seam::fingerprint`] of its build.
     pub fingerprint: String,
-    /// Version of its package.
+    /// The version of its package.
     pub version: String,
 }
 
-/// Second frame, from the host, once. Not printable and not cloneable: it carries the key.
+/// The second frame, from the host, once. It does not print and does not clone, because it carries the key.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Welcome {
@@ -59,12 +60,12 @@ pub struct Welcome {
     pub key: String,
     /// Bounds of a turn.
     pub turn: TurnLimits,
-    /// Name of the point at which to die; in test builds only.
+    /// Name of the point at which the sandbox kills itself; in test builds only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failpoint: Option<String>,
 }
 
-/// Bounds of a turn as the sandbox is told them; the host enforces its own.
+/// Bounds of a turn for the sandbox; the host enforces its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnLimits {
@@ -74,24 +75,24 @@ pub struct TurnLimits {
     pub tool_calls_max: u32,
     /// Bytes of all results together.
     pub result_bytes_max: u64,
-    /// Bytes of bodies that one request to the model may name.
+    /// Bytes of all bodies that one request to the model names.
     pub context_bytes_max: u64,
 }
 
-/// Last frame, from a sandbox that cannot go on: the reason in a sentence.
+/// The last frame, from a sandbox that cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fatal {
-    /// Why, without content.
+    /// The reason in a sentence, without content of messages.
     pub fatal: String,
 }
 
-/// What a sandbox may write before the bells: one of the two.
+/// A frame from the sandbox before the bells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FromSandbox {
-    /// It is ready for its key.
+    /// The sandbox is ready for its key.
     Hello(Hello),
-    /// It cannot go on.
+    /// The sandbox cannot continue.
     Fatal(Fatal),
 }

@@ -1,6 +1,6 @@
-//! The words that rows share: kinds, statuses, and who wrote which part of a message.
+//! The closed lists that rows share: kinds, statuses, and the authors of the parts of a message.
 //!
-//! Never says what any of it may do. Next: `seal`.
+//! Never decides about permissions. See [`crate::seam::seal`].
 
 use crate::ids::{AgentId, PersonId};
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ macro_rules! word {
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
 
         impl $name {
-            /// Every one of them.
+            /// All words, in the order of the list.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// As it is written in rows and frames.
+            /// Returns its text in rows and frames.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -39,64 +39,64 @@ macro_rules! word {
 }
 pub(crate) use word;
 
-/// A word that is not in the closed list; it is refused, never mapped to a near one.
+/// A word that is not in the closed list. It is refused and never mapped to a similar one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what}")]
 pub struct UnknownWord {
-    /// The list it should have stood in.
+    /// The list that lacks it.
     pub what: &'static str,
 }
 
-word!(/// What sort of row this is.
+word!(/// The kind of a row.
 Kind {
-    /// Words to or from somebody.
+    /// A message to or from a person.
     Chat = "chat",
-    /// A schedule came due.
+    /// A scheduled task that is due.
     Task = "task",
-    /// Something that came over a webhook.
+    /// A message from a webhook channel.
     Webhook = "webhook",
-    /// From the host itself; outbound, an action.
+    /// Inbound, a message of the host itself; outbound, an action.
     System = "system",
 });
 
-word!(/// Where a message stands.
+word!(/// The status of a message.
 Status {
     /// Recorded, not yet in a turn.
     Queued = "queued",
-    /// Waits for its time.
+    /// Waiting for its time.
     Scheduled = "scheduled",
     /// In an open turn.
     Processing = "processing",
     /// Its turn is closed.
     Completed = "completed",
-    /// The answer's receipt is there.
+    /// Its answer has a receipt.
     Delivered = "delivered",
 });
 
-/// Who wrote a part of a message. Only what a person typed can ask for something.
+/// The author of a part of a message. Only text that a person typed can be a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Author {
     /// Typed by this person.
     Person {
-        /// Who.
+        /// The person.
         person: PersonId,
     },
-    /// Quoted or forwarded by the sender; somebody else's words.
+    /// Quoted or forwarded by the sender: another author's words.
     Quoted,
-    /// The contents of a file that went with the message.
+    /// The content of a file that was sent with the message.
     File {
-        /// Its name as given.
+        /// Its name as the sender gave it.
         name: String,
     },
     /// Written by a model.
     Model,
     /// Sent by another agent.
     Agent {
-        /// Which.
+        /// The agent.
         agent: AgentId,
     },
-    /// Out of a tool.
+    /// Returned by a tool.
     Tool {
         /// Its name.
         tool: String,
@@ -105,17 +105,17 @@ pub enum Author {
     Host,
 }
 
-/// A stretch of a message by one author. The stretches follow each other and cover the whole text.
+/// A part of a message by one author. The parts follow each other and cover the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// Who wrote it.
+    /// Its author.
     pub author: Author,
     /// Its length in bytes of the UTF-8 text.
     pub bytes: usize,
 }
 
-/// Whether the spans cover exactly this text, on character boundaries.
+/// Returns whether the spans cover exactly this text, on character boundaries.
 pub fn spans_cover(spans: &[Span], text: &str) -> bool {
     let mut end = 0usize;
     for span in spans {

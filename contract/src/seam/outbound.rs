@@ -1,6 +1,6 @@
-//! Both ends of the outbound queue: the sandbox appends, the host's jailed reader takes.
+//! Both sides of the outbound queue: the sandbox appends rows, and the jailed reader of the host reads them.
 //!
-//! Everything in it is a stranger's word: rows come out bounded and raw, and are judged by the host. Next: `action`.
+//! Never trusts the queue: the reader returns bounded, raw rows, and the host judges them. See [`crate::seam::action`].
 
 use super::crypt::{Access, Error, Queue, SessionKey};
 use super::limits::{NAME_BYTES_MAX, PROGRESS_ROWS_MAX, ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a sandbox says in a row of kind `chat`.
+/// The content of a row of kind `chat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chat {
-    /// The turn's answer is this sealed output.
+    /// This sealed output is the answer of the turn.
     Reply(ItemId),
-    /// The turn ends without one.
+    /// The turn ends without an answer.
     End(EndReason),
-    /// Words for a destination, by its name; goes with a call.
+    /// A text for a destination; the row also names a call.
     Send {
         /// Name of the destination.
         to: String,
-        /// What to send.
+        /// The text to send.
         text: String,
     },
 }
 
-/// Why a sandbox ends a turn without a reply. The host words the notice.
+/// The reason why a sandbox ends a turn without a reply. The host writes the notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
@@ -41,32 +41,32 @@ pub enum EndReason {
     ModelCalls,
     /// Too many bytes of results.
     Bytes,
-    /// Out of time.
+    /// The deadline passed.
     Time,
     /// The model's endpoint failed.
     Model,
-    /// The model said nothing.
+    /// The output of the model was empty.
     Empty,
     /// The agent's process failed.
     Failed,
 }
 
-/// A row to append; the queue gives it its number.
+/// A row to append; the queue assigns its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRow {
     /// The row's id.
     pub id: MessageId,
-    /// The message that it answers, if one.
+    /// The message that it answers, if any.
     pub in_reply_to: Option<MessageId>,
-    /// Milliseconds since the epoch, by the sandbox's clock.
+    /// Milliseconds since the epoch, by the clock of the sandbox.
     pub timestamp: i64,
     /// `chat` or `system`.
     pub kind: Kind,
-    /// Address, echoed from the routing.
+    /// Address, copied from the routing.
     pub platform_id: Option<String>,
-    /// Channel, echoed from the routing.
+    /// Channel, copied from the routing.
     pub channel_type: Option<String>,
-    /// Thread, echoed from the routing.
+    /// Thread, copied from the routing.
     pub thread_id: Option<String>,
     /// [`Chat`] or an action, as JSON.
     pub content: String,
@@ -76,7 +76,7 @@ pub struct NewRow {
     pub call_id: Option<CallId>,
 }
 
-/// A row as it was found: bounded, and otherwise just as the sandbox wrote it.
+/// A row exactly as the sandbox wrote it, with bounded sizes and no other check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawRow {
@@ -105,37 +105,37 @@ pub struct RawRow {
 }
 
 impl RawRow {
-    /// The digest of everything in the row, by which a changed one is known.
+    /// Computes the digest over all fields, which detects a change of the row.
     pub fn digest(&self) -> Digest {
         Digest::of(&canonical::to_vec(self))
     }
 }
 
-/// What a sandbox said about its progress: shown by `why`, without authority.
+/// A statement of a sandbox about its progress. `why` shows it; it has no authority.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// A message's id, or a key of the session's state.
+    /// The id of a message, or a key of the session state.
     pub key: String,
     /// A status, or a value.
     pub value: String,
-    /// Milliseconds since the epoch, by the sandbox's clock.
+    /// Milliseconds since the epoch, by the clock of the sandbox.
     pub at: i64,
 }
 
-/// The sandbox's end.
+/// The side of the sandbox, which appends rows.
 pub struct OutboundWriter(Queue);
 
 impl OutboundWriter {
-    /// Opens read-write, recovers what a dead writer left, and makes a missing file.
+    /// Opens read-write, recovers the journal of a writer that died, and makes a missing file.
     ///
     /// # Errors
-    /// Everything in [`Error`] that names a file that is not this session's outbound queue.
+    /// [`Error`], for a file that is not the outbound queue of this session.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         Queue::open(path, key, Access::OutboundWrite, schema::OUTBOUND).map(Self)
     }
 
-    /// Appends a row durably; its odd number is minted inside the INSERT, above every own one and above `cursor`.
+    /// Appends a row durably and returns its number. The INSERT makes the number: odd, above all earlier ones and above `cursor`.
     pub fn append(&mut self, row: &NewRow, cursor: u64) -> Result<u64, Error> {
         let append = || -> rusqlite::Result<i64> {
             let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -176,7 +176,8 @@ impl OutboundWriter {
         seq.map(|seq| seq as u64).map_err(|source| self.0.fault(source))
     }
 
-    /// Notes in one transaction how far each message is and what the session is doing; drops what is older than the newest [`PROGRESS_ROWS_MAX`].
+    /// Records the status of a message and one value of the session state, in one transaction. Of the statuses it keeps the newest,
+    /// at most half of [`PROGRESS_ROWS_MAX`].
     pub fn progress(&mut self, message: &MessageId, status: Status, state: (&str, &str), at: i64) -> Result<(), Error> {
         let mut note = || -> rusqlite::Result<()> {
             let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -201,32 +202,33 @@ impl OutboundWriter {
     }
 }
 
-/// The host's end, opened only by the jailed reader.
+/// The side of the host, which only the jailed reader opens.
 pub struct OutboundReader {
     queue: Queue,
-    /// The version of the schema that was found to be the contract's.
+    /// The version of the schema that passed the check.
     schema_version: i64,
 }
 
-/// What one look at the queue found.
+/// The result of one look at the queue.
 #[derive(Debug)]
 pub struct Found {
     /// Rows above the cursor, in their order.
     pub rows: Vec<Untrusted<RawRow>>,
-    /// What the sandbox says of its progress.
+    /// Statements of the sandbox about its progress.
     pub progress: Vec<Progress>,
-    /// Rows at or below the cursor that still lie there: number and digest, for comparison with what was accepted.
+    /// Number and digest of the rows at or below the cursor that are still there. The host compares them with the accepted rows.
     pub taken: Vec<(u64, Digest)>,
 }
 
 impl OutboundReader {
-    /// A query may take this long before it is stopped.
+    /// The time after which a query is stopped.
     pub const QUERY_TIME_MAX: Duration = Duration::from_secs(2);
 
     /// Opens read-only, checks the schema, and bounds values and time.
     ///
     /// # Errors
-    /// [`Error::NeedsRecovery`] when a journal waits for its writer; the rest of [`Error`] means that the file is out of order.
+    /// [`Error::NeedsRecovery`] if only the writer can recover a journal. Any other [`Error`] means that the file is not a valid
+    /// outbound queue.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         let queue = Queue::open(path, key, Access::OutboundRead, schema::OUTBOUND)?;
         let bound = |limit, value| queue.db.set_limit(limit, value).map(drop).map_err(|source| queue.fault(source));
@@ -236,7 +238,7 @@ impl OutboundReader {
         Ok(Self { queue, schema_version })
     }
 
-    /// Everything above `cursor`, bounded in number, size and time.
+    /// Reads all rows above `cursor`, bounded in number, size and time.
     pub fn look(&mut self, cursor: u64) -> Result<Found, Error> {
         let started = Instant::now();
         let over = move || started.elapsed() > Self::QUERY_TIME_MAX;
@@ -248,8 +250,8 @@ impl OutboundReader {
     fn look_within(&self, cursor: u64) -> Result<Found, Error> {
         let fault = |source| self.queue.fault(source);
         let tx = self.queue.db.unchecked_transaction().map_err(fault)?;
-        // In the same snapshot: whoever holds the key may have changed it since the open. A changed schema under an old
-        // version number is not read either: SQLite goes on with the one that was found good.
+        // In the same snapshot: a process with the key may have changed the schema since the open. A changed schema with an
+        // old version number has no effect: SQLite continues with the one that passed the check.
         let schema_version = version(&self.queue)?;
         if schema_version != self.schema_version {
             self.queue.check_schema(schema::OUTBOUND)?;
@@ -259,7 +261,7 @@ impl OutboundReader {
         Ok(found)
     }
 
-    /// Reads the rows above the cursor, and number and digest of the others; of the progress nothing yet.
+    /// Reads the rows above the cursor, and number and digest of the others. Leaves the progress empty.
     fn rows(&self, tx: &Connection, cursor: u64) -> Result<Found, Error> {
         let fault = |source| self.queue.fault(source);
         let mut rows = Vec::new();
@@ -281,12 +283,12 @@ impl OutboundReader {
             }
         }
         if rows.len() > UNDRAINED_ROWS_MAX || taken.len() > UNDRAINED_ROWS_MAX {
-            return Err(self.queue.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows lie there")));
+            return Err(self.queue.bad_row(format!("more than {UNDRAINED_ROWS_MAX} rows are in the queue")));
         }
         Ok(Found { rows, progress: Vec::new(), taken })
     }
 
-    /// Reads what the sandbox says of its progress; entries that are too long are left out.
+    /// Reads the statements of the sandbox about its progress, and leaves out those that are too long.
     fn progress(&self, tx: &Connection) -> Result<Vec<Progress>, Error> {
         let fault = |source| self.queue.fault(source);
         let mut progress = Vec::new();
@@ -309,7 +311,7 @@ impl OutboundReader {
         Ok(progress)
     }
 
-    /// A stored type that a STRICT table cannot hold means that the file was not written through SQLite.
+    /// Turns a stored type that a STRICT table cannot hold into an error about the row: the file was not written through SQLite.
     fn malformed(&self, error: rusqlite::Error) -> Error {
         match error {
             rusqlite::Error::FromSqlConversionFailure(..)
@@ -353,7 +355,7 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<RawRow> {
     })
 }
 
-/// The version number of the schema, which every change of it moves.
+/// Reads the version number of the schema, which every change of the schema increments.
 fn version(queue: &Queue) -> Result<i64, Error> {
     let read = || queue.db.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0));
     read().map_err(|source| queue.fault(source))

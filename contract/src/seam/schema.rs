@@ -1,8 +1,8 @@
 //! The tables of both queues and the parameters of their cipher, as text that both sides hash.
 //!
-//! No behaviour. Which code reads each column stands in `docs/contract.md`; a column without a reader does not exist. Next: `crypt`.
+//! Has no behaviour. `docs/contract.md` names the writer and the reader of each column. See `crypt`, which opens the files.
 
-/// What the openers set, spelled out for the fingerprint.
+/// The parameters that the openers set, written out for the fingerprint.
 pub const CIPHER_PARAMETERS: &str = "sqlcipher=4 key=raw256 kdf=none cipher_page_size=4096 mmap_size=0 \
      writer:journal_mode=DELETE outbound:synchronous=FULL inbound:synchronous=OFF \
      reader:mode=ro,query_only=1 never:immutable seq:host=even,sandbox=odd";
@@ -10,7 +10,7 @@ pub const CIPHER_PARAMETERS: &str = "sqlcipher=4 key=raw256 kdf=none cipher_page
 /// Bytes of a page.
 pub const CIPHER_PAGE_SIZE: u32 = 4096;
 
-/// The inbound queue: written by the host, read by the sandbox. A projection of the host's own record.
+/// The inbound queue: the host writes it, the sandbox reads it. It is a projection of the host's record.
 pub const INBOUND: &str = "\
 CREATE TABLE messages_in (
   id TEXT PRIMARY KEY NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE delivered (
 ) STRICT;
 ";
 
-/// The outbound queue: written by the sandbox, parsed only by the host's jailed reader.
+/// The outbound queue: the sandbox writes it, and only the jailed reader of the host parses it.
 pub const OUTBOUND: &str = "\
 CREATE TABLE messages_out (
   id TEXT PRIMARY KEY NOT NULL,

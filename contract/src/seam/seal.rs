@@ -1,6 +1,6 @@
-//! What a seal binds, and how a sealed item is named on the wire.
+//! The fields that a seal binds, and the ref that names a sealed item on the wire.
 //!
-//! Only the host can make or check a seal; the sandbox carries them as they are. Next: `socket`.
+//! Never makes or checks a seal: only the host can. The sandbox hands refs back unchanged. See [`crate::seam::socket`].
 
 use super::message::word;
 use crate::canonical::Digest;
@@ -12,51 +12,51 @@ use std::str::FromStr;
 /// First element of every sealed tuple: the recipe and its version.
 pub const RECIPE: &str = "ironclaw-seal/1";
 
-word!(/// What an item is; an equal body of another kind is another item.
+word!(/// The kind of an item; an equal body of another kind is another item.
 ItemKind {
-    /// Came from outside, with an author.
+    /// A message from outside, with its authors.
     Message = "message",
-    /// A model's output.
+    /// An output of a model.
     Output = "output",
-    /// A tool's result.
+    /// A result of a tool call.
     Result = "result",
     /// A summary of earlier items.
     Summary = "summary",
-    /// Written by the host in place of an answer.
+    /// A text of the host in place of an answer.
     Notice = "notice",
 });
 
-word!(/// Where the bytes of an item came from; labels only ever add up.
+word!(/// The origin of the bytes of an item. A label is added and never removed.
 Label {
-    /// The kernel of the host vouches for it.
+    /// The host itself vouches for it.
     AgentKernel = "AgentKernel",
-    /// A person entered it.
+    /// A person typed it.
     UserSurfaceInput = "UserSurfaceInput",
-    /// It fills a slot of what a person typed.
+    /// It fills a slot in a text that a person typed.
     PromptSlotBound = "PromptSlotBound",
-    /// An id that a server minted in this session.
+    /// An id that a server made in this session.
     SessionResult = "SessionResult",
-    /// A leaf of a structured result.
+    /// A leaf value of a structured result.
     StructuredResult = "StructuredResult",
-    /// From outside: any other result, and all that a sandbox reports.
+    /// It came from outside: any other result, and every report of a sandbox.
     External = "External",
     /// A model produced it.
     LlmDerived = "LlmDerived",
 });
 
-/// Names one sealed item. `seal` is HMAC-SHA256 by the host over [`tuple()`]; 64 hex characters.
+/// The name of one sealed item. `seal` is the HMAC-SHA256 of the host over [`tuple()`], 64 hex characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ref {
     /// The item.
     pub item: ItemId,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
     /// Its even number in the session.
     pub seq: u64,
     /// Milliseconds since the epoch.
     pub issued_at: i64,
-    /// The start of the daemon under which it was sealed.
+    /// The start of the daemon during which it was sealed.
     pub boot: BootId,
     /// SHA-256 of its body.
     pub digest: Digest,
@@ -64,25 +64,25 @@ pub struct Ref {
     pub seal: Digest,
 }
 
-/// A body with the ref that vouches for it.
+/// A body together with its ref.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed<T> {
-    /// The item's name and seal.
+    /// The name and the seal of the item.
     #[serde(rename = "ref")]
     pub reference: Ref,
     /// The body.
     pub body: T,
 }
 
-/// Everything that a seal binds, beside the session's key.
+/// All fields that a seal binds; the key is the one of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tuple {
     /// The session.
     pub session: SessionId,
     /// The item.
     pub item: ItemId,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
     /// Its number.
     pub seq: u64,
@@ -90,15 +90,15 @@ pub struct Tuple {
     pub issued_at: i64,
     /// The start of the daemon.
     pub boot: BootId,
-    /// The turn that made it, if one did.
+    /// The turn that made it, if any.
     pub turn: Option<TurnId>,
-    /// The call whose result it is.
+    /// The call whose result it is, if any.
     pub call: Option<CallId>,
-    /// The tool of that call.
+    /// The tool of that call, if any.
     pub tool: Option<String>,
-    /// Agents it passed through.
+    /// The number of agents that it passed through.
     pub hop: u32,
-    /// Who wrote it: canonical JSON of its spans.
+    /// Its authors: the canonical JSON of its spans.
     pub authors: String,
     /// Its labels, in the order of [`Label::ALL`].
     pub labels: Vec<Label>,
@@ -106,7 +106,7 @@ pub struct Tuple {
     pub digest: Digest,
 }
 
-/// The canonical bytes that are sealed: an array of fixed length, so that no two tuples have the same bytes.
+/// Returns the canonical bytes to seal: an array of fixed length, so that no two tuples have the same bytes.
 pub fn tuple(t: &Tuple) -> Vec<u8> {
     let text = |value: Option<String>| value.unwrap_or_default();
     crate::canonical::to_vec(&serde_json::json!([

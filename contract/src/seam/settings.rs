@@ -1,6 +1,6 @@
-//! The kind `settings`: how strictly an agent is judged, what it may use, whether it stays, and the host's default model.
+//! The kind `settings`: guard mode, model, ceilings and removal of an agent, and the default model of the host.
 //!
-//! Only a person asks for it: no agent has an action of this name (RFC 0018).
+//! Never an action: only a person proposes it (RFC 0018). See [`crate::seam::change`].
 
 use super::bounds::text;
 use super::limits::{CEILING_MAX, NAME_BYTES_MAX};
@@ -9,44 +9,44 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-word!(/// How strictly an agent's context and calls are judged.
+word!(/// The strictness for text without a valid seal. The host judges calls in every mode.
 GuardMode {
-    /// What has no seal is refused.
+    /// The host refuses it.
     Enforce = "enforce",
-    /// What has no seal is shown as quoted text.
+    /// The model gets it as quoted text, and the ledger records it.
     DangerousWarn = "dangerous_warn",
-    /// As `dangerous_warn`, and judgements are not enforced.
+    /// The model gets it as quoted text; the host checks no seal and records nothing about it.
     DangerousOff = "dangerous_off",
 });
 
-/// Settings of one agent, or the default model of the host. What is left out stays as it is.
+/// Settings of one agent, or the default model of the host. An absent field changes nothing.
 ///
-/// `remove` goes alone, and so does `default_model`, which concerns no agent.
+/// `remove` excludes all other fields, and so does `default_model`, which concerns no agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// How strictly the agent is judged.
+    /// The guard mode of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<GuardMode>,
-    /// Name of its model endpoint; `default` for the default of the host, also later.
+    /// Name of its model endpoint. With `default` it follows the default of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tokens that it may use on one day; 0 takes its own ceiling away.
+    /// Tokens that it may use on one day; 0 removes its own ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// What it may cost on one day, in millionths of the currency of the prices; 0 takes its own ceiling away.
+    /// Its cost on one day, in millionths of the currency of the prices; 0 removes its own ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_day_micros: Option<u64>,
-    /// Removes the agent with its conversations and notes.
+    /// True to remove the agent with its conversations and notes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove: bool,
-    /// Name of the model endpoint that is the default of the host.
+    /// Name of the model endpoint that becomes the default of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
 }
 
 impl Settings {
-    /// Whether it concerns an agent, and not the host.
+    /// Returns whether it concerns an agent and not the host.
     pub const fn concerns_agent(&self) -> bool {
         self.default_model.is_none()
     }
@@ -57,12 +57,12 @@ impl Settings {
         match (sets, *remove, default_model) {
             (false, false, None) => {
                 return Err(
-                    "it sets nothing: mode, model, tokens_per_day, cost_per_day_micros, remove or default_model"
+                    "it is empty: set mode, model, tokens_per_day, cost_per_day_micros, remove or default_model"
                         .to_owned(),
                 );
             }
-            (true, true, _) | (_, true, Some(_)) => return Err("remove goes alone".to_owned()),
-            (true, false, Some(_)) => return Err("default_model goes alone".to_owned()),
+            (true, true, _) | (_, true, Some(_)) => return Err("remove excludes all other fields".to_owned()),
+            (true, false, Some(_)) => return Err("default_model excludes all other fields".to_owned()),
             (true, false, None) | (false, true, None) | (false, false, Some(_)) => {}
         }
         for (field, name) in [("model", model), ("default_model", default_model)] {

@@ -1,6 +1,6 @@
-//! Frames on `model.sock`: four requests and their answers, and how a frame lies on the wire.
+//! Frames on `model.sock`: four requests, their answers, and the bytes of a frame.
 //!
-//! A sandbox names items, it writes none of them; the host adds everything else. Next: `inbound`.
+//! A sandbox names items and writes none of them; the host adds everything else. See `inbound`.
 
 use super::limits::FRAME_BYTES_MAX;
 use super::message::word;
@@ -12,68 +12,68 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 
-word!(/// What a model is asked for.
+word!(/// The purpose of a request to a model.
 Purpose {
-    /// An answer, or calls on the way to one.
+    /// An answer, or tool calls on the way to one.
     Reply = "reply",
-    /// A plan, before anything untrusted is in play.
+    /// A plan, before the context has untrusted content.
     Plan = "plan",
-    /// A summary of earlier items, which then stands in their place.
+    /// A summary of earlier items, which then replaces them.
     Compact = "compact",
 });
 
-/// What a sandbox may ask on `model.sock`.
+/// A request of a sandbox on `model.sock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// One output of the model over these items, in this order.
+    /// Asks for one output of the model over these items, in this order.
     Generate {
         /// The open turn.
         turn: TurnId,
-        /// What for.
+        /// The purpose.
         purpose: Purpose,
-        /// Earlier items that the model sees, each once, in their order. For a reply, all of the turn's own messages are among
-        /// them; for a summary, none of the turn's items is.
+        /// The items that the model sees, each once, in their order. For a reply, all messages of the turn are among them. For a
+        /// summary, no item of the turn is.
         refs: Vec<Context>,
     },
-    /// The result of a local call, once per call.
+    /// Reports the result of a local call, once for each call.
     Report {
         /// The open turn.
         turn: TurnId,
-        /// A recorded local call of it.
+        /// A recorded local call of that turn.
         call_id: CallId,
-        /// Whether the tool did what was asked.
+        /// True if the tool succeeded.
         ok: bool,
-        /// What it says.
+        /// The text of the result.
         body: String,
     },
-    /// Waits for the result of a call that went out as a row.
+    /// Waits for the result of a call that the sandbox wrote as a row.
     Result {
         /// The open turn.
         turn: TurnId,
-        /// A recorded call of it that went out as a row.
+        /// A recorded call of that turn that the sandbox wrote as a row.
         call_id: CallId,
     },
-    /// The session's own items after a sequence number, with fresh seals: without those that a summary stands in for, and
-    /// without messages that wait for a turn of their own.
+    /// Asks for the items of the session after a sequence number, with fresh seals. Leaves out items that a summary covers, and
+    /// messages that wait for a turn of their own.
     Items {
-        /// 0 for all.
+        /// The sequence number; 0 for all items.
         after_seq: u64,
     },
 }
 
-/// One part of the context of a request: the fields of a ref, or `text` alone.
+/// A part of the context of a request: the fields of a ref, or `text` alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, try_from = "Part")]
 pub enum Context {
     /// A sealed item.
     Ref(Ref),
-    /// Words without a seal: refused, except in the dangerous modes, where they are shown as quoted untrusted text.
+    /// Words without a seal. The host refuses them; in a dangerous mode the model gets them as quoted, untrusted text.
     Text(Text),
 }
 
-/// Everything that may stand in a part. Read as one flat shape, because a request names a thousand of them and an untagged
-/// one would be read into a buffer first.
+/// All possible fields of a part. One flat shape, because a request has up to a thousand parts, and serde would read an
+/// untagged one into a buffer first.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Part {
@@ -110,38 +110,38 @@ pub struct Text {
     pub text: String,
 }
 
-/// The host's answer.
+/// An answer of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Response {
-    /// To `generate`: the sealed output, and its calls with what is to be done about each; or the sealed summary, without any.
+    /// To `generate`: the sealed output and its judged calls, or the sealed summary without calls.
     Output {
         /// The output, or the summary.
         item: Ref,
-        /// Bytes of its text.
+        /// The number of bytes of its text.
         bytes: u64,
-        /// Its calls, in order; none makes it an answer that a reply row may name.
+        /// Its calls, in order. An output without calls is an answer, and a reply row may name it.
         calls: Vec<Call>,
     },
     /// To `report` and `result`: the sealed result.
     Sealed {
         /// The result.
         item: Ref,
-        /// Bytes of its body.
+        /// The number of bytes of its body.
         bytes: u64,
     },
     /// To `items`.
     Items {
-        /// In their order.
+        /// The items, in their order.
         items: Vec<Item>,
-        /// Whether there are more after the last.
+        /// True if there are more after the last.
         more: bool,
     },
-    /// No, and why.
+    /// A refusal.
     Refused {
-        /// What the refusal is about.
+        /// The code.
         code: RefusalCode,
-        /// A sentence that names the thing.
+        /// A sentence that names the object.
         message: String,
     },
 }
@@ -153,13 +153,13 @@ pub struct Item {
     /// The item.
     #[serde(rename = "ref")]
     pub reference: Ref,
-    /// Bytes of its body.
+    /// The number of bytes of its body.
     pub bytes: u64,
-    /// The turn that it belongs to, if any.
+    /// The turn of the item, if any.
     pub turn: Option<TurnId>,
 }
 
-/// A call in an output, judged.
+/// A judged call of an output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
@@ -167,55 +167,55 @@ pub struct Call {
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// Its arguments, exactly those that were hashed: canonical JSON text.
+    /// Its arguments exactly as the host hashed them: canonical JSON text.
     pub arguments: String,
-    /// What is to be done.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What becomes of a call.
+/// The decision of the host about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Verdict {
-    /// Run it here and report.
+    /// The sandbox runs it and reports the result.
     Local,
-    /// Write it as a row with this call id, ring, and ask for its result.
+    /// The sandbox writes it as a row with this call id, rings the bell, and asks for its result.
     Row,
-    /// The host has run it; this is its result.
+    /// The host ran it.
     Done {
         /// The sealed result.
         item: Ref,
-        /// Bytes of its body.
+        /// The number of bytes of its body.
         bytes: u64,
     },
-    /// It will not run; this is its result.
+    /// The host refused it, and it does not run.
     Refused {
         /// The sealed refusal, which the model sees as the call's result.
         item: Ref,
-        /// Bytes of its body.
+        /// The number of bytes of its body.
         bytes: u64,
     },
 }
 
-word!(/// What a refusal is about.
+word!(/// The code of a refusal on the model socket. [`DenialCode`](crate::operator::DenialCode) has the codes for people and clients.
 RefusalCode {
     /// The frame is malformed or over a limit.
     Frame = "frame",
     /// A ref without a valid seal for this session.
     Seal = "seal",
-    /// An item that does not stand in the record.
+    /// An item that is not in the record.
     Unknown = "unknown",
     /// Words without a seal.
     Unsealed = "unsealed",
-    /// Refs out of order, twice, or one of the turn's messages left out.
+    /// A ref out of order or named twice, or a message of the turn left out.
     Order = "order",
-    /// A turn that is closed, foreign or over.
+    /// A turn that is closed, of another session, or past its deadline.
     Turn = "turn",
-    /// A call that is not there, not of this sort, or used.
+    /// A call that is not recorded, not of this verdict, or used.
     Call = "call",
     /// A bound of the turn is reached.
     Budget = "budget",
-    /// Not offered yet.
+    /// A function that this version does not offer, or not now.
     Unavailable = "unavailable",
     /// The model's endpoint failed.
     Model = "model",
@@ -224,7 +224,8 @@ RefusalCode {
 /// Reads one frame: four bytes of length, big-endian, then that many bytes of JSON.
 ///
 /// # Errors
-/// `UnexpectedEof` for a cut frame, `InvalidData` for one over [`FRAME_BYTES_MAX`] (whose body is not read); `Ok(None)` at a clean end.
+/// `UnexpectedEof` for an incomplete frame. `InvalidData` for a frame over [`FRAME_BYTES_MAX`], whose body is not read. A clean
+/// end of the stream is `Ok(None)`.
 pub fn read_frame(stream: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut first = [0; 1];
     if loop {
@@ -244,7 +245,7 @@ pub fn read_frame(stream: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(frame))
 }
 
-/// The length that a prefix announces, if it is within the limit.
+/// Returns the length that a prefix announces, or refuses one over the limit.
 pub fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_be_bytes(prefix) as usize;
     if length > FRAME_BYTES_MAX {
@@ -254,7 +255,7 @@ pub fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// The bytes of one frame, prefix included.
+/// Returns the bytes of one frame with its prefix.
 ///
 /// # Errors
 /// `InvalidInput` when the value is over the limit.

@@ -1,11 +1,11 @@
-//! A value that a sandbox wrote, closed until it is checked.
+//! A value that a sandbox wrote, closed until the host checks it.
 //!
-//! There is no way to look inside without a check that may refuse; nothing derefs, prints or copies it. Next: `message`.
+//! Never opens without a check that may refuse, and never derefs, prints or copies its content. See [`crate::seam::message`].
 
 use serde::Deserialize;
 use std::fmt;
 
-/// Wraps what came over the wall.
+/// A wrapper around a value that a sandbox wrote.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub struct Untrusted<T>(T);
@@ -16,7 +16,7 @@ impl<T> Untrusted<T> {
         Self(value)
     }
 
-    /// The only way in: `check` gets the value and says what it is worth, or why it is refused.
+    /// Opens the value: `check` gets it, and returns a checked value or the reason of a refusal.
     pub fn check<U, E>(self, check: impl FnOnce(T) -> Result<U, E>) -> Result<U, E> {
         check(self.0)
     }

@@ -1,6 +1,6 @@
-//! The frozen files have the hash and the fingerprint that `docs/contract.md` records.
+//! Comparison of the frozen files with the hash and the fingerprint in `docs/contract.md`.
 //!
-//! Does not judge a change: both owners do. See `golden`.
+//! Never judges a change: both owners do. See [`crate::golden`].
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam;
@@ -27,14 +27,14 @@ pub(crate) fn sources() -> Vec<(String, String)> {
     files
 }
 
-/// Returns whether a source is frozen: `lib.rs` only lists modules, and `operator.rs` has no sandbox on its other side.
+/// Returns whether a source is frozen: `lib.rs` only lists modules, and no sandbox reads `operator.rs`.
 fn is_frozen(path: &str) -> bool {
     path.starts_with("contract/src/seam/")
         || ["ids", "canonical", "ledger_entry", "seam"].iter().any(|name| path == format!("contract/src/{name}.rs"))
 }
 
-/// Returns the SHA-256 over path and text of each file in the order of their paths, each with its length in bytes before it (8 bytes,
-/// big-endian), so that no byte can move from one file into the next unseen.
+/// Computes the SHA-256 over path and text of each file in the order of paths. The length of each, 8 bytes big-endian, comes
+/// before it, so that a byte that moves from one file into the next changes the hash.
 fn hash(files: &[(String, String)]) -> Digest {
     let mut bytes = Vec::new();
     for part in files.iter().flat_map(|(path, text)| [path, text]) {
@@ -44,7 +44,7 @@ fn hash(files: &[(String, String)]) -> Digest {
     Digest::of(&bytes)
 }
 
-/// Returns the text behind `name: ` in `docs/contract.md`.
+/// Returns the text after `name: ` in `docs/contract.md`.
 fn recorded(name: &str) -> String {
     let path = workspace().join("docs/contract.md");
     let document = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -130,7 +130,7 @@ fn difference(golden: &[u8], now: &[u8]) -> String {
 }
 
 #[test]
-fn every_wire_shape_is_as_it_was_frozen_and_reads_back() {
+fn every_wire_shape_equals_its_golden_file_and_reads_back() {
     let mut complaints = Vec::new();
     for Shape { name, bytes, read_back, .. } in all() {
         let path = directory().join(format!("{name}.json"));
@@ -175,7 +175,7 @@ fn every_golden_file_belongs_to_one_shape() {
     }
 }
 
-/// Types that are on the wire only inside another type, whose file shows them.
+/// Types that are on the wire only inside another type, which has a file.
 const INSIDE: &[&str] = &[
     "AskUserQuestion", // Action
     "CreateAgent",     // Action, in its payload
@@ -218,7 +218,7 @@ fn every_serialized_type_of_the_contract_has_a_shape() {
             let (_, name) =
                 declared.split_once("struct ").or_else(|| declared.split_once("enum ")).expect("found above");
             let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
-            // `$name` of the macro of the closed lists: each of them is in `seam::words`.
+            // `$name` belongs to the macro of the closed lists, which are in `seam::words`.
             if !name.is_empty() && !shapes.contains(&name) && !INSIDE.contains(&name.as_str()) {
                 missing.push(format!("{name} in {path}"));
             }
@@ -266,7 +266,7 @@ fn unknown_field_is_refused_on_the_seam() {
 }
 
 #[test]
-fn a_changed_byte_is_shown_with_what_is_around_it() {
+fn changed_byte_is_shown_with_its_context() {
     let shown = difference(br#"{"ask":"items","after_seq":4}"#, br#"{"ask":"items","after":4}"#);
     assert!(shown.contains("from byte 21"), "{shown}");
     assert!(shown.contains("after_seq") && shown.contains(r#""after":4"#), "{shown}");

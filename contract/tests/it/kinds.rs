@@ -1,14 +1,14 @@
-//! Every written list of the kinds of change names all of them: in sources, which no compiler compares, and in the document.
+//! Lists of the kinds of change in sources and documents, which no compiler compares: each list names all kinds.
 //!
-//! It reads frozen files and changes none. See [`crate::golden`] for the shapes.
+//! Reads frozen files and never changes one. See [`crate::golden`] for the shapes.
 
 use crate::frozen::{document, section, workspace};
 use ironclaw_contract::seam::change::ChangeKind;
 
-/// The rows of the table of payloads are under this heading.
+/// The heading above the table of payloads.
 const PAYLOADS: &str = "## Content of a row";
 
-/// Numbers as the head of the frozen file writes them.
+/// Numbers in the words of the head of the frozen file.
 const NUMBERS: [&str; 21] = [
     "no",
     "one",
@@ -65,7 +65,7 @@ fn head_of_the_frozen_file_counts_the_kinds() {
     let people: Vec<String> =
         ChangeKind::ALL.iter().filter(|kind| !kind.is_for_agents()).map(|kind| format!("`{kind}`")).collect();
     let head = format!(
-        "//! The kinds of change: {} that an agent may propose, and {}, which only a person does.",
+        "//! The kinds of change: {} that an agent may propose, and {}, which only a person proposes.",
         NUMBERS[ChangeKind::for_agents().count()],
         people.join(" and ")
     );

@@ -25,7 +25,7 @@ fn prepare_cipher() {
     });
 }
 
-fn place(name: &str) -> (TempDir, PathBuf) {
+fn queue_path(name: &str) -> (TempDir, PathBuf) {
     prepare_cipher();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().canonicalize().expect("exists").join(name);
@@ -87,7 +87,7 @@ fn refusal<T>(result: Result<T, Error>) -> Error {
 
 #[test]
 fn a_wrong_key_is_refused_at_open_and_named() {
-    let (_home, path) = place("inbound.db");
+    let (_home, path) = queue_path("inbound.db");
     drop(InboundWriter::open(&path, &key(1)).expect("made"));
     for error in [refusal(InboundReader::open(&path, &key(2))), refusal(InboundWriter::open(&path, &key(2)))] {
         assert!(matches!(error, Error::WrongKey { .. }), "{error}");
@@ -97,7 +97,7 @@ fn a_wrong_key_is_refused_at_open_and_named() {
 
 #[test]
 fn queue_that_is_a_link_directory_pipe_or_garbage_is_refused() {
-    let (_home, path) = place("outbound.db");
+    let (_home, path) = queue_path("outbound.db");
     let elsewhere = path.with_file_name("elsewhere");
     drop(OutboundWriter::open(&elsewhere, &key(1)).expect("made"));
     std::os::unix::fs::symlink(&elsewhere, &path).expect("linked");
@@ -116,7 +116,7 @@ fn queue_that_is_a_link_directory_pipe_or_garbage_is_refused() {
 
 #[test]
 fn inbound_reader_cannot_write_and_sees_each_projection_once() {
-    let (_home, path) = place("inbound.db");
+    let (_home, path) = queue_path("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     let reader = InboundReader::open(&path, &key(1)).expect("opened");
     let first = message(2);
@@ -144,7 +144,7 @@ fn inbound_reader_cannot_write_and_sees_each_projection_once() {
 
 #[test]
 fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
-    let (_home, path) = place("outbound.db");
+    let (_home, path) = queue_path("outbound.db");
     let mut writer = OutboundWriter::open(&path, &key(1)).expect("made");
     assert_eq!(writer.append(&row(), 0).expect("appended"), 1);
     assert_eq!(writer.append(&row(), 0).expect("appended"), 3);
@@ -160,7 +160,7 @@ fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
 }
 
 fn tampered(sql: &str) -> Error {
-    let (_home, path) = place("outbound.db");
+    let (_home, path) = queue_path("outbound.db");
     drop(OutboundWriter::open(&path, &key(1)).expect("made"));
     raw(&path, sql);
     match OutboundReader::open(&path, &key(1)) {
@@ -208,7 +208,7 @@ fn a_malicious_outbound_database_is_refused() {
 
 #[test]
 fn no_message_is_readable_in_the_file() {
-    let (_home, path) = place("inbound.db");
+    let (_home, path) = queue_path("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     writer.project(|inbound| inbound.message(&message(2))).expect("projected");
     let bytes = std::fs::read(&path).expect("read");

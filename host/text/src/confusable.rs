@@ -1,14 +1,14 @@
-//! What is odd about a name or an identity: letters that pass for others, and names that pass for another's.
+//! Warnings about names and identities: characters that look like others, and names that look like the name of another person.
 //!
-//! Only says so: an identity is compared byte for byte everywhere, and no mark ever makes two of them one. Next: `registry::people`.
+//! Never decides: the host compares identities byte for byte, and no warning makes two of them equal. See [`crate::visible`].
 
 use std::fmt;
 use unicode_security::skeleton;
 
-/// Marks shown of one text; more would hide the text.
+/// Warnings shown for one text; more would hide the text.
 const MARKS_MAX: usize = 4;
 
-/// Whether a reader can take one for the other (UTS 39, "confusable", in any case); equal ones too.
+/// Returns whether a reader can take one text for the other (UTS 39, "confusable", in any case), or they are equal.
 pub fn look_alike(one: &str, other: &str) -> bool {
     folded(one) == folded(other)
 }
@@ -18,7 +18,7 @@ fn folded(text: &str) -> String {
     skeleton(&text.to_lowercase()).filter(|c| !is_unseen(*c)).collect()
 }
 
-/// Whether a character takes no room on a screen, or changes the order of the others.
+/// Returns whether a character has no width on a screen, or changes the order of others.
 pub fn is_unseen(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -26,13 +26,13 @@ pub fn is_unseen(character: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// What is odd about this text, beside those of others with whose they are.
+/// Returns the warnings about this text. `others` are the texts of other people, each with its owner.
 pub fn of<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, impl fmt::Display)>) -> Vec<String> {
     let mut marks = Vec::new();
     for character in text.chars().filter(|character| !character.is_ascii()) {
         let code = u32::from(character);
         if is_unseen(character) {
-            marks.push(format!("holds U+{code:04X}, which is not seen"));
+            marks.push(format!("holds U+{code:04X}, which is invisible"));
             continue;
         }
         let mut bytes = [0; 4];
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_for_another_is_marked_and_what_is_plain_is_not() {
+    fn look_alikes_are_marked_and_plain_names_are_not() {
         let others = [("chat:alice", "Alice (per_1)")];
         assert_eq!(of("chat:bob", others), Vec::<String>::new());
         assert_eq!(of("chat:alice", others), Vec::<String>::new(), "itself");
@@ -73,6 +73,6 @@ mod tests {
         assert_eq!(of("chat:a1ice", others), ["looks like chat:alice of Alice (per_1)"]);
         assert_eq!(of("chat:Alice", others), ["looks like chat:alice of Alice (per_1)"]);
         assert_eq!(of("chat:al\u{200b}ice", others).len(), 2);
-        assert_eq!(of("chat:müller", others), Vec::<String>::new(), "the world's letters are not odd");
+        assert_eq!(of("chat:müller", others), Vec::<String>::new(), "letters of other scripts are plain");
     }
 }

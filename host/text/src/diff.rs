@@ -1,25 +1,25 @@
-//! What of two lists of lines goes, comes and stays, in an order in which both can be read.
+//! The difference between two lists of lines: each line with a mark that it is removed, added or unchanged.
 //!
-//! Never leaves a line out: without the marks it is one list, and the other. Next: `shown::tree`, which makes the lines.
+//! Never leaves a line out: both lists can be read from the result. `gateway/review_page` shows it.
 
 use similar::{Algorithm, ChangeTag, DiffOp};
 use std::hash::Hash;
 
-/// What becomes of a line.
+/// The mark of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It stands in the first only.
+    /// Removed: only the first list has it.
     Goes,
-    /// It stands in the second only.
+    /// Added: only the second list has it.
     Comes,
-    /// It stands in both.
+    /// Unchanged: both lists have it.
     Stays,
 }
 
-/// Returns every line of both with its fate. Where lines are replaced, those that go are before those that come.
+/// Returns all lines of both lists with their marks. In a replacement, removed lines come before added ones.
 pub fn of<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(Fate, &'a T)> {
-    // It bounds its work where the two have little in common, by the input alone and never by a clock: two that are shown the
-    // same two lists see the same lines.
+    // The algorithm bounds its work on lists with little in common by the input alone and never by a clock: two people with
+    // the same lists see the same lines.
     let parts = similar::capture_diff_slices(Algorithm::Myers, old, new);
     let lines = |part: &DiffOp| part.iter_slices(old, new).map(|(tag, lines)| (fate(tag), lines)).collect::<Vec<_>>();
     parts.iter().flat_map(lines).flat_map(|(fate, lines)| lines.iter().map(move |line| (fate, line))).collect()
@@ -44,7 +44,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_can_be_read_from_it(
+        fn both_lists_can_be_read_from_the_difference(
             old in prop::collection::vec(0_u8..4, 0..20),
             new in prop::collection::vec(0_u8..4, 0..20),
         ) {
@@ -55,13 +55,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_the_middle_is_all_that_goes_and_comes() {
+    fn only_a_changed_line_is_removed_and_added() {
         let fates: Vec<Fate> = of(&[1, 2, 3], &[1, 9, 3]).into_iter().map(|(fate, _)| fate).collect();
         assert_eq!(fates, [Fate::Stays, Fate::Goes, Fate::Comes, Fate::Stays]);
     }
 
     #[test]
-    fn two_texts_too_long_to_compare_are_both_shown_whole() {
+    fn lists_too_long_to_compare_are_both_shown_whole() {
         let (old, new): (Vec<u32>, Vec<u32>) = ((0..3_000).collect(), (10_000..13_000).collect());
         assert_eq!(of(&old, &new).len(), 6_000);
     }

@@ -1,6 +1,6 @@
-//! Text of the host: what a person can see of it, what it could be mistaken for, and how two texts differ.
+//! Functions for text that people and models read: visible characters, look-alikes, differences and secret text.
 //!
-//! Pure: no clock, no file, no network.
+//! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
 #![forbid(unsafe_code)]
 

@@ -1,28 +1,29 @@
-//! Takes the force out of text that looks like the host's own wrappers, result blocks or a model's role markers.
+//! Neutralises text that looks like the host's own wrappers, result blocks or the role markers of a model.
 //!
-//! Never drops a character and never decides who wrote a text: what it changes shows. Next: `lookalike::fold` for which
-//! characters are read as the same.
+//! Never drops a character and never decides who wrote a text: each change is visible. `lookalike::fold` lists the characters
+//! that look the same.
 //!
 //! The scheme: the opening bracket of a look-alike is put between `⟦` and `⟧`; nothing else changes. `[MSG_AUTH:1]` becomes
-//! `⟦[⟧MSG_AUTH:1]`. Such a group of three characters is harmless and is left as it is, so a second pass changes nothing: what a
-//! model copies does not grow. Two neutral texts that are put side by side may form a look-alike across the joint: neutralise
-//! what will stand together as one text, or put something visible between.
+//! `⟦[⟧MSG_AUTH:1]`. Such a group of three characters is harmless, and a second pass does not change it. Therefore a text does
+//! not grow when a model copies it. Two neutral texts side by side may form a look-alike across their border: neutralise them
+//! as one text, or put a visible separator between them.
 
 mod fold;
 
 use fold::{Glyph, glyph};
 use std::borrow::Cow;
 
-/// Opens a group of three: this, the character that was there, [`CLOSE`].
+/// Opens a group of three characters: this one, the original character, [`CLOSE`].
 pub const OPEN: char = '⟦';
 /// Closes the group.
 pub const CLOSE: char = '⟧';
-/// Bytes that [`Stream`] holds back at most. An opening bracket whose text is still undecided after so many bytes (only a very
-/// long run of invisible characters can do that) is taken for a look-alike, which costs nothing but its looks.
+/// Bytes that [`Stream`] holds back at most. If the text after an opening bracket is undecided after so many bytes, the bracket
+/// counts as a look-alike. Only a very long run of invisible characters has that effect, and the marked bracket does no harm.
 pub const HELD_BYTES_MAX: usize = 512;
 
-/// What must not stand in a text, as [`fold`] reads it: lower case, without spaces, invisible characters, `_` and `-`. Slashes after the
-/// bracket are skipped, so that each stands for its closing form too. A hit needs the whole of an entry and nothing after it.
+/// The beginnings that a text must not have, as [`fold`] reads them: lower case, without spaces, invisible characters, `_` and
+/// `-`. Slashes after the bracket are skipped, so each entry also covers its closing form. A hit needs a whole entry; the text
+/// after it does not matter.
 const FORBIDDEN: &[&str] = &[
     // The wrappers of this host.
     "[msgauth",
@@ -68,26 +69,26 @@ const FORBIDDEN: &[&str] = &[
 ];
 const _: () = assert!(FORBIDDEN.len() < 64, "one bit each");
 
-/// The text with every look-alike made visible and harmless; borrowed where there is nothing to change.
+/// Returns the text with every look-alike visible and harmless; a text without one is borrowed.
 ///
-/// Takes time linear in the length, whatever the text. `neutralise(&neutralise(x)) == neutralise(x)` for every `x`.
+/// Takes time linear in the length for every text. `neutralise(&neutralise(x)) == neutralise(x)` for every `x`.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     settle(text, true).0
 }
 
-/// [`neutralise`] for a text that comes in pieces: the same output, however the text is cut.
+/// [`neutralise`] for a text in pieces. The output does not depend on the cuts.
 #[derive(Debug, Default)]
 pub struct Stream {
     held: String,
 }
 
 impl Stream {
-    /// At the beginning of a text.
+    /// Makes a stream for a new text.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next piece and gives what is decided by now; at most [`HELD_BYTES_MAX`] bytes stay behind.
+    /// Takes the next piece and returns the decided part of the text. Holds back at most [`HELD_BYTES_MAX`] bytes.
     pub fn push(&mut self, chunk: &str) -> String {
         self.held.push_str(chunk);
         let text = std::mem::take(&mut self.held);
@@ -96,13 +97,13 @@ impl Stream {
         settled.into_owned()
     }
 
-    /// The rest, when nothing follows any more.
+    /// Returns the rest at the end of the text.
     pub fn finish(self) -> String {
         neutralise(&self.held).into_owned()
     }
 }
 
-/// The neutral form of what is decided, and the rest that is not; with `whole` there is no rest.
+/// Returns the neutral form of the decided part, and the undecided rest. With `whole` there is no rest.
 fn settle(text: &str, whole: bool) -> (Cow<'_, str>, &str) {
     let mut output = String::new();
     let mut kept = 0;
@@ -137,15 +138,15 @@ fn settle(text: &str, whole: bool) -> (Cow<'_, str>, &str) {
 enum Verdict {
     Hit,
     Miss,
-    /// A group of so many bytes that an earlier pass made.
+    /// A group of an earlier pass, with its number of bytes.
     Group(usize),
-    /// The text ends too early to say.
+    /// The text ends too early for a decision.
     Undecided,
 }
 
-/// Whether the bracket that this text starts with opens something forbidden. `whole` says that nothing follows the text.
+/// Decides whether the first bracket of this text begins a forbidden entry. With `whole`, no further text follows.
 ///
-/// Reads [`HELD_BYTES_MAX`] bytes at most, and stops at the next opening bracket but one: that is what keeps the time linear.
+/// Reads at most [`HELD_BYTES_MAX`] bytes, and stops at the second bracket after the first: so the time is linear.
 fn verdict(text: &str, whole: bool) -> Verdict {
     if let Some(found) = group(text, whole) {
         return found;
@@ -153,7 +154,7 @@ fn verdict(text: &str, whole: bool) -> Verdict {
     let mut alive: u64 = (1 << FORBIDDEN.len()) - 1;
     let mut matched = 0;
     for (at, character) in text.char_indices() {
-        // It may begin a group, and ends every entry.
+        // It may begin a group, and no entry contains it.
         if character == OPEN && at > 0 {
             return Verdict::Miss;
         }
@@ -183,7 +184,7 @@ fn verdict(text: &str, whole: bool) -> Verdict {
     if whole { Verdict::Miss } else { Verdict::Undecided }
 }
 
-/// Whether a group begins here: [`OPEN`], an opening bracket, [`CLOSE`]. `None` where none can.
+/// Decides whether the text begins with a group: [`OPEN`], an opening bracket, [`CLOSE`]. `None` if it cannot.
 fn group(text: &str, whole: bool) -> Option<Verdict> {
     let mut characters = text.chars();
     if characters.next() != Some(OPEN) {

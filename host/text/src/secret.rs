@@ -1,18 +1,21 @@
-//! A secret text that is never printed.
+//! The text of a secret.
+//!
+//! Never prints and never clones. See [`SecretText`].
 
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A secret of the operator's, such as an API key or a webhook's signing secret: does not print, does not clone, wipes itself.
+/// A secret of the operator, such as an API key or the signing secret of a webhook. It does not print, does not clone, and wipes
+/// itself.
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {
-    /// Takes a secret's text.
+    /// Wraps the text of a secret.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The text, for the one place that sends it or computes with it.
+    /// Returns the text, for the one place that sends it or computes with it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,8 @@
-//! Makes a stranger's string safe to look at: whatever could hide, reorder, steer or pass for something else is written out.
+//! Makes an untrusted string safe to show: characters that hide, reorder, control or look like others are written as codes.
 //!
-//! Never drops a character: each mark stands between `⟦` and `⟧`, which nothing else can write, so that the string can be read
-//! back from what is shown. Never shows two strings alike that Unicode calls equal. Next: `shown::page`, which breaks lines.
+//! Never drops a character: each mark is between `⟦` and `⟧`, which no string can write, so the string can be restored from the
+//! shown text. Never shows two different strings in the same way, even if Unicode calls them equal. `gateway/review_page` breaks
+//! the lines.
 
 use crate::confusable;
 use regex::Regex;
@@ -10,37 +11,37 @@ use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
 use unicode_security::skeleton;
 
-/// Opens a mark of the host's; a stranger's own one is itself written out.
+/// Opens a mark of the host. The same character in a string is written as its code.
 pub const OPEN: char = '⟦';
 
 /// Closes a mark.
 pub const CLOSE: char = '⟧';
 
-/// So many spaces in a row are counted instead of shown.
+/// From this number on, spaces in a row are counted and not shown.
 const SPACES_MAX: usize = 4;
 
-/// Combining marks on one letter; more would run into the lines around.
+/// Combining marks on one letter; more would overlap the lines around.
 const COMBINING_MAX: usize = 2;
 
-/// Look-alikes that are explained behind one string; each of them is written out in any case.
+/// Look-alikes with an explanation after a string. All of them are written as codes.
 const EXPLAINED_MAX: usize = 6;
 
-/// Characters of an id behind its prefix.
+/// Characters of an id after its prefix.
 const ID_CHARACTERS: usize = 26;
 
-/// Characters of typography that nobody takes for those of a keyboard; shown in prose only.
+/// Typographic characters that no reader takes for those of a keyboard; shown in prose only.
 const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
 
-/// What stands between words of a line from right to left without changing its order.
+/// Characters between the words of a right-to-left line that do not change its order.
 const BETWEEN: &str = " .,!?:;'-";
 
-/// Letters, marks, numbers, punctuation and symbols that have been assigned and are seen.
+/// Assigned, visible letters, marks, numbers, punctuation and symbols.
 static VISIBLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^[[\p{L}\p{M}\p{N}\p{P}\p{S}]--[\p{Default_Ignorable_Code_Point}\u{2800}]]$")
         .expect("checked by a test")
 });
 
-/// Combining marks of one script, such as vowels; those of no script fit on any letter.
+/// Combining marks of one script, such as vowels. Marks of no script combine with any letter.
 static OWN_MARK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[\p{M}--[\p{Me}\p{sc=Zinh}\p{sc=Zyyy}]]$").expect("checked by a test"));
 
@@ -48,50 +49,51 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{M}$").expect("c
 
 static LATIN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{sc=Latin}").expect("checked by a test"));
 
-/// What a string is.
+/// The kind of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    /// One of which every character counts.
+enum TextKind {
+    /// A text in which every character matters.
     Name,
     /// A line of a text.
     Prose,
 }
 
-/// A line of a text as it is shown.
+/// A shown line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Printable characters.
     pub text: String,
-    /// Whether it is written from right to left, all of it.
+    /// True if the whole line is written from right to left.
     pub is_rightward: bool,
 }
 
-/// A name, a path, an address: in quotes, on one line, with what is odd about it behind.
+/// Shows a name, a path or an address: in quotes, on one line, with notes about look-alikes after it.
 pub fn name(text: &str) -> String {
-    let (shown, notes) = write_out(text, Manner::Name, false);
+    let (shown, notes) = write_out(text, TextKind::Name, false);
     format!("\"{shown}\"{notes}")
 }
 
-/// A line of a text, without its line feed.
+/// Shows a line of a text, given without its line feed.
 pub fn line(text: &str) -> Line {
     let is_rightward = is_rightward(text);
-    let (shown, notes) = write_out(text, Manner::Prose, is_rightward);
+    let (shown, notes) = write_out(text, TextKind::Prose, is_rightward);
     Line { text: shown + &notes, is_rightward }
 }
 
-/// How a name looks, in any case of its letters and in its own; where one of the two is equal, a reader can take one for the other.
+/// Returns two forms of the appearance of a name: in lower case, and in its own case. If two names have one form in common, a
+/// reader can take one for the other.
 pub fn looks(text: &str) -> [String; 2] {
     let seen = |text: &str| skeleton(text).filter(|character| !confusable::is_unseen(*character)).collect();
-    // A capital I is a small l only in its own case.
+    // A capital I looks like a small l only in its own case.
     [seen(&text.to_lowercase()), seen(text)]
 }
 
-/// Whether it sits on the character before it.
+/// Returns whether a character combines with the one before it.
 pub fn is_combining(character: char) -> bool {
     !character.is_ascii() && fits(&MARK, character)
 }
 
-/// The columns that a character takes at most.
+/// Returns the greatest number of columns that a character takes.
 pub fn columns(character: char) -> usize {
     if character.is_ascii() || matches!(character, OPEN | CLOSE) { 1 } else { 2 }
 }
@@ -100,10 +102,10 @@ fn fits(class: &Regex, character: char) -> bool {
     class.is_match(character.encode_utf8(&mut [0; 4]))
 }
 
-fn write_out(text: &str, manner: Manner, is_rightward: bool) -> (String, String) {
+fn write_out(text: &str, kind: TextKind, is_rightward: bool) -> (String, String) {
     let characters: Vec<char> = text.chars().collect();
-    let mut shown: Vec<bool> = characters.iter().map(|character| is_shown(*character, manner, is_rightward)).collect();
-    let look_alikes = look_alikes(&characters, manner);
+    let mut shown: Vec<bool> = characters.iter().map(|character| is_shown(*character, kind, is_rightward)).collect();
+    let look_alikes = look_alikes(&characters, kind);
     for (shown, reads_as) in shown.iter_mut().zip(&look_alikes) {
         *shown &= reads_as.is_none();
     }
@@ -123,29 +125,29 @@ fn write_out(text: &str, manner: Manner, is_rightward: bool) -> (String, String)
         }
         at += spaces.max(1);
     }
-    (out, notes(&characters, &look_alikes, manner))
+    (out, notes(&characters, &look_alikes, kind))
 }
 
-/// Whether a character is shown as it is, whatever stands around it.
-fn is_shown(character: char, manner: Manner, is_rightward: bool) -> bool {
+/// Returns whether a character alone, without its neighbours, may be shown unchanged.
+fn is_shown(character: char, kind: TextKind, is_rightward: bool) -> bool {
     match character {
-        '"' => manner == Manner::Prose,
+        '"' => kind == TextKind::Prose,
         ' '..='~' => true,
         OPEN | CLOSE => false,
         _ if character.is_ascii() || confusable::is_unseen(character) || !fits(&VISIBLE, character) => false,
         _ if reads_rightward(character) => is_rightward && is_canonical(character),
-        _ if manner == Manner::Prose && TYPOGRAPHIC.contains(character) => true,
-        // What Unicode calls a form of something else looks like it, or takes more room than its column.
+        _ if kind == TextKind::Prose && TYPOGRAPHIC.contains(character) => true,
+        // A character that Unicode calls a form of another one looks like it, or is wider than its column.
         _ => is_canonical(character) && is_nfkc_quick(std::iter::once(character)) == IsNormalized::Yes,
     }
 }
 
-/// Whether Unicode calls it equal to nothing else, alone or behind another.
+/// Returns whether Unicode calls it equal to no other character, alone or after another one.
 fn is_canonical(character: char) -> bool {
     is_nfc_quick(std::iter::once(character)) == IsNormalized::Yes || fits(&OWN_MARK, character)
 }
 
-/// A combining mark is shown on a letter of its script, a few at once, in the one order that stands for all.
+/// Shows a combining mark only on a letter of its script, a few at once, and only in the canonical order.
 fn settle_combining(characters: &[char], shown: &mut [bool]) {
     let mut stack = 0;
     for at in 0..characters.len() {
@@ -164,14 +166,15 @@ fn settle_combining(characters: &[char], shown: &mut [bool]) {
     }
 }
 
-/// The ASCII that each character is taken for, where it is: in a word that has Latin letters, or has none of its own.
-fn look_alikes(characters: &[char], manner: Manner) -> Vec<Option<String>> {
+/// Returns, for each character, the ASCII text that it looks like, if any. A character counts in a word with Latin letters, or in
+/// a word in which every character looks like ASCII.
+fn look_alikes(characters: &[char], kind: TextKind) -> Vec<Option<String>> {
     let mut found: Vec<Option<String>> = characters.iter().map(|character| reads_as(*character)).collect();
     let in_word = |character: char| character.is_alphanumeric() || is_combining(character);
     let mut at = 0;
     while at < characters.len() {
         if !in_word(characters[at]) {
-            if manner == Manner::Prose && TYPOGRAPHIC.contains(characters[at]) {
+            if kind == TextKind::Prose && TYPOGRAPHIC.contains(characters[at]) {
                 found[at] = None;
             }
             at += 1;
@@ -189,7 +192,7 @@ fn look_alikes(characters: &[char], manner: Manner) -> Vec<Option<String>> {
     found
 }
 
-/// The ASCII that a character outside of it is taken for.
+/// Returns the ASCII text that a character outside of ASCII looks like.
 fn reads_as(character: char) -> Option<String> {
     if character.is_ascii() {
         return None;
@@ -200,25 +203,25 @@ fn reads_as(character: char) -> Option<String> {
     read(&own).or_else(|| read(&own.to_lowercase()))
 }
 
-/// Written from right to left.
+/// Returns whether a character is written from right to left.
 fn reads_rightward(character: char) -> bool {
     matches!(character, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}'
         | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Whether a line is from right to left as a whole, so that nothing in it changes places.
+/// Returns whether a whole line is written from right to left, so that no part of it is reordered.
 fn is_rightward(text: &str) -> bool {
     let plain = |character| {
         BETWEEN.contains(character)
             || reads_rightward(character)
                 && character.is_alphabetic()
-                && is_shown(character, Manner::Prose, true)
+                && is_shown(character, TextKind::Prose, true)
                 && !is_combining(character)
     };
     text.chars().any(reads_rightward) && text.chars().all(plain)
 }
 
-/// Whether it is of the form of the host's ids, whose digits nobody reads as letters.
+/// Returns whether a text has the form of an id of the host, in which a digit is not a look-alike.
 fn is_id(characters: &[char]) -> bool {
     let end = characters.iter().position(|character| *character == '_').unwrap_or(0);
     let (prefix, rest) = characters.split_at(end);
@@ -228,8 +231,8 @@ fn is_id(characters: &[char]) -> bool {
         && rest[1..].iter().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit())
 }
 
-/// What is said behind a string.
-fn notes(characters: &[char], look_alikes: &[Option<String>], manner: Manner) -> String {
+/// Returns the notes after a string.
+fn notes(characters: &[char], look_alikes: &[Option<String>], kind: TextKind) -> String {
     let mut explained: Vec<String> = Vec::new();
     let mut note = |words: String| {
         if !explained.contains(&words) {
@@ -241,7 +244,7 @@ fn notes(characters: &[char], look_alikes: &[Option<String>], manner: Manner) ->
             note(format!("{OPEN}U+{:04X} reads as \"{reads_as}\"{CLOSE}", u32::from(*character)));
         }
     }
-    let digits_count = manner == Manner::Name && !is_id(characters);
+    let digits_count = kind == TextKind::Name && !is_id(characters);
     for (at, character) in characters.iter().enumerate().filter(|_| digits_count) {
         let is_letter = |at: usize| characters.get(at).is_some_and(char::is_ascii_alphabetic);
         let is_small = |at: usize| characters.get(at).is_some_and(char::is_ascii_lowercase);
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a shown string was made of; notes stand behind a space and hold no `U+` alone.
+    /// Restores a string from its shown form. Notes follow a space and never hold `U+` alone.
     fn restore(shown: &str) -> String {
         let mut out = String::new();
         let mut rest = shown;
@@ -274,8 +277,8 @@ mod tests {
             let end = rest.find(CLOSE).expect("a mark ends");
             let mark = &rest[at + OPEN.len_utf8()..end];
             if mark.contains("reads as") || mark.starts_with("the ") || mark.starts_with("and ") {
-                // Notes come last, each behind a space that the string cannot end with.
-                return out + rest[..at].strip_suffix(' ').expect("a note stands behind a space");
+                // Notes come last, each after a space that the string cannot end with.
+                return out + rest[..at].strip_suffix(' ').expect("a note follows a space");
             }
             out.push_str(&rest[..at]);
             match mark.strip_prefix("U+") {
@@ -294,13 +297,13 @@ mod tests {
 
     fn restore_name(shown: &str) -> String {
         let end = shown.rfind('"').expect("quotes");
-        // A note may hold quotes too; the name's own end comes before the first note.
+        // A note may also hold quotes; the end of the name comes before the first note.
         let end = shown.find("\" ⟦").unwrap_or(end);
         restore(&shown[1..end])
     }
 
     #[test]
-    fn what_steers_hides_or_reorders_is_written_out() {
+    fn control_hidden_and_reordering_characters_are_codes() {
         for (text, shown) in [
             ("\u{1b}[2J", "\"⟦U+001B⟧[2J\""),
             ("a\tb\r\nc", "\"a⟦U+0009⟧b⟦U+000D⟧⟦U+000A⟧c\""),
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_for_another_letter_is_written_out_and_explained() {
+    fn look_alike_letters_are_codes_with_an_explanation() {
         assert_eq!(name("p\u{430}ypal"), "\"p⟦U+0430⟧ypal\" ⟦U+0430 reads as \"a\"⟧");
         assert_eq!(name("\u{430}\u{440}"), "\"⟦U+0430⟧⟦U+0440⟧\" ⟦U+0430 reads as \"a\"⟧ ⟦U+0440 reads as \"p\"⟧");
         assert_eq!(name("\u{ff41}"), "\"⟦U+FF41⟧\" ⟦U+FF41 reads as \"a\"⟧");
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_unicode_calls_equal_is_never_shown_alike() {
+    fn canonically_equal_texts_are_shown_differently() {
         assert_eq!(name("é"), "\"é\"");
         assert_eq!(name("e\u{301}"), "\"e⟦U+0301⟧\"");
         assert_ne!(name("\u{212b}"), name("Å"));
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tower_of_combining_marks_stays_on_its_line() {
+    fn stacked_combining_marks_are_bounded() {
         let tower = format!("a{}", "\u{301}\u{330}".repeat(200));
         assert!(!name(&tower).chars().any(is_combining));
         let own = format!("\u{915}{}", "\u{93e}".repeat(50));
@@ -351,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worlds_letters_are_shown_as_they_are() {
+    fn letters_of_all_scripts_are_shown_unchanged() {
         for text in
             ["müller", "Привет", "你好，世界。", "日本語", "한국어", "नमस्ते", "ภาษาไทย", "Ελλάδα", "„so“ – naja…", "👍"]
         {
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn text_from_right_to_left_is_shown_only_where_it_moves_nothing() {
+    fn right_to_left_text_is_shown_only_if_nothing_moves() {
         assert_eq!(line("שלום, עולם"), Line { text: "שלום, עולם".to_owned(), is_rightward: true });
         for text in ["שלום abc", "שלום 12 (3)", "a/ש/b", "שלום | "] {
             let shown = line(text);
@@ -385,7 +388,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_shown_steers_or_hides(text in anything()) {
+        fn shown_text_has_no_control_or_hidden_character(text in anything()) {
             for character in name(&text).chars().chain(line(&text).text.chars()) {
                 let seen = matches!(character, ' '..='~' | OPEN | CLOSE) || fits(&VISIBLE, character);
                 prop_assert!(seen && !confusable::is_unseen(character), "{:?}", character);

@@ -223,7 +223,7 @@ fn tuple(name: &str, sample: &Tuple) -> Shape {
 }
 
 #[test]
-fn a_tuple_that_differs_in_one_thing_has_other_bytes() {
+fn tuple_that_differs_in_one_field_has_other_bytes() {
     let whole = result_tuple();
     let others: Vec<Tuple> = vec![
         Tuple { session: id("ses", 2), ..whole.clone() },

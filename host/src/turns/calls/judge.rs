@@ -194,7 +194,7 @@ mod tests {
             ("send_message", "{}", "not enabled"),
             ("request_capability_change", "{}", "not enabled"),
             ("run_command", r#"{"command":"true"}"#, "not enabled"),
-            ("read_file", r#"{"path":"a","path":"b"}"#, "stands twice"),
+            ("read_file", r#"{"path":"a","path":"b"}"#, "duplicate key"),
             ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),
             ("read_file", "[]", "no JSON object"),
             ("read_file", "path", "no strict JSON"),

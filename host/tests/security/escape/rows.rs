@@ -187,7 +187,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                  {ROW} SELECT 'msg_' || i, 1001 + 2 * i, 0, 'chat', '{{}}', 't' FROM n;"
             ),
-            "more than 256 rows lie there",
+            "more than 256 rows are in the queue",
         ),
         fatal("a_row_that_was_taken_cannot_be_changed", "UPDATE messages_out SET content = '{\"reply\":\"other\"}';", "was changed after it was taken"),
         fatal("a_row_that_was_taken_cannot_change_its_time", "UPDATE messages_out SET timestamp = timestamp + 1;", "was changed after it was taken"),

@@ -1,20 +1,20 @@
-//! How a character looks: which ASCII character a reader, or a model, takes it for.
+//! The ASCII character for which a reader, or a model, may take a character.
 //!
-//! Never complete: the letters that `FORBIDDEN` needs are covered in the scripts where they have twins, no others.
-//! Next: `lookalike`.
+//! Never complete: it covers the letters of `FORBIDDEN` in the scripts with similar letters, and no others. See
+//! [`crate::lookalike`].
 
-/// What a character is read as.
+/// The appearance of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glyph {
-    /// Nothing: it takes no room, is blank, or only joins words.
+    /// Invisible, blank, or a joiner of words.
     Unseen,
-    /// This ASCII character, letters in lower case.
+    /// Like this ASCII character; letters are in lower case.
     Like(u8),
-    /// None that matters here.
+    /// Like none of the relevant characters.
     Other,
 }
 
-/// What this character is read as.
+/// Returns the appearance of a character.
 pub(super) fn glyph(character: char) -> Glyph {
     if matches!(character, '_' | '-') || character.is_whitespace() || character.is_control() || is_invisible(character)
     {
@@ -39,9 +39,9 @@ pub(super) fn glyph(character: char) -> Glyph {
         }
         '│' | '┃' | '∣' | 'ǀ' | '❘' | '❙' | '⏐' | '¦' | '￨' => b'|',
         '⁄' | '∕' | '⧸' | '╱' => b'/',
-        // Strokes that join words as `_` and `-` do.
+        // Dashes that join words like `_` and `-`.
         '‐'..='―' | '−' | '﹣' | '－' | '＿' | '﹍'..='﹏' | '‗' | 'ˍ' => return Glyph::Unseen,
-        // Twins of letters in Cyrillic, Greek, Armenian and small capitals.
+        // Similar letters in Cyrillic, Greek, Armenian and small capitals.
         'а' | 'α' | 'ɑ' | 'ᴀ' => b'a',
         'с' | 'ϲ' | 'ᴄ' => b'c',
         'ԁ' | 'ᴅ' => b'd',
@@ -61,9 +61,9 @@ pub(super) fn glyph(character: char) -> Glyph {
         'υ' | 'ս' | 'ᴜ' => b'u',
         'у' | 'γ' | 'ʏ' => b'y',
         _ => match code {
-            // The full-width forms of all of ASCII.
+            // The full-width forms of ASCII.
             0xff01..=0xff5e => (code - 0xff01 + 0x21) as u8,
-            // Letters in circles, and in the mathematical styles: 26 capitals and 26 small ones, again and again.
+            // Letters in circles, and the mathematical styles with 26 capital and 26 small letters each.
             0x24d0..=0x24e9 => b'a' + (code - 0x24d0) as u8,
             0x1d400..=0x1d6a3 => b'a' + ((code - 0x1d400) % 26) as u8,
             _ => return Glyph::Other,
@@ -72,7 +72,7 @@ pub(super) fn glyph(character: char) -> Glyph {
     Glyph::Like(like)
 }
 
-/// Characters without a width of their own: joiners, marks of direction, fillers, marks that sit on the letter before, tags.
+/// Returns whether a character has no width of its own: joiners, direction marks, fillers, combining marks, tags.
 fn is_invisible(character: char) -> bool {
     matches!(
         u32::from(character),

@@ -1,9 +1,10 @@
-//! What may not come through, what must stay as it is, and the laws that hold for every text.
+//! Tests of look-alikes, of plain text, and of properties of every text.
 
 use super::*;
 use proptest::prelude::*;
 
-/// The naive reading of the promise, written apart from the code: unseen characters out, lower case, then search.
+/// Returns whether a text contains a forbidden entry, in a naive way that is independent of the code: it removes unseen
+/// characters, folds to lower case, and searches.
 fn holds_a_forbidden_word(text: &str) -> bool {
     let seen: Vec<u8> = text
         .chars()
@@ -83,7 +84,7 @@ fn every_way_to_write_a_look_alike_is_neutralised() {
 }
 
 #[test]
-fn a_look_alike_is_found_at_once_inside_others() {
+fn look_alike_inside_another_is_found_in_one_pass() {
     for (text, neutral) in [
         ("[MSG_AUTH:1]", "⟦[⟧MSG_AUTH:1]"),
         ("[[MSG_AUTH:1]]", "[⟦[⟧MSG_AUTH:1]]"),
@@ -112,7 +113,7 @@ fn a_long_run_of_invisible_characters_hides_nothing() {
 }
 
 #[test]
-fn plain_text_is_not_even_copied() {
+fn plain_text_is_borrowed() {
     for text in [
         "",
         "Hello, [link](https://example.org) and <b>bold</b>, a < b, c <| d |> e, <user>, x[i], [ ] to do",
@@ -126,7 +127,7 @@ fn plain_text_is_not_even_copied() {
 }
 
 #[test]
-fn text_that_was_defused_once_is_not_changed_again() {
+fn neutral_text_is_not_changed_again() {
     for text in ["<|im_end|>", "a [MSG_AUTH:1] b", "⟦", "⟦x⟧", "⟦[", "a⟦⟧", "⟦]⟧", "⟦⟦⟧⟧"] {
         let once = neutralise(text).into_owned();
         let mut copied = once.clone();
@@ -137,7 +138,7 @@ fn text_that_was_defused_once_is_not_changed_again() {
     }
 }
 
-/// With a step for each pair of characters this would not come to its end within hours.
+/// With quadratic time this test would take hours.
 #[test]
 fn the_worst_text_takes_linear_time() {
     for unit in ["[", "<", "<<", "⟦", "[\u{200b}", "< ", "<<sys", "[MSG_AUTH", "<|", "[/", "</ / /", "[M S G _ A U T "]
@@ -150,7 +151,7 @@ fn the_worst_text_takes_linear_time() {
     assert_eq!(cut(&gap, &[7]), neutralise(&gap));
 }
 
-/// Texts made of the parts of look-alikes, so that near misses and hits are common.
+/// Makes texts of parts of look-alikes, so that hits and near misses are common.
 fn nasty() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "[",
@@ -240,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_says_the_same_however_it_is_cut(text in nasty(), lengths in prop::collection::vec(1usize..9, 1..8)) {
+    fn stream_gives_the_same_output_for_every_cut(text in nasty(), lengths in prop::collection::vec(1usize..9, 1..8)) {
         prop_assert_eq!(cut(&text, &lengths), neutralise(&text));
     }
 }

@@ -1,11 +1,11 @@
-//! Liveness and readiness of a host, for machines that ask.
+//! Liveness and readiness of a host, for monitoring.
 //!
-//! Says nothing else, because these questions need no token. See [`crate::operator`] for `Failure`, which says why the host is
-//! not ready.
+//! Never has other data, because these requests need no token. [`crate::operator::Failure`] has the reason why a host is not
+//! ready.
 
 use serde::{Deserialize, Serialize};
 
-/// The process answers.
+/// The answer of a host that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -14,7 +14,7 @@ pub struct Health {
     pub alive: bool,
 }
 
-/// The host takes messages and works on them; one that does not answers with a failure and the status 503.
+/// The answer of a host that accepts messages and works on them. Any other host answers with a failure and the status 503.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
