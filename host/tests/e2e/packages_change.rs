@@ -141,7 +141,7 @@ impl Drop for Software {
 #[test]
 fn rejected_or_impossible_software_is_not_fetched_with_reason() {
     let store = Software::new(Who::Ordinary, Build::Plain);
-    for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "changes nothing")] {
+    for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
         assert_eq!(store.desk.waiting(), Vec::<String>::new(), "{word}");
