@@ -157,7 +157,7 @@ pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, 
     if rule.is_one_alone() && rule.admits(role) {
         return Ok(Direct::new(person.id));
     }
-    let message = format!("the policy of this host requires more than the command of one {role} for this");
+    let message = format!("the policy of this host asks for more than the command of one {role}");
     let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
     Err(refusal.hint(format!("propose it as a change, and other people decide: `ironctl change submit --kind {kind}`")))
 }

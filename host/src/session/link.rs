@@ -50,7 +50,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The link is broken.
-    #[error("the link to the sandbox of {session} is broken: {source}")]
+    #[error("the link to the sandbox of {session} is cut: {source}")]
     Cut {
         /// The session.
         session: SessionId,

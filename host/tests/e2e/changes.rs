@@ -332,7 +332,7 @@ fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
     std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
     desk.world.up();
     let id = desk.propose("persona");
-    desk.world.ctl(&["approve", &id]).refused("somebody else has to");
+    desk.world.ctl(&["approve", &id]).refused("another person has to approve it");
     // A command of one person with immediate effect would go around the policy.
     desk.world.ctl(&["agent", "create", "another"]).refused("policy");
 }

@@ -43,7 +43,7 @@ fn independent(
     rule: &Rule,
     mut approvals: Vec<ValidApproval>,
 ) -> Result<(Vec<ValidApproval>, Vec<Dependent>), ironclaw_state::Error> {
-    // Approvals with one backer come first, so that a person whom an approver created does not displace that approver.
+    // Approvals with one backer come first. Otherwise a person that an approver created could displace that approver.
     approvals.sort_by_key(|approval| !approval.backers.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
     for approval in approvals {
