@@ -71,14 +71,14 @@ impl Grounds {
     /// # Errors
     /// Fails if the table of mounts cannot be read.
     pub fn admits(&self, source: &Path) -> io::Result<bool> {
-        Ok(self.allows(source) && !self.overlaps_private(&Mounts::read()?, source))
+        Ok(self.allows(source) && !self.keeps(&Mounts::read()?, source))
     }
 
     fn allows(&self, source: &Path) -> bool {
         self.mounts.iter().any(|allowed| source.starts_with(allowed))
     }
 
-    fn overlaps_private(&self, mounts: &Mounts, source: &Path) -> bool {
+    fn keeps(&self, mounts: &Mounts, source: &Path) -> bool {
         self.private.iter().any(|own| mounts.is_within(source, own) || mounts.is_within(own, source))
     }
 }

@@ -181,7 +181,7 @@ impl ChangeWorker {
             && let Some(agent) = row.concerned()
             && let Err(error) = self.sessions.respawn(agent).await
         {
-            tracing::error!(%agent, %error, "a change was applied, and the sessions of its agent could not be restarted; `ironctl session stop` ends them");
+            tracing::error!(%agent, %error, "applied, but its sessions did not restart; `ironctl session stop` ends them");
         }
         Ok(())
     }
