@@ -1,7 +1,8 @@
-//! An approval: that one person, shown one text, said yes to one exact thing. Pure: no clock, no database, no policy.
+//! Approvals: tokens for the yes of one person, who was shown one text, to one exact subject. Pure: no clock, no database, no policy.
 //!
-//! Never good for a second thing and never believed because it is there: whoever is about to act says what it must be good for,
-//! and [`verify`] compares every field. That it is used once is a row of the caller's, in the transaction that acts. Next: `gateway`.
+//! An approval is never valid for a second subject, and its presence proves nothing. The caller names the subject that it is about to
+//! act on, and [`verify`] compares every field. The caller keeps the row that lets an approval be used only once, and uses it in the
+//! transaction that acts. See [`crate::gateway`].
 
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
@@ -10,17 +11,17 @@ use ironclaw_state::keys::{ApprovalRoot, random};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-/// First bytes of what is authenticated: another encoding has another name.
+/// The first bytes of the authenticated encoding. Another encoding gets another name.
 const RECIPE: &[u8] = b"ironclaw/approval/1";
 
-/// Bytes of a stored token.
+/// The bound on the bytes of a stored token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// What sort of thing is approved.
+/// The sort of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Domain {
-    /// A change of what an agent is or may do.
+    /// A change of a capability or a setting.
     Change,
     /// One tool call.
     Call,
@@ -35,79 +36,80 @@ impl Domain {
     }
 }
 
-/// What is approved, as it stands in the record now. Every field is compared when the approval is used.
+/// The subject of an approval, as the record has it now. Every field is compared when the approval is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thing {
-    /// What sort of thing.
+pub struct Subject {
+    /// The sort of the subject.
     pub domain: Domain,
-    /// Its id: `chg_…` or `call_…`.
+    /// The id of the change or the call: `chg_…` or `call_…`.
     pub id: String,
-    /// The session that asked, `ses_…`, if one did.
+    /// The session that made the request, `ses_…`; `None` for a request of a person.
     pub session: Option<String>,
-    /// The agent that it concerns, `agt_…`, if there is one yet.
+    /// The agent that the subject concerns, `agt_…`; `None` for an agent that does not exist yet.
     pub agent: Option<String>,
-    /// The kind of change, or the tool.
+    /// The kind of change, or the name of the tool.
     pub name: String,
-    /// Of the shape of its arguments.
+    /// The digest of the schema of the arguments.
     pub schema: Digest,
-    /// Who serves it, where that is not the host itself.
+    /// The server of the tool; `None` for the host itself.
     pub server: Option<String>,
-    /// Of its canonical arguments, with the name of the recipe.
+    /// The digest of the canonical arguments, with the name of the recipe.
     pub arguments: Digest,
-    /// On whose behalf it was asked for.
+    /// The person on whose behalf the request was made.
     pub principal: String,
-    /// Of the labels of what it was made from.
+    /// The digest of the labels of the output that made the request.
     pub labels: Digest,
-    /// Of the rules by which it is decided.
+    /// The digest of the rule for the decision.
     pub policy: Digest,
-    /// Of the bytes that a person is shown.
+    /// The digest of the text that a person is shown.
     pub shown: Digest,
-    /// Of the record: a restore begins another one.
+    /// The generation of the record; a restore begins another one.
     pub generation: u64,
 }
 
-/// Who says yes, and how they proved who they are.
+/// The person who approves, with the proof of their identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approver {
     /// `per_…`
     pub person: String,
-    /// The token that they came with, `tok_…`, or the identity by which they are known.
+    /// The token that the person used, `tok_…`, or their identity.
     pub proof: String,
 }
 
-/// An approval as it is stored. Holds no secret; without the key nobody can make one.
+/// A stored approval. It holds no secret, and only a holder of the key can make one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    thing: Thing,
+    #[serde(rename = "thing")]
+    subject: Subject,
     approver: Approver,
     /// Milliseconds since the epoch.
     issued: i64,
-    /// Milliseconds since the epoch; not good at this time any more.
+    /// Milliseconds since the epoch; the token is invalid from this time on.
     expires: i64,
-    /// Chance, so that no two are equal.
+    /// Random bytes, so that no two tokens are equal.
     nonce: Digest,
     mac: Digest,
 }
 
-/// Why an approval is not good for what is about to happen.
+/// The reason that an approval is not valid for a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It was not made here, or was changed since.
+    /// Another host made it, or it was changed.
     #[error("the approval was forged or changed")]
     Forged,
-    /// It was given for something else; names what differs.
+    /// It was given for another subject; has the name of the field that differs.
     #[error("the approval was given for another {0}")]
     Other(&'static str),
-    /// Its time is over.
+    /// It has expired, or it is not valid yet.
     #[error("the approval has expired")]
     Expired,
 }
 
 impl Fault {
-    /// Stable word for scripts and the ledger.
+    /// Returns the stable code for scripts and the ledger.
     pub const fn code(self) -> DenialCode {
         match self {
             Self::Forged => DenialCode::ApprovalForged,
@@ -117,58 +119,58 @@ impl Fault {
     }
 }
 
-/// An approval that was found good for one thing. Made by [`verify`] alone.
+/// The proof that an approval is valid for one subject. Only [`verify`] makes it.
 #[derive(Debug)]
 pub struct Verified {
     approver: Approver,
 }
 
 impl Verified {
-    /// Who said yes.
+    /// Returns the person who approved.
     pub const fn approver(&self) -> &Approver {
         &self.approver
     }
 }
 
-/// Approves a thing: mints its token.
+/// Makes the token of an approval.
 ///
 /// # Errors
-/// When the system has no random bytes to give.
+/// Fails if the system gives no random bytes.
 pub fn mint(
     root: &ApprovalRoot,
-    thing: Thing,
+    subject: Subject,
     approver: Approver,
     issued: i64,
     expires: i64,
 ) -> Result<Token, ironclaw_state::keys::Error> {
     let nonce = Digest::from_bytes(random()?);
-    let mac = authenticate(root, &thing, &approver, issued, expires, &nonce);
-    Ok(Token { thing, approver, issued, expires, nonce, mac })
+    let mac = authenticate(root, &subject, &approver, issued, expires, &nonce);
+    Ok(Token { subject, approver, issued, expires, nonce, mac })
 }
 
-/// Finds out whether a token is good for `thing` at `now`, milliseconds since the epoch.
+/// Verifies that a token is valid for `subject` at `now`, in milliseconds since the epoch.
 ///
 /// # Errors
-/// [`Fault`]: the first reason why not.
-pub fn verify(root: &ApprovalRoot, token: &Token, thing: &Thing, now: i64) -> Result<Verified, Fault> {
-    let Token { thing: of, approver, issued, expires, nonce, mac } = token;
+/// Returns the first [`Fault`] that it finds.
+pub fn verify(root: &ApprovalRoot, token: &Token, subject: &Subject, now: i64) -> Result<Verified, Fault> {
+    let Token { subject: of, approver, issued, expires, nonce, mac } = token;
     let computed = mac_of(root, of, approver, *issued, *expires, nonce);
-    // In constant time; which byte differs would tell how to go on.
+    // In constant time, so that the time does not show a forger the first byte that differs.
     computed.verify_slice(mac.as_bytes()).map_err(|_| Fault::Forged)?;
     let same: [(&'static str, bool); 13] = [
-        ("domain", of.domain == thing.domain),
-        ("id", of.id == thing.id),
-        ("session", of.session == thing.session),
-        ("agent", of.agent == thing.agent),
-        ("kind", of.name == thing.name),
-        ("schema", of.schema == thing.schema),
-        ("server", of.server == thing.server),
-        ("body", of.arguments == thing.arguments),
-        ("principal", of.principal == thing.principal),
-        ("provenance", of.labels == thing.labels),
-        ("policy", of.policy == thing.policy),
-        ("generation", of.generation == thing.generation),
-        ("text", of.shown == thing.shown),
+        ("domain", of.domain == subject.domain),
+        ("id", of.id == subject.id),
+        ("session", of.session == subject.session),
+        ("agent", of.agent == subject.agent),
+        ("kind", of.name == subject.name),
+        ("schema", of.schema == subject.schema),
+        ("server", of.server == subject.server),
+        ("body", of.arguments == subject.arguments),
+        ("principal", of.principal == subject.principal),
+        ("provenance", of.labels == subject.labels),
+        ("policy", of.policy == subject.policy),
+        ("generation", of.generation == subject.generation),
+        ("text", of.shown == subject.shown),
     ];
     if let Some((what, _)) = same.iter().find(|(_, same)| !same) {
         return Err(Fault::Other(what));
@@ -180,87 +182,87 @@ pub fn verify(root: &ApprovalRoot, token: &Token, thing: &Thing, now: i64) -> Re
 }
 
 impl Token {
-    /// When it was issued, milliseconds since the epoch.
+    /// Returns the time of issue, in milliseconds since the epoch.
     pub const fn issued(&self) -> i64 {
         self.issued
     }
 
-    /// As it is stored.
+    /// Returns the stored form.
     pub fn to_json(&self) -> String {
         canonical::to_string(self)
     }
 
-    /// Reads what [`Token::to_json`] wrote.
+    /// Reads the output of [`Token::to_json`].
     ///
     /// # Errors
-    /// [`Fault::Forged`] for anything else: a duplicate key, a number that is none, a field more or less.
+    /// Returns [`Fault::Forged`] for any other text: a duplicate key, a malformed number, a missing or additional field.
     pub fn from_json(text: &str) -> Result<Self, Fault> {
         let token: Self =
             canonical::from_slice(text.as_bytes(), Limits::bytes(TOKEN_BYTES_MAX)).map_err(|_| Fault::Forged)?;
         if token.to_json() == text { Ok(token) } else { Err(Fault::Forged) }
     }
 
-    /// The same under another root key, for a fresh master key.
+    /// Authenticates the token with another root key, for a key rotation.
     ///
     /// # Errors
-    /// [`Fault::Forged`] when this root did not make it.
-    pub fn pass(self, from: &ApprovalRoot, to: &ApprovalRoot) -> Result<Self, Fault> {
-        let Self { thing, approver, issued, expires, nonce, mac } = self;
-        let computed = mac_of(from, &thing, &approver, issued, expires, &nonce);
+    /// Returns [`Fault::Forged`] for a token that the old root key did not make.
+    pub fn rekey(self, from: &ApprovalRoot, to: &ApprovalRoot) -> Result<Self, Fault> {
+        let Self { subject, approver, issued, expires, nonce, mac } = self;
+        let computed = mac_of(from, &subject, &approver, issued, expires, &nonce);
         computed.verify_slice(mac.as_bytes()).map_err(|_| Fault::Forged)?;
-        let mac = authenticate(to, &thing, &approver, issued, expires, &nonce);
-        Ok(Self { thing, approver, issued, expires, nonce, mac })
+        let mac = authenticate(to, &subject, &approver, issued, expires, &nonce);
+        Ok(Self { subject, approver, issued, expires, nonce, mac })
     }
 }
 
 fn authenticate(
     root: &ApprovalRoot,
-    thing: &Thing,
+    subject: &Subject,
     approver: &Approver,
     issued: i64,
     expires: i64,
     nonce: &Digest,
 ) -> Digest {
-    Digest::from_bytes(mac_of(root, thing, approver, issued, expires, nonce).finalize().into_bytes().into())
+    Digest::from_bytes(mac_of(root, subject, approver, issued, expires, nonce).finalize().into_bytes().into())
 }
 
 fn mac_of(
     root: &ApprovalRoot,
-    thing: &Thing,
+    subject: &Subject,
     approver: &Approver,
     issued: i64,
     expires: i64,
     nonce: &Digest,
 ) -> Hmac<Sha256> {
-    let key = root.key(&thing.id, thing.generation);
+    let key = root.key(&subject.id, subject.generation);
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_slice()).expect("a key of any length");
-    mac.update(&encode(thing, approver, issued, expires, nonce));
+    mac.update(&encode(subject, approver, issued, expires, nonce));
     mac
 }
 
-/// Injective: every field has its length before it, and one that is not there is told from an empty one.
-fn encode(thing: &Thing, approver: &Approver, issued: i64, expires: i64, nonce: &Digest) -> Vec<u8> {
+/// Encodes all fields injectively: each has its length before it, and an absent field differs from an empty one.
+fn encode(subject: &Subject, approver: &Approver, issued: i64, expires: i64, nonce: &Digest) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1024);
     let mut add = |field: Option<&[u8]>| {
-        let (there, field) = (u8::from(field.is_some()), field.unwrap_or_default());
-        bytes.push(there);
+        let (is_present, field) = (u8::from(field.is_some()), field.unwrap_or_default());
+        bytes.push(is_present);
         bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
         bytes.extend_from_slice(field);
     };
     add(Some(RECIPE));
-    add(Some(thing.domain.name().as_bytes()));
-    add(Some(thing.id.as_bytes()));
-    add(thing.session.as_deref().map(str::as_bytes));
-    add(thing.agent.as_deref().map(str::as_bytes));
-    add(Some(thing.name.as_bytes()));
-    add(Some(thing.schema.as_bytes()));
-    add(thing.server.as_deref().map(str::as_bytes));
-    add(Some(thing.arguments.as_bytes()));
-    add(Some(thing.principal.as_bytes()));
-    add(Some(thing.labels.as_bytes()));
-    add(Some(thing.policy.as_bytes()));
-    add(Some(thing.shown.as_bytes()));
-    add(Some(&thing.generation.to_be_bytes()));
+    add(Some(subject.domain.name().as_bytes()));
+    add(Some(subject.id.as_bytes()));
+    add(subject.session.as_deref().map(str::as_bytes));
+    add(subject.agent.as_deref().map(str::as_bytes));
+    add(Some(subject.name.as_bytes()));
+    add(Some(subject.schema.as_bytes()));
+    add(subject.server.as_deref().map(str::as_bytes));
+    add(Some(subject.arguments.as_bytes()));
+    add(Some(subject.principal.as_bytes()));
+    add(Some(subject.labels.as_bytes()));
+    add(Some(subject.policy.as_bytes()));
+    add(Some(subject.shown.as_bytes()));
+    add(Some(&subject.generation.to_be_bytes()));
     add(Some(approver.person.as_bytes()));
     add(Some(approver.proof.as_bytes()));
     add(Some(&issued.to_be_bytes()));

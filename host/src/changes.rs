@@ -1,7 +1,7 @@
-//! Changes from the asking to the telling: what a sandbox or a person asks for is checked and written down, people decide, what is
-//! approved is applied, the sessions that it concerns begin anew, and whoever asked hears of it.
+//! The life of changes: a request of a sandbox or a person is checked and recorded, people decide, an approved change is applied, the
+//! sessions that it concerns start again, and the requester gets a notice.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway`.
+//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway`].
 
 pub(crate) mod at_once;
 mod worker;
@@ -28,39 +28,39 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// A change as a person is shown it.
+/// A change in the form that a person is shown.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// The change.
     pub row: Row,
-    /// The exact text.
+    /// The exact text of the page.
     pub text: String,
     /// Its digest.
     pub digest: Digest,
 }
 
-/// The changes of this host: asked for, shown, decided.
+/// The changes of this host: requests, review pages and decisions.
 pub struct Changes {
-    /// Checks what is asked for.
+    /// Checks and records requests.
     pub proposals: Arc<Proposals>,
-    /// Source of the keys of approvals.
+    /// The root of the keys of approvals.
     root: ApprovalRoot,
     /// Wakes the worker.
     bell: Notify,
 }
 
 impl Changes {
-    /// The changes of a host with these rules.
+    /// Makes the changes of a host with these rules.
     pub fn new(proposals: Arc<Proposals>, root: ApprovalRoot) -> Self {
         Self { proposals, root, bell: Notify::new() }
     }
 
-    /// Returns who may decide about what.
+    /// Returns the rules for decisions.
     pub fn policy(&self) -> &Policy {
         &self.proposals.policy
     }
 
-    /// Has the worker look at the record.
+    /// Wakes the worker, so that it reads the record.
     pub fn ring(&self) {
         self.bell.notify_one();
     }
@@ -69,20 +69,20 @@ impl Changes {
         &self.proposals.record
     }
 
-    pub(super) fn bench(&self) -> DecisionContext<'_> {
+    pub(super) fn decision_context(&self) -> DecisionContext<'_> {
         let Proposals { policy, grounds, .. } = &*self.proposals;
         DecisionContext { policy, grounds, root: &self.root }
     }
 
-    /// Returns how many people have to say yes to this change.
+    /// Returns the number of approvals that this change needs.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
         row.rule(self.policy()).approvals
     }
 
-    /// A person asks for a change.
+    /// Submits a change that a person requests.
     ///
     /// # Errors
-    /// Refuses a person who has no role for it, a payload that is not of its kind, and what does not pass a check.
+    /// Refuses a person without the role for it, a payload that does not fit its kind, and a change that fails a check.
     pub async fn submit(
         self: &Arc<Self>,
         by: &Person,
@@ -103,16 +103,16 @@ impl Changes {
             .state
             .decide(move |tx| {
                 let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
-                // As it stands now: a role may have been taken while the request was on its way.
+                // Read again: the role may have been revoked while the request was in flight.
                 let Some(by) = registry::person_by_id(tx, by.id)? else {
-                    return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
+                    return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
                 };
                 let agent = agent.map(|agent| agent.id);
-                let role = decide::standing(tx, &by, kind, agent)?;
+                let role = decide::deciding_role(tx, &by, kind, agent)?;
                 if !role.covers(registry::Role::Admin) {
-                    let message = format!("a change of kind {kind} is not {}'s to ask for", by.name);
+                    let message = format!("a change of kind {kind} cannot be requested by {}", by.name);
                     let refusal = Refusal::new(DenialCode::RoleTooLow, message);
-                    return Err(refusal.hint("ask the agent for it, or an admin").into());
+                    return Err(refusal.hint("ask the agent or an admin to request it").into());
                 }
                 let requester = Requester::Person(by.id);
                 let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
@@ -121,29 +121,29 @@ impl Changes {
             .await
     }
 
-    /// Returns a change as this person is shown it.
+    /// Returns a change in the form for this person.
     ///
     /// # Errors
-    /// Refuses an id that no change has, and a change that is not theirs to see.
+    /// Refuses an unknown id, and a change that this person may not see.
     pub async fn show(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
         self.record()
             .state
             .read(move |tx| {
                 let row = store::known(tx, id)?;
-                let whole =
+                let sees_all =
                     by.role.covers(registry::Role::Admin) || decide::may_decide(tx, changes.policy(), &by, &row)?;
-                if !whole && row.principal() != by.id {
-                    let message = format!("{id} is not {}'s to see", by.name);
+                if !sees_all && row.principal() != by.id {
+                    let message = format!("{id} cannot be shown to {}", by.name);
                     return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
                 }
-                if whole {
+                if sees_all {
                     let (text, digest) = decide::show(tx, changes.policy(), &row)?;
                     return Ok(Shown { row, text, digest });
                 }
-                // On whose behalf it was asked for hears how it stands; what its names mean is for whoever decides.
+                // The principal sees the status. Only people who decide see the present setting and the meaning of the names.
                 let text = format!(
-                    "{} ({}) is {}. Somebody else decides about it, and is shown what it would do.\n",
+                    "{} ({}) is {}. Other people decide on it, and only they see its effects.\n",
                     row.id,
                     row.kind,
                     row.status.name()
@@ -154,7 +154,7 @@ impl Changes {
             .await
     }
 
-    /// Records that a person says yes to the text of this digest. `proof` names the token that they came with.
+    /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
     ///
     /// # Errors
     /// Refuses as [`decide::approve`] does.
@@ -167,8 +167,8 @@ impl Changes {
     ) -> Result<(), Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
         let approve = self.record().state.decide(move |tx| {
-            let said = decide::approve(tx, &changes.bench(), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.told(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?)))
+            let said = decide::approve(tx, &changes.decision_context(), &by, &proof, id, &shown);
+            said.map_err(|undecided| undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?)))
         });
         if approve.await? == Said::Approved {
             failpoint::reach("change_approved");
@@ -177,17 +177,18 @@ impl Changes {
         Ok(())
     }
 
-    /// Records that a person says no.
+    /// Records the rejection by a person.
     ///
     /// # Errors
     /// Refuses as [`decide::reject`] does.
     pub async fn reject(self: &Arc<Self>, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
-        let reject =
-            self.record().state.decide(move |tx| match decide::reject(tx, &changes.bench(), &by, id, &reason) {
+        let reject = self.record().state.decide(move |tx| {
+            match decide::reject(tx, &changes.decision_context(), &by, id, &reason) {
                 Ok(row) => Ok(notify(tx, changes.record(), &row)?),
-                Err(undecided) => Err(undecided.told(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?))),
-            });
+                Err(undecided) => Err(undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?))),
+            }
+        });
         reject.await?;
         failpoint::reach("change_rejected");
         Ok(())

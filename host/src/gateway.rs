@@ -1,7 +1,8 @@
-//! The approval gateway: nothing of what an agent is or may do changes without a person who was shown exactly that.
+//! The approval gateway: a capability or a setting of an agent changes only if people approve exactly the text that they were shown.
 //!
-//! Checks here can only refuse; none of them ever approves, and no setting takes the person away. Next: `gateway::checks`,
-//! `gateway::policy`, `gateway::decide`, and `gateway::kinds` for what each kind of change may not be and does.
+//! Checks can only refuse. No check approves a change, and no setting removes the person from a decision. See
+//! [`crate::gateway::checks`], [`crate::gateway::policy`], [`crate::gateway::decide`], and [`crate::gateway::kinds`] for the check and
+//! the effect of each kind of change.
 //!
 //! ```text
 //! Proposed ──checks──▶ Checked ──store──▶ Pending ──people──▶ Approved ──apply──▶ Applied
@@ -11,13 +12,13 @@ pub mod apply;
 pub mod checks;
 pub mod current_settings;
 pub mod decide;
+pub mod independence;
 pub mod kinds;
 pub mod policy;
 pub mod proposals;
 pub mod quorum;
 pub mod review_page;
 pub mod store;
-pub mod voices;
 
 pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
@@ -31,44 +32,44 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What somebody asks for, before anybody looked at it.
+/// A proposed change that no check has passed yet.
 #[derive(Debug, Clone)]
 pub struct Proposed {
-    /// To what.
+    /// The wanted change.
     pub change: Change,
-    /// The agent that asks, or the one that a person named. For a kind that concerns no agent it is the agent that asks, if an agent
-    /// does.
+    /// The agent that makes the request, or the agent that a person names. For a kind that concerns no agent it is the requesting agent,
+    /// if an agent makes the request.
     pub agent: Option<AgentId>,
-    /// Who asks.
+    /// The agent or the person that makes the request.
     pub requester: Requester,
-    /// Why, in the words of whoever asks.
+    /// The reason in the words of the requester.
     pub reason: String,
-    /// Of the output that asked; empty for a person.
+    /// The labels of the output that made the request; empty for a person.
     pub labels: Vec<Label>,
 }
 
-/// What a proposal is looked at beside: what the operator set, and what of the host no agent is ever given.
+/// The settings of the operator for the check of a proposal, and the directories that no agent gets.
 #[derive(Debug, Clone)]
 pub struct Grounds {
-    /// Directories below which something may be mounted, canonical.
+    /// Canonical directories; a source of a mount is one of them or below one.
     pub mounts: Vec<PathBuf>,
-    /// Those of them that the settings name by way of a link: that name, and the canonical one.
+    /// The allowed directories that the settings name by a link: that name, and the canonical path.
     pub linked: Vec<(PathBuf, PathBuf)>,
-    /// The host's own, as it is named and canonical: the home, sockets, settings, keys, heads. Nothing of it and nothing above it is
-    /// mounted.
+    /// Paths of the host itself, as named and canonical: the home, sockets, settings, keys, heads. No mount contains one of them, or a
+    /// part of one.
     pub private: Vec<PathBuf>,
-    /// How packages are fetched.
+    /// The settings for fetching packages.
     pub packages: crate::packages::Config,
-    /// The ceilings of the settings, which hold where an agent has none of its own.
+    /// The ceilings of the settings; they hold for an agent without ceilings of its own.
     pub budget: crate::turns::budget::Config,
 }
 
 impl Grounds {
-    /// Whether a directory may be in a jail as the settings are now, by its path and the table of mounts: below an allowed one, and
-    /// neither the host's own nor above or below it.
+    /// Returns whether the present settings admit a directory into a jail, by its path and the table of mounts. Such a directory is one
+    /// of the allowed directories or below one, and is not above, below or equal to a private path of the host.
     ///
     /// # Errors
-    /// The table of mounts cannot be read.
+    /// Fails if the table of mounts cannot be read.
     pub fn admits(&self, source: &Path) -> io::Result<bool> {
         Ok(self.allows(source) && !self.keeps(&Mounts::read()?, source))
     }
@@ -86,20 +87,20 @@ impl Grounds {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MountsConfig {
-    /// Directories below which something may be mounted into a jail; empty: nothing.
+    /// Directories that mounts into a jail are of or below; an empty list allows no mount.
     pub allow: Vec<PathBuf>,
 }
 
-/// How things stand that a change would alter.
+/// The present state of the setting that a change would alter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     /// The present setting, in the shape of the payload.
     pub before: Value,
-    /// What the names in the payload mean now, e.g. which person an identity is: if that changes, it is another change.
+    /// The present meaning of the names in the payload, such as the person of an identity. Another meaning makes another change.
     pub facts: Value,
 }
 
-/// A proposal that passed every check. Made by [`checks::check`] alone.
+/// A proposal that passed every check. Only [`checks::check`] makes it.
 #[derive(Debug, Clone)]
 pub struct Checked {
     proposed: Proposed,
@@ -107,12 +108,12 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Its kind.
+    /// Returns the kind of the change.
     pub const fn kind(&self) -> ChangeKind {
         self.proposed.change.kind()
     }
 
-    /// Who has to approve it.
+    /// Returns the rule for its decision.
     pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
         kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
     }

@@ -1,7 +1,7 @@
-//! The emergency stop: who began it and when, and the latch that keeps work from beginning.
+//! The state of the emergency stop: its requester and time, and the latch that keeps work from beginning.
 //!
-//! Kept in the record, so that a restart changes nothing; a file in the home asks for it when no host answers. Never forgets a
-//! message: what was being worked on waits. Next: `emergency_stop`.
+//! The record keeps the stop over a restart. A file in the home requests it when no host answers. No message is lost: a message whose
+//! turn was open waits again. See [`crate::emergency_stop`].
 
 use crate::registry::Person;
 use crate::tables::facts::{self, Fact};
@@ -22,7 +22,7 @@ const THE_FILE: &str = "the panic file in the home";
 pub struct Stopped {
     /// When it began, milliseconds since the epoch.
     pub at: i64,
-    /// The name of who said so, as it was then, or of the file in the home.
+    /// The name of the requester at that time, or the words for the file in the home.
     pub by: String,
 }
 
@@ -35,7 +35,7 @@ impl Stopped {
 
 /// The position of the latch.
 #[derive(Debug)]
-enum Stands {
+enum Position {
     Open,
     /// Shut, with the stop that the record does not have yet.
     Shut(Option<Stopped>),
@@ -44,50 +44,50 @@ enum Stands {
 /// The latch of the emergency stop: while it is shut, no work begins.
 #[derive(Debug)]
 pub struct Latch {
-    stands: watch::Sender<Stands>,
-    /// Held by the one task that writes a stop or its end to the record, so that latch and record agree in the end.
+    position: watch::Sender<Position>,
+    /// Held by the one task that writes a stop or its end to the record, so that latch and record agree afterwards.
     pub(crate) writing: Mutex<()>,
 }
 
 impl Default for Latch {
     /// Makes a latch that is shut until the record says otherwise.
     fn default() -> Self {
-        Self { stands: watch::Sender::new(Stands::Shut(None)), writing: Mutex::default() }
+        Self { position: watch::Sender::new(Position::Shut(None)), writing: Mutex::default() }
     }
 }
 
 impl Latch {
     /// Returns whether it is shut.
     pub fn is_shut(&self) -> bool {
-        matches!(*self.stands.borrow(), Stands::Shut(_))
+        matches!(*self.position.borrow(), Position::Shut(_))
     }
 
     /// Returns the stop that the record does not have yet, if it is shut for one.
     pub(crate) fn unrecorded(&self) -> Option<Stopped> {
-        match &*self.stands.borrow() {
-            Stands::Shut(stopped) => stopped.clone(),
-            Stands::Open => None,
+        match &*self.position.borrow() {
+            Position::Shut(stopped) => stopped.clone(),
+            Position::Open => None,
         }
     }
 
     /// Shuts it for a stop that the record does not have yet.
     pub(crate) fn shut_for(&self, stopped: Stopped) {
-        self.stands.send_replace(Stands::Shut(Some(stopped)));
+        self.position.send_replace(Position::Shut(Some(stopped)));
     }
 
     /// Shuts or opens it, as the record says.
     pub(crate) fn set(&self, shut: bool) {
-        self.stands.send_replace(if shut { Stands::Shut(None) } else { Stands::Open });
+        self.position.send_replace(if shut { Position::Shut(None) } else { Position::Open });
     }
 
     /// Waits until it is shut.
     pub async fn shut(&self) {
-        // Its other end is in `self`.
-        let _ = self.stands.subscribe().wait_for(|stands| matches!(stands, Stands::Shut(_))).await;
+        // The wait cannot fail, because the sender is in `self`.
+        let _ = self.position.subscribe().wait_for(|position| matches!(position, Position::Shut(_))).await;
     }
 }
 
-/// Returns the stop that lasts, if there is one.
+/// Returns the present stop of the record, if there is one.
 pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
     let text = facts::get(tx, Fact::Stopped)?;
     let stored = |text: String| {
@@ -96,7 +96,7 @@ pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
     text.map(stored).transpose()
 }
 
-/// Begins a stop, or gives the one that lasts already; `by` is `None` when the file in the home asks for it.
+/// Begins a stop, or returns the present one; `by` is `None` if the file in the home requests it.
 pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_state::Error> {
     if let Some(stopped) = find(tx)? {
         return Ok(stopped);
@@ -112,7 +112,7 @@ pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironc
     Ok(stopped)
 }
 
-/// Ends the stop. Returns false if none lasts in the record and `unrecorded` names none outside of it.
+/// Ends the stop. Returns false if the record has none and `unrecorded` is false.
 pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
     let ended = facts::remove(tx, Fact::Stopped)? || unrecorded;
     if ended {
@@ -121,7 +121,7 @@ pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, 
     Ok(ended)
 }
 
-/// Records, at a start, a stop that was asked for while no host ran. Returns whether a stop lasts.
+/// Records, at a start, a stop that was requested while no host ran. Returns whether there is a stop.
 pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_state::Error> {
     if asked {
         begin(tx, None)?;
@@ -129,13 +129,13 @@ pub fn at_start(tx: &mut WriteTx<'_>, asked: bool) -> Result<bool, ironclaw_stat
     Ok(find(tx)?.is_some())
 }
 
-/// Returns the path of the file that asks for a stop.
+/// Returns the path of the panic file, which requests a stop.
 pub fn file(home: &Home) -> PathBuf {
     home.path().join(PANIC_FILE)
 }
 
-/// Asks for a stop at the next start, whatever happens before it is recorded. Where no file can be made, the reserve takes its
-/// name.
+/// Writes the panic file, so that the next start is stopped even if the host dies before it records the stop. If no file can be made,
+/// the reserve file is renamed to the panic file.
 pub fn ask(home: &Home) -> Result<(), home::Error> {
     if file(home).symlink_metadata().is_ok() {
         return Ok(());
@@ -143,8 +143,8 @@ pub fn ask(home: &Home) -> Result<(), home::Error> {
     home::write_private(&file(home), b"").or_else(|error| home::replace(&reserve(home), &file(home)).map_err(|_| error))
 }
 
-/// Removes the file once the record has the stop; it becomes the reserve if there is none. A directory of that name is removed if
-/// it is empty.
+/// Removes the panic file once the record has the stop. The file becomes the reserve if there is none. A directory of that name is
+/// removed if it is empty.
 pub fn take_back(home: &Home) -> Result<(), home::Error> {
     let path = file(home);
     let fault = |source| home::Error::Io { path: path.clone(), source };
@@ -161,12 +161,12 @@ pub fn take_back(home: &Home) -> Result<(), home::Error> {
     home::remove(&path)
 }
 
-/// Makes the file that is kept in reserve, unless it is there. Without it a stop still lasts wherever a file can be made.
+/// Makes the reserve file if it is missing. Without it a stop still lasts over a restart if the panic file can be made.
 pub fn keep_reserve(home: &Home) {
     if reserve(home).symlink_metadata().is_err()
         && let Err(error) = home::write_private(&reserve(home), b"")
     {
-        tracing::warn!(%error, "the reserve for the panic file could not be made");
+        tracing::warn!(%error, "could not make the reserve of the panic file");
     }
 }
 
@@ -184,23 +184,23 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = Home::create(&directory.path().join("h")).expect("made");
         let there = |path: PathBuf| path.symlink_metadata().is_ok();
-        let stands = || (there(file(&home)), there(reserve(&home)));
+        let found = || (there(file(&home)), there(reserve(&home)));
         keep_reserve(&home);
         ask(&home).expect("a file can be made");
-        assert_eq!(stands(), (true, true));
+        assert_eq!(found(), (true, true));
         take_back(&home).expect("taken back");
-        assert_eq!(stands(), (false, true));
-        // What was renamed to ask is renamed back.
+        assert_eq!(found(), (false, true));
+        // A reserve that was renamed to request a stop is renamed back.
         fs::rename(reserve(&home), file(&home)).expect("renamed");
         take_back(&home).expect("taken back");
-        assert_eq!(stands(), (false, true));
+        assert_eq!(found(), (false, true));
         take_back(&home).expect("there is nothing to take back");
-        // A directory asks as well; one with something in it is left to its owner.
+        // A directory requests a stop as well. A directory that is not empty is left to its owner.
         fs::create_dir(file(&home)).expect("made");
-        ask(&home).expect("it asks already");
+        ask(&home).expect("the request is already there");
         take_back(&home).expect("it is empty");
         fs::create_dir_all(file(&home).join("full")).expect("made");
         take_back(&home).expect_err("it is not empty");
-        assert_eq!(stands(), (true, true));
+        assert_eq!(found(), (true, true));
     }
 }

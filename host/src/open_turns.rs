@@ -1,4 +1,4 @@
-//! The deadlines and partial outputs of the turns that are open, for the actors and for the servers of the model sockets.
+//! Deadlines and partial outputs of open turns, for the actors and the servers of the model sockets.
 //!
 //! Opens and closes no turn. See [`crate::turns::turn`].
 
@@ -13,25 +13,25 @@ use ironclaw_contract::ids::TurnId;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The state in memory of the turns that are open.
+/// The state of open turns in memory.
 pub struct OpenTurns {
-    /// The record that they are in.
+    /// The record that has the turns.
     pub record: Arc<Record>,
     /// `[turn]`
     pub config: turn::Config,
-    /// The time of each open turn.
+    /// The deadline of each open turn.
     pub deadlines: Deadlines,
-    /// Words of outputs that are being made.
+    /// Partial outputs of requests in flight.
     pub drafts: Drafts,
     /// Turns that were open at this start: the host ended while they ran.
     pub cut: HashSet<TurnId>,
 }
 
 impl OpenTurns {
-    /// Makes the state of a host that has just started, from the turns that the record has as open.
+    /// Makes the state of a starting host from the open turns of the record.
     ///
     /// # Errors
-    /// Those of the record.
+    /// Fails if the record cannot be read.
     pub async fn start(record: Arc<Record>, config: turn::Config) -> Result<Self, ironclaw_state::Error> {
         let open = record.state.read(turn::every_open).await?;
         let cut = open.iter().map(|turn| turn.id).collect();

@@ -1,7 +1,7 @@
-//! The way of a message through the stages, which the modules below decide.
+//! The stages of a message, each implemented by a module below.
 //!
-//! [`Inbound::inbound`] and [`Outbound::outbound`] are the two functions to read first. Holds no rule of its own: each stage's type admits
-//! only what the stage before made. Next: `runtime::actor`.
+//! [`Inbound::inbound`] and [`Outbound::outbound`] are the two functions to read first. This module has no rule of its own: the type of
+//! each stage admits only the result of the stage before. See [`crate::runtime::actor`].
 
 mod retry;
 
@@ -27,16 +27,16 @@ use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use std::sync::Arc;
 
-/// The way in: from a channel to the session that a message is for.
+/// The path of a message from a channel to its session.
 #[derive(Clone)]
 pub struct Inbound {
-    /// The record that messages are written to.
+    /// The record of the messages.
     pub record: Arc<Record>,
-    /// What one person and one channel may have.
+    /// The quotas of people and channels.
     pub quota: quota::Config,
-    /// Sessions that there can be.
+    /// The bound on the number of sessions.
     pub sessions_max: u32,
-    /// Wakes the sessions that messages are for.
+    /// Wakes the sessions of the messages.
     pub wake: Arc<dyn Wake>,
 }
 
@@ -44,7 +44,8 @@ impl Inbound {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
     /// # Errors
-    /// Refuses it at each stage. The caller records the refusal in the ledger, at a bounded rate: a sender can ask for it at will.
+    /// Refuses the message at each stage. The caller records refusals in the ledger at a bounded rate, because a sender can cause any
+    /// number of them.
     pub async fn inbound(&self, received: Received) -> Result<Recorded, Denied<Error>> {
         let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
         let recorded = self
@@ -59,7 +60,7 @@ impl Inbound {
                     return Ok(seen);
                 }
                 let authenticated = identity::authenticate(tx, received)?;
-                // Before a conversation is made for it.
+                // Before a session is made for the message.
                 if !inbox::is_known(tx, authenticated.received())? {
                     let (person, received) = (authenticated.person().id, authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
@@ -78,15 +79,15 @@ impl Inbound {
     }
 }
 
-/// The way out: from a row of a sandbox to the receipt of what it says.
+/// The path of a reply from a row of a sandbox to its receipt.
 pub struct Outbound {
-    /// The turns that rows belong to, with the record.
+    /// The open turns, with the record.
     pub turns: Arc<OpenTurns>,
-    /// Takes the changes that agents ask for.
+    /// Takes the changes that agents request.
     pub proposals: Arc<Proposals>,
-    /// Keeps answers from being delivered.
+    /// Holds deliveries back during an emergency stop.
     pub latch: Arc<Latch>,
-    /// Sends what goes out by a network.
+    /// Sends deliveries over the network.
     pub dispatch: Arc<Dispatch>,
 }
 
@@ -96,18 +97,18 @@ pub struct Queue<'a> {
     pub session: &'a Arc<Session>,
     /// Opens the contents of the session.
     pub key: &'a Arc<ContentKey>,
-    /// The number of the last row that was taken.
+    /// The number of the last taken row.
     pub cursor: &'a mut u64,
-    /// Answers whose receipt the sandbox was not told.
+    /// Deliveries whose receipt the sandbox does not have yet.
     pub unreceipted: &'a mut Unreceipted,
 }
 
 impl Outbound {
-    /// Takes one row of a sandbox from its queue to the receipt of what it says: judged and recorded with all its effects in one
-    /// transaction, then delivered if it closes the turn.
+    /// Takes one row of a sandbox: judges and records it with all its effects in one transaction, and then delivers the reply if the row
+    /// closes the turn.
     ///
     /// # Errors
-    /// Those of the host. The refusal of a row is recorded and is no error.
+    /// Fails on an error of the host. The refusal of a row is recorded and is no error.
     pub async fn outbound(self: &Arc<Self>, queue: Queue<'_>, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
@@ -118,7 +119,7 @@ impl Outbound {
         *queue.cursor = cursor;
         failpoint::reach("accept");
         if let Accepted::Closed(delivery) = &accepted {
-            // The intent is recorded: what a crash leaves undelivered is found there.
+            // The intent is recorded, so the host finds the delivery again after a crash.
             failpoint::reach("intent");
             self.turns.drafts.end(queue.session.id);
             queue.unreceipted.add(delivery);
@@ -127,14 +128,14 @@ impl Outbound {
         Ok(accepted)
     }
 
-    /// Delivers an answer on the loopback and records its receipt. One that goes out by a network is left to the
+    /// Delivers a reply on the loopback and records its receipt. Leaves any other delivery to the
     /// [`Dispatcher`](crate::outbound::dispatch::Dispatcher), because no session waits for a network.
     ///
     /// # Errors
-    /// Those of the record.
+    /// Fails if the receipt cannot be recorded.
     pub async fn deliver(&self, delivery: Delivery) -> Result<(), Error> {
         if self.latch.is_shut() {
-            // The intent is in the record, and is found there when everything goes on.
+            // The intent is in the record, and the host finds it there after the emergency stop.
             return Ok(());
         }
         if delivery.channel != loopback::NAME {

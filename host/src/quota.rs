@@ -1,7 +1,7 @@
-//! What one person and one channel may have on this host: conversations, messages that wait, and bytes; and what a workspace may hold.
+//! Quotas of a person and of a channel: conversations, waiting messages and bytes; and the quota of a workspace.
 //!
-//! Refuses the sender alone, before anything is made for the message, and never touches another conversation. Next:
-//! `quota::workspace`, `inbound::routing`.
+//! A quota refuses only the sender, before the host makes a session or a row for the message, and never affects another conversation.
+//! See [`crate::quota::workspace`] and [`crate::inbound::routing`].
 
 pub mod workspace;
 
@@ -18,23 +18,23 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Conversations of one person that are not removed.
+    /// The most conversations of one person; removed ones do not count.
     pub conversations_per_person: u32,
-    /// Conversations on one channel that are not removed; the loopback has no such bound.
+    /// The most conversations on one channel; removed ones do not count, and the loopback has no such bound.
     pub conversations_per_channel: u32,
-    /// Messages of one person that wait for an answer.
+    /// The most messages of one person that wait for an answer.
     pub waiting_per_person: u32,
-    /// Messages on one channel that wait for an answer; the loopback has no such bound.
+    /// The most messages on one channel that wait for an answer; the loopback has no such bound.
     pub waiting_per_channel: u32,
-    /// Bytes of the messages of one person that wait for an answer.
+    /// The most bytes of the messages of one person that wait for an answer.
     pub waiting_bytes_per_person: u64,
-    /// Bytes of the messages on one channel that wait for an answer; the loopback has no such bound.
+    /// The most bytes of the messages on one channel that wait for an answer; the loopback has no such bound.
     pub waiting_bytes_per_channel: u64,
-    /// Bytes of all items in the conversations of one person.
+    /// The most bytes of all items in the conversations of one person.
     pub kept_bytes_per_person: u64,
-    /// Bytes that the directories of one session may take on the disk.
+    /// The most bytes of the directories of one session on the disk.
     pub workspace_bytes: u64,
-    /// Files and directories that they may hold.
+    /// The most files and directories in them.
     pub workspace_files: u64,
 }
 
@@ -55,10 +55,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the numbers make sense.
+    /// Checks that each number is in its bounds.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// Returns a sentence that names the setting and its bounds.
     pub fn check(&self) -> Result<(), String> {
         let all = [
             ("conversations_per_person", u64::from(self.conversations_per_person)),
@@ -77,7 +77,7 @@ impl Config {
         }
     }
 
-    /// Admits a message of so many bytes that would wait for an answer.
+    /// Admits a message of this many bytes, which will wait for an answer.
     ///
     /// # Errors
     /// Refuses it with `too_many_waiting`, `too_many_bytes_waiting` or `too_many_bytes_kept`.
@@ -91,7 +91,7 @@ impl Config {
         let kept = sessions::bytes_of_person(tx, person)?;
         if kept.saturating_add(bytes) > self.kept_bytes_per_person {
             let most = self.kept_bytes_per_person;
-            let words = format!("your conversations hold {kept} bytes, and one person may have {most}");
+            let words = format!("your conversations have {kept} bytes, and one person may have {most}");
             let hint = "an admin removes conversations with `ironctl session remove`, or sets items.keep_days or \
                         quota.kept_bytes_per_person";
             return Err(refusal(DenialCode::TooManyBytesKept, words, hint).into());
@@ -102,13 +102,13 @@ impl Config {
     fn admit_waiting(&self, count: u64, bytes: u64) -> Result<(), Refusal> {
         const HINT: &str = "wait for answers, and send it again";
         if count >= u64::from(self.waiting_per_person) {
-            let words = format!("{count} messages of yours wait for an answer, and one person may have no more");
+            let words = format!("{count} of your messages wait for an answer, which is the most for one person");
             return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
         }
         let most = self.waiting_bytes_per_person;
         if bytes > most {
             let words =
-                format!("your messages that wait for an answer would hold {bytes} bytes; at most {most} may wait");
+                format!("your messages that wait for an answer would have {bytes} bytes; at most {most} may wait");
             return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
         }
         Ok(())
@@ -117,13 +117,13 @@ impl Config {
     fn admit_waiting_on(&self, channel: &str, count: u64, bytes: u64) -> Result<(), Refusal> {
         const HINT: &str = "wait a moment, and send it again under the same id";
         if count >= u64::from(self.waiting_per_channel) {
-            let words = format!("{count} messages on channel {channel} wait for an answer, and it may have no more");
+            let words = format!("{count} messages on channel {channel} wait for an answer, which is the most for it");
             return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
         }
         let most = self.waiting_bytes_per_channel;
         if bytes > most {
             let words = format!(
-                "messages on channel {channel} that wait for an answer would hold {bytes} bytes; at most {most} may wait"
+                "messages on channel {channel} that wait for an answer would have {bytes} bytes; at most {most} may wait"
             );
             return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
         }
@@ -137,8 +137,8 @@ impl Config {
     pub fn admit_conversation(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
         let count = sessions::count_of_person(tx, person)?;
         if count >= u64::from(self.conversations_per_person) {
-            let words = format!("you have {count} conversations, and one person may have no more");
-            let hint = "write in one that exists, or let an admin remove some with `ironctl session remove` or raise \
+            let words = format!("you have {count} conversations, which is the most for one person");
+            let hint = "write in an existing one, or ask an admin to remove some with `ironctl session remove` or to raise \
                         quota.conversations_per_person";
             return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
         }
@@ -147,7 +147,7 @@ impl Config {
         }
         let count = sessions::count_on_channel(tx, channel)?;
         if count >= u64::from(self.conversations_per_channel) {
-            let words = format!("channel {channel} has {count} conversations, and may have no more");
+            let words = format!("channel {channel} has {count} conversations, which is the most for it");
             let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
             return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
         }

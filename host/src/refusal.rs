@@ -1,6 +1,6 @@
-//! A refusal: a code, a sentence, and what to do.
+//! Refusals: a code, a sentence, and a hint.
 //!
-//! Not for failures of the host; those are errors of the module where they happen. Next: `api`, which answers with one.
+//! A failure of the host is no refusal; it is an error of the module where it happens. See [`crate::api`], which answers with refusals.
 
 mod denied;
 
@@ -9,24 +9,24 @@ pub use denied::{Decide, Denied};
 use ironclaw_contract::operator::DenialCode;
 use std::fmt;
 
-/// A refusal that a person can read and that the ledger keeps.
+/// A deliberate no, for a person to read and for the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why, for scripts.
+    /// The stable code, for scripts.
     pub code: DenialCode,
     /// A sentence that names the object.
     pub message: String,
-    /// What to do; may be empty.
+    /// Advice to the reader; may be empty.
     pub hint: String,
 }
 
 impl Refusal {
-    /// A refusal without a hint.
+    /// Makes a refusal without a hint.
     pub fn new(code: DenialCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: String::new() }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self

@@ -1,6 +1,6 @@
 //! Sessions: their rows, their link, and the projection of their inbound queue.
 //!
-//! Never decides what a message may do; the actor that drives a session is in `runtime`. See [`crate::session::store`].
+//! Never decides on the effects of a message. The actor that drives a session is in [`crate::runtime`]. See [`crate::session::store`].
 
 pub mod link;
 pub mod projection;
@@ -11,22 +11,22 @@ pub mod store;
 use ironclaw_contract::ids::SessionId;
 use serde::Deserialize;
 
-/// Sessions awake at once that may be asked for.
+/// The bound on the settings for sessions that are awake at once.
 const AWAKE_MAX: u32 = 4096;
 
 /// `[session]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// An idle agent's process ends after this long.
+    /// The time after which an idle sandbox ends.
     pub idle_seconds: u64,
-    /// Failed launches in a row before a session is parked.
+    /// The number of failed launches in a row after which a session is parked.
     pub launch_attempts_max: u32,
-    /// Sessions that may be awake at once; 0 for as many as this machine can bear.
+    /// The most sessions awake at once; 0 for the capacity of this machine.
     pub awake_max: u32,
-    /// The same for one agent; 0 for half of them.
+    /// The most sessions of one agent awake at once; 0 for half of all.
     pub awake_per_agent_max: u32,
-    /// Waits this long after the first failed launch; twice as long after each further one.
+    /// The backoff after the first failed launch; it doubles after each further one.
     pub backoff_ms: u64,
 }
 
@@ -57,11 +57,11 @@ impl Config {
     }
 }
 
-/// Tells the actor of a session that the record has something for it.
+/// A notification to the actor of a session that the record has work for it.
 pub trait Wake: Send + Sync {
-    /// Has a session look at its work, unless everything is stopped: then its work is found when that ends.
+    /// Lets a session look for work. During an emergency stop it does nothing; the end of the stop finds the work.
     fn wake(&self, session: SessionId);
 
-    /// Has a session look at its work if it has an actor.
+    /// Lets a session look for work if it has an actor.
     fn nudge(&self, session: SessionId);
 }

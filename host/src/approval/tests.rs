@@ -1,4 +1,4 @@
-//! Every field of an approval, changed alone; and what an encoding that is not injective would let through.
+//! Tests that change each field of an approval alone, and tests of the injective encoding.
 
 use super::*;
 use ironclaw_state::home;
@@ -6,7 +6,7 @@ use ironclaw_state::keys::MasterKey;
 
 const HOUR: i64 = 3_600_000;
 
-/// The root under a master key of this byte.
+/// Returns the root key of a master key that repeats this byte.
 pub(crate) fn root(byte: u8) -> ApprovalRoot {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("key");
@@ -14,8 +14,8 @@ pub(crate) fn root(byte: u8) -> ApprovalRoot {
     MasterKey::read(&file).expect("a key").approval_root()
 }
 
-fn thing() -> Thing {
-    Thing {
+fn subject() -> Subject {
+    Subject {
         domain: Domain::Change,
         id: "chg_1".into(),
         session: Some("ses_1".into()),
@@ -37,13 +37,13 @@ fn alice() -> Approver {
 }
 
 fn token() -> Token {
-    mint(&root(1), thing(), alice(), 1000, 1000 + HOUR).expect("random bytes")
+    mint(&root(1), subject(), alice(), 1000, 1000 + HOUR).expect("random bytes")
 }
 
 #[test]
-fn an_approval_for_one_thing_is_refused_for_any_other_by_name() {
+fn approval_for_another_subject_is_refused_with_the_field() {
     let other = || Digest::of(b"other");
-    type Spoil = Box<dyn Fn(&mut Thing)>;
+    type Spoil = Box<dyn Fn(&mut Subject)>;
     let spoilt: Vec<(&str, Spoil)> = vec![
         ("domain", Box::new(|t| t.domain = Domain::Call)),
         ("id", Box::new(|t| t.id = "chg_2".into())),
@@ -62,16 +62,16 @@ fn an_approval_for_one_thing_is_refused_for_any_other_by_name() {
         ("text", Box::new(move |t| t.shown = other())),
     ];
     let token = token();
-    assert_eq!(verify(&root(1), &token, &thing(), 2000).expect("good").approver(), &alice());
+    assert_eq!(verify(&root(1), &token, &subject(), 2000).expect("good").approver(), &alice());
     for (what, spoil) in spoilt {
-        let mut other = thing();
+        let mut other = subject();
         spoil(&mut other);
         assert_eq!(verify(&root(1), &token, &other, 2000).unwrap_err(), Fault::Other(what));
     }
 }
 
 #[test]
-fn what_was_changed_after_it_was_made_is_forged() {
+fn token_with_a_changed_byte_is_forged() {
     let token = token();
     let text = token.to_json();
     let mut refused = 0;
@@ -83,17 +83,17 @@ fn what_was_changed_after_it_was_made_is_forged() {
             refused += 1;
             continue;
         };
-        // For whatever it now says that it is good for.
-        let good_for = read.thing.clone();
-        assert_eq!(verify(&root(1), &read, &good_for, 2000).unwrap_err(), Fault::Forged, "byte {at}: {flipped}");
+        // Verified for the subject that it now names.
+        let named = read.subject.clone();
+        assert_eq!(verify(&root(1), &read, &named, 2000).unwrap_err(), Fault::Forged, "byte {at}: {flipped}");
         refused += 1;
     }
     assert_eq!(refused, text.len());
-    assert_eq!(verify(&root(2), &token, &thing(), 2000).unwrap_err(), Fault::Forged, "another master key");
+    assert_eq!(verify(&root(2), &token, &subject(), 2000).unwrap_err(), Fault::Forged, "another master key");
 }
 
 #[test]
-fn a_token_that_is_spelt_otherwise_is_forged() {
+fn token_in_another_spelling_is_forged() {
     let text = token().to_json();
     for other in [
         text.replacen('{', "{ ", 1),
@@ -108,21 +108,21 @@ fn a_token_that_is_spelt_otherwise_is_forged() {
 }
 
 #[test]
-fn it_is_good_for_its_time_only() {
+fn approval_is_valid_only_from_issue_to_expiry() {
     let token = token();
-    let at = |now| verify(&root(1), &token, &thing(), now).map(drop);
-    assert_eq!(at(999), Err(Fault::Expired), "before it was given");
+    let at = |now| verify(&root(1), &token, &subject(), now).map(drop);
+    assert_eq!(at(999), Err(Fault::Expired), "before it was issued");
     assert_eq!(at(1000), Ok(()));
     assert_eq!(at(999 + HOUR), Ok(()));
     assert_eq!(at(1000 + HOUR), Err(Fault::Expired));
 }
 
 #[test]
-fn what_is_moved_from_one_field_into_the_next_is_another_thing() {
+fn bytes_moved_to_the_next_field_make_another_subject() {
     let encoded = |session: Option<&str>, agent: Option<&str>, person: &str, proof: &str| {
-        let thing = Thing { session: session.map(Into::into), agent: agent.map(Into::into), ..thing() };
+        let subject = Subject { session: session.map(Into::into), agent: agent.map(Into::into), ..subject() };
         let approver = Approver { person: person.into(), proof: proof.into() };
-        encode(&thing, &approver, 1, 2, &Digest::of(b""))
+        encode(&subject, &approver, 1, 2, &Digest::of(b""))
     };
     let all = [
         encoded(Some("ab"), Some("c"), "u|5", "9"),
@@ -138,36 +138,36 @@ fn what_is_moved_from_one_field_into_the_next_is_another_thing() {
 }
 
 #[test]
-fn approvals_are_unique_and_pass_on_to_a_fresh_master_key() {
+fn approvals_are_unique_and_survive_a_key_rotation() {
     assert_ne!(token(), token());
-    let passed = token().pass(&root(1), &root(2)).expect("ours");
-    assert_eq!(verify(&root(1), &passed, &thing(), 2000).unwrap_err(), Fault::Forged);
-    verify(&root(2), &passed, &thing(), 2000).expect("good under the fresh key");
-    assert_eq!(token().pass(&root(3), &root(2)).unwrap_err(), Fault::Forged);
+    let rekeyed = token().rekey(&root(1), &root(2)).expect("ours");
+    assert_eq!(verify(&root(1), &rekeyed, &subject(), 2000).unwrap_err(), Fault::Forged);
+    verify(&root(2), &rekeyed, &subject(), 2000).expect("valid under the new key");
+    assert_eq!(token().rekey(&root(3), &root(2)).unwrap_err(), Fault::Forged);
 }
 
-/// The attacks on approvals of tool calls that are known from the field: a flag that is flipped, a replay, arguments that drift,
-/// another principal, a forged tag. And what those tokens lacked themselves: the tool, and whoever approved.
+/// Known attacks on approvals of tool calls: a flipped flag, a replay, changed arguments, another principal, a forged MAC. Two more
+/// fields that other formats do not bind: the tool and the approver.
 #[test]
-fn an_approved_call_is_that_call_and_no_other() {
+fn approval_of_a_call_is_refused_for_any_other_call() {
     let arguments = |text: &str| Digest::of(&canonical::to_vec(&[canonical::RECIPE, text]));
-    let pay = Thing {
+    let pay = Subject {
         domain: Domain::Call,
         id: "call_1".into(),
         name: "pay".into(),
         server: Some("bank".into()),
         arguments: arguments(r#"{"amount":10,"to":"alice"}"#),
-        ..thing()
+        ..subject()
     };
     let token = mint(&root(1), pay.clone(), alice(), 1000, 1000 + HOUR).expect("random bytes");
-    let good = |thing: &Thing| verify(&root(1), &token, thing, 2000).map(drop);
+    let good = |subject: &Subject| verify(&root(1), &token, subject, 2000).map(drop);
     assert_eq!(good(&pay), Ok(()));
-    assert_eq!(good(&Thing { id: "call_2".into(), ..pay.clone() }), Err(Fault::Other("id")), "replayed");
-    let drifted = Thing { arguments: arguments(r#"{"amount":10000,"to":"alice"}"#), ..pay.clone() };
-    assert_eq!(good(&drifted), Err(Fault::Other("body")), "its arguments drifted");
-    assert_eq!(good(&Thing { principal: "per_9".into(), ..pay.clone() }), Err(Fault::Other("principal")));
-    assert_eq!(good(&Thing { name: "delete".into(), ..pay.clone() }), Err(Fault::Other("kind")), "another tool");
-    assert_eq!(good(&Thing { server: Some("other".into()), ..pay.clone() }), Err(Fault::Other("server")));
+    assert_eq!(good(&Subject { id: "call_2".into(), ..pay.clone() }), Err(Fault::Other("id")), "replayed");
+    let changed = Subject { arguments: arguments(r#"{"amount":10000,"to":"alice"}"#), ..pay.clone() };
+    assert_eq!(good(&changed), Err(Fault::Other("body")), "its arguments changed");
+    assert_eq!(good(&Subject { principal: "per_9".into(), ..pay.clone() }), Err(Fault::Other("principal")));
+    assert_eq!(good(&Subject { name: "delete".into(), ..pay.clone() }), Err(Fault::Other("kind")), "another tool");
+    assert_eq!(good(&Subject { server: Some("other".into()), ..pay.clone() }), Err(Fault::Other("server")));
     let forged = Token { mac: Digest::from_bytes([0; 32]), ..token.clone() };
     assert_eq!(verify(&root(1), &forged, &pay, 2000).unwrap_err(), Fault::Forged);
     let swapped = Token { approver: Approver { person: "per_mallory".into(), ..alice() }, ..token.clone() };

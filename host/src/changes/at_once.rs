@@ -1,7 +1,6 @@
-//! What one person sets by a command of their own: the same change that others would be asked about, asked for, approved and
-//! applied in one transaction where the policy leaves it to this person.
+//! Changes by the command of one person: requested, approved and applied in one transaction, if the policy leaves them to this person.
 //!
-//! Never another way to set anything. Next: `changes`.
+//! They are ordinary changes with the same checks, and no second way to set a value. See [`crate::changes`].
 
 use crate::changes::Changes;
 use crate::error::Error;
@@ -27,11 +26,11 @@ pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
 }
 
 impl Changes {
-    /// Sets something at once. What is so already is set.
+    /// Requests, approves and applies a change of settings. Does nothing if the settings already have these values.
     ///
     /// # Errors
-    /// Refuses where the policy asks for more than this person, and what does not pass a check. The caller then rolls back with
-    /// [`ironclaw_state::State::write`], because a part may be written already.
+    /// Refuses if the policy requires more than this person, or if a check fails. The caller then rolls back with
+    /// [`ironclaw_state::State::write`], because a part may already be written.
     pub fn settle(
         &self,
         tx: &mut WriteTx<'_>,
@@ -39,9 +38,9 @@ impl Changes {
         agent: Option<&Agent>,
         wanted: Settings,
     ) -> Result<(), Denied<Error>> {
-        // As it stands now: a role may have been taken while the request was on its way.
+        // Read again: the role may have been revoked while the request was in flight.
         let Some(person) = registry::person_by_id(tx, by.person)? else {
-            return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
+            return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
         };
         let proposed = Proposed {
             change: Change::Settings(wanted.clone()),
@@ -60,30 +59,30 @@ impl Changes {
         let row = store::known(tx, submitted.id)?;
         let (_, shown) = decide::show(tx, self.policy(), &row)?;
         let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
-        let said = decide::approve(tx, &self.bench(), &person, &proof, row.id, &shown);
-        // The requester of a change that ends by this is not told: it is rolled back.
-        match said.map_err(|undecided| undecided.told(|_| Ok::<_, Error>(())))? {
+        let said = decide::approve(tx, &self.decision_context(), &person, &proof, row.id, &shown);
+        // A refusal that ends the change is rolled back, so it needs no notice.
+        match said.map_err(|undecided| undecided.notifying(|_| Ok::<_, Error>(())))? {
             Said::Approved => {}
             Said::Counted(_) => {
-                return Err(Refusal::new(DenialCode::ChangeIncomplete, "one yes was to be enough, and was not").into());
+                return Err(Refusal::new(DenialCode::ChangeIncomplete, "one approval was not enough").into());
             }
         }
-        let approved = decide::approved(tx, &self.bench(), &row)?;
+        let approved = decide::approved(tx, &self.decision_context(), &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for superseded in decide::supersede(tx, &self.bench(), &row).map_err(Error::from)? {
+        for superseded in decide::supersede(tx, &self.decision_context(), &row).map_err(Error::from)? {
             notify(tx, self.record(), &superseded)?;
         }
         Ok(())
     }
 
-    /// Sets something of an agent at once.
+    /// Sets settings of an agent in a transaction of its own.
     ///
     /// # Errors
     /// Refuses as [`Self::settle`] does.
     pub async fn set_at_once(self: &Arc<Self>, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let changes = Arc::clone(self);
-        // Not `decide`: a refusal is rolled back.
+        // `write` and not `decide`, because a refusal must be rolled back.
         self.record().state.write(move |tx| changes.settle(tx, &by, Some(&agent), wanted)).await
     }
 
@@ -100,7 +99,7 @@ impl Changes {
         let changes = Arc::clone(self);
         let judge = move |tx: &ReadTx<'_>| {
             let Some(person) = registry::person_by_id(tx, by)? else {
-                return Err(Refusal::new(DenialCode::PersonUnknown, "the person who asks no longer exists").into());
+                return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
             };
             let change = Change::Settings(wanted.clone());
             let rule = current_settings::rule_now(tx, changes.policy(), &changes.proposals.grounds, &change, &agent)?;
@@ -112,24 +111,24 @@ impl Changes {
     /// Checks that people still approve of a change.
     ///
     /// # Errors
-    /// Refuses one that is not approved any more.
+    /// Refuses a change that is no longer approved.
     pub(crate) async fn still_approved(self: &Arc<Self>, row: &Row) -> Result<(), Denied<Error>> {
         let (changes, of) = (Arc::clone(self), row.clone());
-        let still = self.record().state.decide(move |tx| decide::still_approved(tx, &changes.bench(), &of));
+        let still = self.record().state.decide(move |tx| decide::still_approved(tx, &changes.decision_context(), &of));
         still.await.map(drop).map_err(Denied::widen)
     }
 }
 
-/// Whether this rule leaves settings to one person of this role.
+/// Checks that the rule leaves settings to this person alone.
 ///
 /// # Errors
-/// Refuses with the command that proposes them to others.
+/// Refuses with the command that submits them as a change.
 fn alone(rule: &Rule, person: &Person, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
     decide::direct(rule, ChangeKind::Settings, person).map(drop).map_err(|refusal| {
         let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
         let payload = canonical::to_string(&Change::Settings(wanted).payload());
         refusal.hint(format!(
-            "propose it, and let others decide: `ironctl change submit --kind settings{of} --payload '{payload}' --reason WHY`"
+            "propose it as a change, and other people decide: `ironctl change submit --kind settings{of} --payload '{payload}' --reason WHY`"
         ))
     })
 }

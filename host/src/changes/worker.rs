@@ -1,6 +1,7 @@
-//! Applies what is approved and ends what is overdue, until the host stops.
+//! The worker that applies approved changes and ends expired ones, until the host stops.
 //!
-//! Holds no rule of its own; a restart finds everything in the record. Next: `gateway::apply`; [`crate::worker`] for the loop.
+//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`crate::worker`] for the
+//! loop.
 
 use crate::changes::Changes;
 use crate::changes::at_once::after_erasing;
@@ -25,46 +26,46 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The wait where more is overdue than one look ends, and the least wait for the next end of a change.
+/// The wait if more changes have expired than one pass ends, and the least wait for the next expiry.
 const SOON: Duration = Duration::from_millis(50);
 
-/// The wait before what is approved is tried again after an error of the host.
+/// The wait before a retry of an approved change after an error of the host.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// The worker that applies what is approved.
+/// The worker that applies approved changes.
 pub struct ChangeWorker {
     changes: Arc<Changes>,
     sessions: Sessions,
     jails: Arc<Jails>,
     latch: Arc<Latch>,
-    /// Changes that are being applied. An agent has one change of packages at a time, because two would make its layer at once, and one
-    /// of all other kinds, which never waits for a fetch.
-    busy: Mutex<HashSet<Place>>,
+    /// The lanes of the changes in progress. An agent has one lane for changes of packages, because two of them would make its layer at
+    /// the same time. It has one lane for all other kinds, which never waits for a fetch.
+    busy: Mutex<HashSet<Lane>>,
 }
 
-/// The line in which a change waits for those before it: its agent, and whether it fetches.
+/// A lane in which changes are applied one after the other: the agent, and whether the change fetches software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct Lane {
     agent: Option<AgentId>,
     fetches: bool,
 }
 
-impl Place {
+impl Lane {
     fn of(row: &Row) -> Self {
         Self { agent: row.agent, fetches: row.kind == FETCHING }
     }
 }
 
-/// The mark of a change that is being applied. Its drop frees the place, so the next look finds the change behind it.
+/// The claim of a lane by a change in progress. Its drop frees the lane, so that the next pass finds the next change of the lane.
 struct Busy<'a> {
     worker: &'a ChangeWorker,
-    place: Place,
+    lane: Lane,
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.worker.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place);
-        // A change that panicked would do so again at once; it waits for the next bell.
+        self.worker.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.lane);
+        // A change that panicked would panic again at once. It waits for the next bell.
         if !std::thread::panicking() {
             self.worker.changes.ring();
         }
@@ -77,14 +78,14 @@ impl ChangeWorker {
         Self { changes, sessions, jails, latch, busy: Mutex::default() }
     }
 
-    /// Applies what is approved and ends what is overdue, until the record is closed: an operator's stop ends the servers at once, and
-    /// a change that is approved while the sessions end is applied all the same.
+    /// Applies approved changes and ends expired ones, until the record is closed. An operator's stop ends the servers at once, but a
+    /// change that is approved while the sessions end is still applied.
     pub async fn run(self) {
-        // The policy may have changed since the last start; while the host runs it does not.
+        // The policy may have changed since the last start. It does not change while the host runs.
         let changes = Arc::clone(&self.changes);
-        let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.bench())?));
+        let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.decision_context())?));
         if let Err(error) = recount.await {
-            tracing::error!(%error, "approvals from before the start were not looked at; they are when they are used");
+            tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");
         }
         let changes = Arc::clone(&self.changes);
         worker::run(Arc::new(self), &changes.bell, &Shutdown::default()).await;
@@ -92,7 +93,7 @@ impl ChangeWorker {
 }
 
 impl Due for Arc<ChangeWorker> {
-    const FAILED: &'static str = "approved changes wait a moment after an error of the host";
+    const FAILED: &'static str = "approved changes wait for a retry after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
     const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -116,17 +117,17 @@ impl Due for Arc<ChangeWorker> {
         }
         if !self.latch.is_shut() {
             for row in approved {
-                if self.take(Place::of(&row)) {
+                if self.claim(Lane::of(&row)) {
                     let worker = Arc::clone(self);
                     tokio::spawn(async move { worker.run_approved(row).await });
                 }
             }
         }
-        // The end of each application rings, and the record is looked at again.
+        // The end of each application rings the bell, and the next pass reads the record again.
         Ok(Wait::AtMost(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
             None => Self::LOOK_AGAIN,
             Some(0) if ended > 0 => SOON,
-            // This version cannot read a change that is overdue and was not ended.
+            // An expired change was not ended, because this version cannot read it.
             Some(0) => RETRY_AFTER,
             Some(ms) => Duration::from_millis(ms + 1).max(SOON),
         }))
@@ -134,14 +135,14 @@ impl Due for Arc<ChangeWorker> {
 }
 
 impl ChangeWorker {
-    /// Applies one approved change. After an error of the host it waits, and the next look tries again.
+    /// Applies one approved change. After an error of the host it waits, and the next pass retries.
     async fn run_approved(&self, row: Row) {
         let id = row.id;
-        let busy = Busy { worker: self, place: Place::of(&row) };
+        let busy = Busy { worker: self, lane: Lane::of(&row) };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(ironclaw_state::Error::Closed))
         {
-            tracing::error!(change = %id, %error, "an approved change was not applied; it is tried again");
+            tracing::error!(change = %id, %error, "could not apply an approved change; the host retries");
             tokio::time::sleep(RETRY_AFTER).await;
         }
         drop(busy);
@@ -150,13 +151,13 @@ impl ChangeWorker {
     async fn apply_change(&self, row: Row) -> Result<(), Error> {
         let prepared = tokio::select! {
             biased;
-            // The change stays approved, and begins anew after the emergency stop. Its client ends with this future.
+            // The change stays approved, and starts again after the emergency stop. Its client ends with this future.
             () = self.latch.shut() => return Ok(()),
             prepared = self.prepare(&row) => match prepared {
                 Ok(prepared) => prepared,
                 Err(Denied::Failed(error)) => return Err(error),
                 Err(Denied::Refused(refusal)) => {
-                    // A client whose launcher died looks like one that failed. The host ends, and its next start begins anew.
+                    // A client whose launcher died looks like a failed one. The host then ends, and its next start retries the change.
                     if tokio::time::timeout(LAUNCHER_END_TIME, self.jails.launcher.died()).await.is_ok() {
                         std::future::pending::<()>().await;
                     }
@@ -175,33 +176,33 @@ impl ChangeWorker {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        // Sessions see the new setting only when they begin anew.
+        // Sessions see the new setting only after a new start.
         if kinds::begins_anew(row.kind)
             && let Some(agent) = row.concerned()
             && let Err(error) = self.sessions.respawn(agent).await
         {
-            tracing::error!(%agent, %error, "applied, and its sessions did not begin anew; `ironctl session stop` ends them");
+            tracing::error!(%agent, %error, "applied, but its sessions did not restart; `ironctl session stop` ends them");
         }
         Ok(())
     }
 
-    /// Applies a change in one transaction. Returns why it could not be done.
+    /// Applies a change in one transaction. Returns the refusal if it could not be applied.
     async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
         let (changes, of) = (Arc::clone(&self.changes), row.clone());
-        // A refusal to apply is rolled back with all that the change wrote, so its approvals are not used.
+        // A refusal to apply rolls back all writes of the change, so its approvals stay unused.
         let applied = self
             .state()
             .write(move |tx| {
-                let approved = match decide::approved(tx, &changes.bench(), &of) {
+                let approved = match decide::approved(tx, &changes.decision_context(), &of) {
                     Ok(approved) => approved,
-                    // This refusal commits, because the ledger keeps the finding about its approvals.
+                    // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
                     Err(Denied::Failed(error)) => return Err(Error::from(error).into()),
                 };
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 notify(tx, changes.record(), &row)?;
-                for superseded in decide::supersede(tx, &changes.bench(), &row).map_err(Error::from)? {
+                for superseded in decide::supersede(tx, &changes.decision_context(), &row).map_err(Error::from)? {
                     notify(tx, changes.record(), &superseded)?;
                 }
                 Ok::<_, Denied<Error>>(None)
@@ -214,8 +215,8 @@ impl ChangeWorker {
         }
     }
 
-    /// Does what a change needs before its transaction. Software is fetched, which takes time and a network and changes no setting. The
-    /// conversations of an agent that is removed are erased, if the change is still approved.
+    /// Does the work that a change needs before its transaction. It fetches software, which takes time and a network and changes no
+    /// setting. It erases the conversations of an agent that is to be removed, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
         let Some(agent) = row.agent else { return Ok(Prepared::Nothing) };
         match kinds::preparation(&row.change) {
@@ -230,14 +231,14 @@ impl ChangeWorker {
     }
 
     async fn fetch(&self, row: &Row, agent: AgentId, wanted: &Packages) -> Result<Prepared, Denied<Error>> {
-        let means = packages::FetchContext {
+        let context = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),
             config: self.changes.proposals.grounds.packages.clone(),
             identity: self.jails.fetcher(),
         };
-        tracing::info!(change = %row.id, "software is fetched");
-        let made = packages::make(&means, agent, row.id, wanted).await;
+        tracing::info!(change = %row.id, "fetching software");
+        let made = packages::make(&context, agent, row.id, wanted).await;
         Ok(Prepared::Layer(made.map_err(packages::Error::refusal)?))
     }
 
@@ -256,8 +257,8 @@ impl ChangeWorker {
         Ok(())
     }
 
-    fn take(&self, place: Place) -> bool {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
+    fn claim(&self, lane: Lane) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(lane)
     }
 
     fn state(&self) -> &State {

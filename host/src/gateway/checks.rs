@@ -1,7 +1,7 @@
-//! Refuses changes that no approval may allow; deterministic.
+//! Deterministic checks that refuse changes that no approval may allow.
 //!
-//! Completes what the contract leaves open (targets of mounts, tools of a server), so that a person sees all of it, and
-//! completes a change once. See [`crate::gateway::kinds`] for the check of each kind.
+//! A check also completes the fields that the contract leaves open (targets of mounts, tools of a server), so that a person sees all of
+//! them. A completed change is completed to itself. See [`crate::gateway::kinds`] for the check of each kind.
 
 use super::kinds::{self, concerns_agent};
 use super::{Checked, Grounds, Proposed, Requester, current_settings};
@@ -14,21 +14,21 @@ use ironclaw_state::ReadTx;
 /// Checks a proposal and completes it.
 ///
 /// # Errors
-/// Refuses with the first check that it does not pass.
+/// Refuses the proposal with the first check that fails.
 pub fn check(tx: &ReadTx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
-    let agent = of_whom(tx, &proposed)?;
+    let agent = agent_of(tx, &proposed)?;
     let change = kinds::complete(tx, grounds, &proposed.requester, &proposed.change, agent.as_ref())?;
     let standing = current_settings::look(tx, grounds, &change, agent.as_ref())?;
     let proposed = Proposed { change, ..proposed };
     if kinds::after(&proposed.change, agent.as_ref()).is_some_and(|after| after == standing.before) {
-        let refusal = Refusal::new(DenialCode::ChangeEmpty, "it is so already: this changes nothing");
+        let refusal = Refusal::new(DenialCode::ChangeEmpty, "no change: the value is already set");
         return Err(refusal.into());
     }
     Ok(Checked { proposed, standing })
 }
 
-/// The agent that it concerns, or whose wish it is, as it stands in the record now.
-fn of_whom(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied> {
+/// Returns the agent of a proposal from the record: the one that it concerns, or the one that makes the request.
+fn agent_of(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied> {
     let kind = proposed.change.kind();
     let agent = match &proposed.agent {
         None => None,
@@ -39,18 +39,18 @@ fn of_whom(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denied
     };
     match &proposed.requester {
         Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() => {
-            let message = format!("a change of kind {kind} is not an agent's to ask for");
-            return Err(Refusal::new(DenialCode::ChangeNotAnAgents, message).hint("a person asks for it").into());
+            let message = format!("an agent cannot request a change of kind {kind}");
+            return Err(Refusal::new(DenialCode::ChangeNotAnAgents, message).hint("a person has to request it").into());
         }
         Requester::Agent { principal: _, origin } => {
             let own = store::find(tx, origin.session)?.map(|session| session.agent);
             if own.is_none() || own != agent.as_ref().map(|agent| agent.id) {
-                let refusal = Refusal::new(DenialCode::ChangeOfAnother, "an agent asks for itself and for nobody else");
+                let refusal = Refusal::new(DenialCode::ChangeOfAnother, "an agent can request changes only for itself");
                 return Err(refusal.into());
             }
         }
         Requester::Person(_) if !concerns_agent(kind) && agent.is_some() => {
-            let message = format!("a change of kind {kind} concerns no agent that there is");
+            let message = format!("a change of kind {kind} concerns no existing agent");
             return Err(Refusal::new(DenialCode::AgentSuperfluous, message).hint("leave out --agent").into());
         }
         Requester::Person(_) => {}

@@ -1,22 +1,22 @@
-//! Records the decisions of people, and uses an approval once, for exactly the page that was shown, while nothing has changed.
+//! Decisions of people. An approval is used once, for exactly the page that was shown, and only while its subject is unchanged.
 //!
-//! Never takes a flag for an approval: the transaction that acts counts the approvals in the record again. See `counted` for the
+//! No flag counts as an approval: the transaction that applies a change counts the approvals in the record again. See `counted` for the
 //! count, [`crate::approval`] for the subject of an approval, [`crate::gateway::apply`] for its effect.
 
 mod counted;
 pub mod proof;
 
 use super::checks;
+use super::independence::{self, NOT_INDEPENDENT};
 use super::kinds::is_of_agent;
 use super::policy::{Policy, Rule};
 use super::review_page::{self, Asker, View};
 use super::store::{self, Row, Status};
-use super::voices::{self, NOT_INDEPENDENT};
 use super::{Checked, Grounds, Requester};
-use crate::approval::{self, Approver, Domain, Thing};
+use crate::approval::{self, Approver, Domain, Subject};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Giver, Person, Role, roles};
-use counted::{Voice, count};
+use counted::{ValidApproval, count};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -28,26 +28,26 @@ use ironclaw_state::{ReadTx, WriteTx};
 use proof::{Approved, Direct};
 use std::collections::BTreeSet;
 
-/// Why a change is over about which nobody decided.
-pub const OVERDUE: &str = "nobody decided in time";
+/// The outcome of an expired change.
+pub const OVERDUE: &str = "no decision in time";
 
-/// What is decided beside.
+/// The context of a decision: policy, settings and keys.
 pub struct DecisionContext<'a> {
-    /// Who may decide.
+    /// The rules for decisions.
     pub policy: &'a Policy,
-    /// What the operator set.
+    /// The settings of the operator.
     pub grounds: &'a Grounds,
-    /// Where the keys of approvals come from.
+    /// The root of the keys of approvals.
     pub root: &'a ApprovalRoot,
 }
 
-/// Why nothing could be decided.
+/// The reason that a decision failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The record.
+    /// The record failed.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A key, or chance.
+    /// A key or the source of random bytes failed.
     #[error(transparent)]
     Key(#[from] keys::Error),
 }
@@ -64,23 +64,23 @@ impl From<Denied> for Denied<Error> {
     }
 }
 
-/// Why a person did not decide.
+/// The reason that the decision of a person was not recorded.
 #[derive(Debug)]
 pub enum Undecided {
-    /// Refused, and the change is as it was.
+    /// Refused; the change is unchanged.
     Refused(Refusal),
-    /// Refused, and the change ended by that: its requester has to be told.
+    /// Refused, and the refusal ended the change. The caller notifies its requester.
     Ended(Refusal, Box<Row>),
-    /// Broken.
+    /// The host failed.
     Failed(Error),
 }
 
 impl Undecided {
-    /// Tells the requester with `tell` if the change ended.
-    pub fn told<E: From<Error>>(self, tell: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
+    /// Notifies the requester with `notify` if the change ended.
+    pub fn notifying<E: From<Error>>(self, notify: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
         match self {
             Self::Refused(refusal) => Denied::Refused(refusal),
-            Self::Ended(refusal, row) => Denied::Refused(refusal).noted(|_| tell(&row)),
+            Self::Ended(refusal, row) => Denied::Refused(refusal).noted(|_| notify(&row)),
             Self::Failed(error) => Denied::Failed(error.into()),
         }
     }
@@ -119,18 +119,18 @@ impl From<keys::Error> for Undecided {
     }
 }
 
-/// What a yes came to.
+/// The result of an approval by one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// More people have to say yes; so many have by now.
+    /// More approvals are needed; has the present number.
     Counted(u32),
-    /// Enough did: it is about to be applied.
+    /// The change has enough approvals, and is applied next.
     Approved,
 }
 
-/// What a person may have who decides about a kind of change of an agent: their role on this host, or their role of that agent
-/// where it is enough. An identity that is linked to nobody has none.
-pub fn standing(
+/// Returns the role of a person for decisions on a kind of change of an agent: their role on this host, or their role of the agent if
+/// the kind is one of the agent and that role is higher.
+pub fn deciding_role(
     tx: &ReadTx<'_>,
     person: &Person,
     kind: ChangeKind,
@@ -143,26 +143,26 @@ pub fn standing(
     Ok(roles::larger(person.role, own))
 }
 
-/// Whether this person decides about this change.
+/// Returns whether this person may decide on this change.
 pub fn may_decide(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(row.rule(policy).admits(standing(tx, by, row.kind, row.agent)?))
+    Ok(row.rule(policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
 }
 
-/// Checks that a person may do by a command of their own what a change of this kind does, because one yes of theirs would be enough.
+/// Checks that a person may do the work of a change of this kind by a command of their own, because their one approval is enough.
 ///
 /// # Errors
-/// Refuses what takes more than that.
+/// Refuses if the rule requires more than that.
 pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
     let role = person.role;
     if rule.is_one_alone() && rule.admits(role) {
         return Ok(Direct::new(person.id));
     }
-    let message = format!("the policy of this host asks for more than a command of one {role} here");
+    let message = format!("the policy of this host asks for more than the command of one {role}");
     let refusal = Refusal::new(DenialCode::PolicyAsksForMore, message);
-    Err(refusal.hint(format!("propose it, and let others decide: `ironctl change submit --kind {kind}`")))
+    Err(refusal.hint(format!("propose it as a change, and other people decide: `ironctl change submit --kind {kind}`")))
 }
 
-/// What a person is shown of a change, and its digest.
+/// Returns the review page of a change, and its digest.
 pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Digest), ironclaw_state::Error> {
     let name = |person: PersonId| -> Result<String, ironclaw_state::Error> {
         let found = registry::person_by_id(tx, person)?;
@@ -205,11 +205,11 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
     Ok((text, digest))
 }
 
-/// What an approval of this change has to be good for, as everything stands now.
-fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
+/// Returns the subject that an approval of this change must have now.
+fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
     let arguments =
         canonical::to_vec(&serde_json::json!([canonical::RECIPE, row.change.payload(), row.before, row.facts]));
-    Thing {
+    Subject {
         domain: Domain::Change,
         id: row.id.to_string(),
         session: row.session().map(|session| session.to_string()),
@@ -226,31 +226,31 @@ fn thing(row: &Row, rule: &Rule, shown: Digest) -> Thing {
     }
 }
 
-/// Returns in the host's words why a change is not what it was when it was asked for, if so: it does not pass every check, is not
-/// completed to the same, or what it would alter or what its names mean is not as it was.
+/// Returns in the host's words the reason that a change is stale, if it is. A stale change fails a check, is completed to another
+/// change, or alters a setting or has a name whose meaning differs from the time of the request.
 fn why_stale(tx: &ReadTx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
-    const OTHERWISE: &str = "what it would alter is not as it was when this was asked for";
+    const DIFFERS: &str = "the present setting, or the meaning of a name in it, differs from the time of the request";
     Ok(match checks::check(tx, grounds, row.proposed()) {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
-            if same { None } else { Some(OTHERWISE.to_owned()) }
+            if same { None } else { Some(DIFFERS.to_owned()) }
         }
         Err(Denied::Failed(error)) => return Err(error),
-        Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => Some(OTHERWISE.to_owned()),
+        Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => Some(DIFFERS.to_owned()),
         Err(Denied::Refused(refusal)) if refusal.code == DenialCode::AgentGone => Some(refusal.message),
-        Err(Denied::Refused(refusal)) => Some(format!("it does not pass the checks any more: {}", refusal.message)),
+        Err(Denied::Refused(refusal)) => Some(format!("it no longer passes the checks: {}", refusal.message)),
     })
 }
 
 fn decided(row: &Row) -> Refusal {
     let id = row.id;
     match row.status {
-        Status::Expired => Refusal::new(DenialCode::ChangeExpired, format!("{id} has expired: nobody decided in time"))
-            .hint("whoever wants it asks again"),
+        Status::Expired => Refusal::new(DenialCode::ChangeExpired, format!("{id} has expired: {OVERDUE}"))
+            .hint("request it again if it is still wanted"),
         Status::Withdrawn => {
-            let why = row.outcome.as_deref().unwrap_or("it cannot be decided any more");
+            let why = row.outcome.as_deref().unwrap_or("it can no longer be decided");
             Refusal::new(DenialCode::ChangeStale, format!("{id} is withdrawn: {why}"))
-                .hint("whoever wants it asks again")
+                .hint("request it again if it is still wanted")
         }
         Status::Pending | Status::Unknown | Status::Approved | Status::Applied | Status::Rejected | Status::Failed => {
             Refusal::new(DenialCode::ChangeDecided, format!("{id} is {} already", row.status.name()))
@@ -258,7 +258,7 @@ fn decided(row: &Row) -> Refusal {
     }
 }
 
-/// Returns the row that this person may decide about, and the person as they are now.
+/// Returns the open change that this person may decide on, and the person with their present role.
 fn open(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
@@ -266,7 +266,7 @@ fn open(
     id: ChangeId,
 ) -> Result<(Row, Person), Undecided> {
     let row = store::known(tx, id)?;
-    // As they stand now: a role may have been taken while the request was on its way.
+    // Read again: the role may have been revoked while the request was in flight.
     let Some(by) = registry::person_by_id(tx, by.id)? else {
         return Err(Refusal::new(DenialCode::PersonUnknown, "the deciding person no longer exists").into());
     };
@@ -274,12 +274,12 @@ fn open(
         Entry::new(LedgerEvent::ChangeDecisionRefused)
             .with("change", id)
             .with("by", by.id)
-            .reason("whoever decided has no role that may")
+            .reason("the person has no role that may decide")
             .append(tx)?;
         let rule = row.rule(context.policy);
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
-        let message =
-            format!("{id} is not {}'s to decide: a change of kind {} takes {}", by.name, row.kind, roles.join(" or "));
+        let (name, kind, roles) = (&by.name, row.kind, roles.join(" or "));
+        let message = format!("{id} cannot be decided by {name}: a change of kind {kind} needs role {roles}");
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
     if !row.status.is_open() {
@@ -292,10 +292,10 @@ fn open(
     Ok((row, by))
 }
 
-/// Records that a person says yes to exactly what has the digest `shown`.
+/// Records the approval of a person for exactly the page with the digest `shown`.
 ///
 /// # Errors
-/// Refuses a person who may not decide, a change that is decided, over or not as it was, and another text than the present one.
+/// Refuses a person who may not decide, a change that is decided, over or stale, and a page that differs from the present one.
 pub fn approve(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
@@ -307,7 +307,7 @@ pub fn approve(
     let (row, by) = open(tx, context, by, id)?;
     let rule = &row.rule(context.policy);
     if !rule.requester_may_approve && by.id == row.principal() {
-        let message = format!("{id} was asked for by {} or on their behalf: somebody else has to approve it", by.name);
+        let message = format!("{id} was requested by {} or on their behalf: another person has to approve it", by.name);
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
     if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
@@ -316,13 +316,13 @@ pub fn approve(
     }
     let (_, digest) = show(tx, context.policy, &row)?;
     if digest != *shown {
-        let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} is not what was shown any more"));
-        return Err(refusal.hint(format!("look at it again: `ironctl change show {id}`")).into());
+        let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} differs from the page that was shown"));
+        return Err(refusal.hint(format!("read it again: `ironctl change show {id}`")).into());
     }
-    // One that is not good any more is no yes: whoever gave it may give another.
+    // This takes back approvals that are no longer valid, so that their people may approve again.
     let counted = count(tx, context, &row, digest)?;
-    if counted.iter().any(|voice| voice.given.person == by.id) {
-        let message = format!("{} approved {id} already: {} different people have to", by.name, rule.approvals);
+    if counted.iter().any(|approval| approval.given.person == by.id) {
+        let message = format!("{} already approved {id}: {} different people have to approve", by.name, rule.approvals);
         return Err(Refusal::new(DenialCode::ChangeDecided, message).into());
     }
     if let Some(refusal) = not_independent(tx, &row, rule, &by, proof, &counted)? {
@@ -331,16 +331,16 @@ pub fn approve(
     let now = tx.wall();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
     let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
-    let token = approval::mint(context.root, thing(&row, rule, digest), approver, now, expires)?;
-    let given = store::give(tx, id, by.id, &token)?;
+    let token = approval::mint(context.root, subject(&row, rule, digest), approver, now, expires)?;
+    let given = store::add_approval(tx, id, by.id, &token)?;
     Entry::new(LedgerEvent::ChangeApprovedBy)
         .with("change", id)
         .with("approval", given)
         .with("by", by.id)
         .with("shown", digest)
         .append(tx)?;
-    let good = count(tx, context, &row, digest)?;
-    let so_far = u32::try_from(good.len()).unwrap_or(u32::MAX);
+    let valid = count(tx, context, &row, digest)?;
+    let so_far = u32::try_from(valid.len()).unwrap_or(u32::MAX);
     if so_far < rule.approvals {
         return Ok(Said::Counted(so_far));
     }
@@ -348,22 +348,23 @@ pub fn approve(
     Ok(Said::Approved)
 }
 
-/// Refuses the yes of whoever has their role or their token, since the change was asked for, from a person who approves it too.
+/// Returns the refusal of an approval that is not independent: since the request, the person got their role or their token from another
+/// approver, from a requester who must not approve, or from an unknown giver.
 fn not_independent(
     tx: &mut WriteTx<'_>,
     row: &Row,
     rule: &Rule,
     by: &Person,
     proof: &str,
-    counted: &[Voice],
+    counted: &[ValidApproval],
 ) -> Result<Option<Refusal>, ironclaw_state::Error> {
-    let behind = voices::behind(tx, row, rule, by.id, proof)?;
-    // Where the person alone is behind it, it counts, and the voices that come from them do not any more.
-    let others = match behind.is_direct() {
+    let backers = independence::backers(tx, row, rule, by.id, proof)?;
+    // An approval with one backer counts, and the next count takes back the approvals that depend on this person.
+    let others = match backers.is_direct() {
         true => BTreeSet::new(),
-        false => counted.iter().flat_map(|voice| voice.people()).collect(),
+        false => counted.iter().flat_map(|approval| approval.people()).collect(),
     };
-    let Some(dependence) = voices::depends(&behind, &others, row, rule) else { return Ok(None) };
+    let Some(dependence) = independence::dependence(&backers, &others, row, rule) else { return Ok(None) };
     let why = dependence.words(tx)?;
     Entry::new(LedgerEvent::ChangeDecisionRefused)
         .with("change", row.id)
@@ -371,13 +372,13 @@ fn not_independent(
         .with("code", NOT_INDEPENDENT)
         .reason(&why)
         .append(tx)?;
-    let message = format!("the yes of {} does not count for {}: {why}", by.name, row.id);
-    let hint = "another person approves it, or it is rejected and asked for again: a yes counts with a role and a token that are \
+    let message = format!("the approval of {} does not count for {}: {why}", by.name, row.id);
+    let hint = "let another person approve it, or reject it and request it again: an approval counts if its role and its token are \
                 older than the request";
     Ok(Some(Refusal::new(NOT_INDEPENDENT, message).hint(hint)))
 }
 
-/// Records that a person says no, and returns the change, which ended by that: its requester has to be told.
+/// Records the rejection by a person, and returns the ended change. The caller notifies its requester.
 ///
 /// # Errors
 /// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over.
@@ -403,8 +404,8 @@ pub fn reject(
     Ok(store::end(tx, &row, status, Some(by.id), reason)?)
 }
 
-/// Withdraws what cannot be decided any more once a change of an agent was applied: the other open changes of its kind, as far as what
-/// they would alter is not as it was. Whoever asked is told by the caller.
+/// Withdraws the other open changes of the agent and the kind that are stale after this change was applied. The caller notifies their
+/// requesters.
 pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::find_similar(tx, applied)? {
@@ -415,7 +416,7 @@ pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &
     Ok(ended)
 }
 
-/// Takes back the approvals of changes that wait which are not good any more, as where the policy is another one now.
+/// Takes back the approvals of waiting changes that are no longer valid, for example after a change of the policy.
 pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
     for row in store::partially_approved(tx)? {
         let (_, shown) = show(tx, context.policy, &row)?;
@@ -427,34 +428,38 @@ pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<()
 /// Uses up the approvals of an approved change, in the transaction that applies it.
 ///
 /// # Errors
-/// Refuses as [`still_approved`] does, and where an approval was used already; nothing is applied then.
+/// Refuses as [`still_approved`] does, and if an approval is already used; nothing is applied then.
 pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
-    let Still { row, voices } = still_approved(tx, context, row)?;
-    for voice in &voices {
-        if !store::use_approval(tx, voice.given.id)? {
-            let words = format!("an approval of {} was used already", row.id);
+    let StillApproved { row, approvals } = still_approved(tx, context, row)?;
+    for approval in &approvals {
+        if !store::use_approval(tx, approval.given.id)? {
+            let words = format!("an approval of {} is already used", row.id);
             return Err(Refusal::new(DenialCode::ApprovalUsed, words).into());
         }
     }
-    let givers =
-        voices.iter().map(|voice| Giver { person: voice.given.person, token: voice.proof.parse().ok() }).collect();
+    let giver = |approval: &ValidApproval| Giver { person: approval.given.person, token: approval.proof.parse().ok() };
+    let givers = approvals.iter().map(giver).collect();
     Ok(Approved::new(row.id, row.agent, row.change, row.facts, givers))
 }
 
-/// A change that is approved as everything stands now. Permits nothing that the transaction which applies it does not check again.
-pub struct Still {
+/// A change that is approved now. It permits nothing by itself: the transaction that applies the change checks it again.
+pub struct StillApproved {
     row: Row,
-    voices: Vec<Voice>,
+    approvals: Vec<ValidApproval>,
 }
 
-/// Checks that a change is still approved, and uses up nothing; takes back the approvals that are not good any more.
+/// Checks that a change is still approved without using its approvals, and takes back those that are no longer valid.
 ///
 /// # Errors
-/// Refuses what is not as it was when people approved, by name.
-pub fn still_approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Still, Denied<Error>> {
+/// Refuses a change that is no longer approved, and names the difference.
+pub fn still_approved(
+    tx: &mut WriteTx<'_>,
+    context: &DecisionContext<'_>,
+    row: &Row,
+) -> Result<StillApproved, Denied<Error>> {
     let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
-        return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or applied already", row.id));
+        return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or is already applied", row.id));
     };
     if row.generation != store::generation(tx)? {
         return refuse(
@@ -467,14 +472,15 @@ pub fn still_approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: 
     }
     let (_, shown) = show(tx, context.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
-    let voices = count(tx, context, &row, shown)?;
+    let approvals = count(tx, context, &row, shown)?;
     let needed = row.rule(context.policy).approvals;
-    if voices.len() < needed as usize {
+    if approvals.len() < needed as usize {
         let words = format!(
-            "of {before} approvals {} are still good, and {needed} are needed: a role was lost, or the policy, the text or the time is another",
-            voices.len()
+            "of {before} approvals {} are still valid, and {needed} are needed: a role was lost, an approval expired, or the policy or the \
+             page changed",
+            approvals.len()
         );
         return refuse(DenialCode::ApprovalLost, words);
     }
-    Ok(Still { row, voices })
+    Ok(StillApproved { row, approvals })
 }

@@ -1,6 +1,6 @@
-//! Who may decide what: a file of the operator's, read strictly.
+//! The policy for decisions: a file of the operator, read strictly.
 //!
-//! Can ask for more people and for fewer roles; can never ask for nobody. Next: `gateway::decide`.
+//! The file can require more people and fewer roles, but always at least one person. See [`crate::gateway::decide`].
 
 use crate::registry::Role;
 use crate::settings::{self, Error};
@@ -10,22 +10,22 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The most people that a rule may ask for.
+/// The bound on the approvals that a rule may require.
 const APPROVALS_MAX: u32 = 8;
 
-/// The longest that a change may wait: 90 days.
+/// The bound on the wait of a change for a decision: 90 days.
 const EXPIRES_HOURS_MAX: u32 = 90 * 24;
 
 /// The beginning of a new home's policy; [`template`] adds the kinds of change.
 const TEMPLATE: &str = "\
-# Who may decide about changes of agents. Every line shows its default; remove the # to change it.
+# The rules for decisions on changes of agents. Every line shows its default; remove the # to change it.
 # The host reads this file at its start, and does not start with a wrong one.
 
 [default]
-# roles = [\"owner\", \"admin\"]   # who may decide; owner and admin are the only ones that can
-# approvals = 1                # so many different people have to say yes; never 0
-# requester_may_approve = true # false: whoever asked, or on whose behalf an agent asked, does not count
-# expires_hours = 168          # an undecided change is over after this long
+# roles = [\"owner\", \"admin\"]   # the roles that may decide; only owner and admin are possible
+# approvals = 1                # this number of different people has to approve; never 0
+# requester_may_approve = true # false: the person who requests it, also by an agent, does not count
+# expires_hours = 168          # an undecided change expires after this time
 ";
 
 /// Returns the policy of a new home, as text.
@@ -37,28 +37,28 @@ pub fn template() -> String {
 /// The rule for one kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Roles of which one is needed.
+    /// The roles that may decide; a person needs one of them.
     pub roles: Vec<Role>,
-    /// So many different people.
+    /// The needed number of approvals by different people.
     pub approvals: u32,
-    /// Whether whoever asked counts as one of them.
+    /// True if the requester counts as one of these people.
     pub requester_may_approve: bool,
-    /// Hours after which an undecided change is over.
+    /// The hours after which an undecided change expires.
     pub expires_hours: u32,
 }
 
 impl Rule {
-    /// Whether this role decides.
+    /// Returns whether this role may decide.
     pub fn admits(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Whether one yes of anybody with the role is enough, also of whoever asked.
+    /// Returns whether one approval of any person with the role is enough, also that of the requester.
     pub const fn is_one_alone(&self) -> bool {
         self.approvals == 1 && self.requester_may_approve
     }
 
-    /// Names the rule; a changed one has another.
+    /// Returns the digest of the rule for this kind; another rule has another digest.
     pub fn digest(&self, kind: ChangeKind) -> Digest {
         let roles: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();
         Digest::of(&canonical::to_vec(&serde_json::json!({
@@ -71,7 +71,7 @@ impl Rule {
     }
 }
 
-/// A rule for each kind.
+/// A rule for each kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     rules: BTreeMap<&'static str, Rule>,
@@ -84,23 +84,23 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Names the whole policy.
+    /// Returns the digest of the whole policy.
     pub fn digest(&self) -> Digest {
         let rules: Vec<String> =
             ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind).to_string()).collect();
         Digest::of(rules.join(" ").as_bytes())
     }
 
-    /// The rule for this kind.
+    /// Returns the rule for this kind.
     pub fn rule(&self, kind: ChangeKind) -> &Rule {
         &self.rules[kind.name()]
     }
 }
 
-/// Reads the policy of a home; without a file, every default.
+/// Reads the policy of a home. Without a file every rule is the default.
 ///
 /// # Errors
-/// [`Error`]; a host does not start then.
+/// Refuses a policy that is not valid; the host then does not start.
 pub fn load(path: &Path) -> Result<Policy, Error> {
     let text = match settings::read(path) {
         Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -109,7 +109,7 @@ pub fn load(path: &Path) -> Result<Policy, Error> {
     compile(&settings::parse(&text, path)?).map_err(|what| settings::refused(path, what))
 }
 
-/// Whether there is no policy to read: no file, or one without a word.
+/// Returns whether there is no policy to read: no file, or an empty one.
 pub fn is_absent(path: &Path) -> bool {
     match settings::read(path) {
         Ok(text) => text.trim().is_empty(),
@@ -141,7 +141,7 @@ fn compile(written: &Written) -> Result<Policy, String> {
     let default = rule("default", &written.default, &usual)?;
     if let Some(unknown) = written.kind.keys().find(|name| name.parse::<ChangeKind>().is_err()) {
         let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
-        return Err(format!("there is no kind of change {unknown:?}: it is one of {}", known.join(", ")));
+        return Err(format!("there is no kind of change {unknown:?}: use one of {}", known.join(", ")));
     }
     let rules = ChangeKind::ALL.iter().map(|kind| {
         let own = written.kind.get(kind.name());
@@ -150,16 +150,16 @@ fn compile(written: &Written) -> Result<Policy, String> {
     Ok(Policy { rules: rules.collect::<Result<_, String>>()? })
 }
 
-fn rule(of: &str, written: &WrittenRule, otherwise: &Rule) -> Result<Rule, String> {
+fn rule(of: &str, written: &WrittenRule, default: &Rule) -> Result<Rule, String> {
     let roles = match &written.roles {
-        None => otherwise.roles.clone(),
+        None => default.roles.clone(),
         Some(names) => {
             let mut roles = Vec::new();
             for name in names {
                 match name.parse::<Role>() {
                     Ok(role @ (Role::Owner | Role::Admin)) if !roles.contains(&role) => roles.push(role),
-                    Ok(Role::Owner | Role::Admin) => return Err(format!("{of}.roles: {name} stands there twice")),
-                    Ok(Role::Member) => return Err(format!("{of}.roles: a member decides nothing")),
+                    Ok(Role::Owner | Role::Admin) => return Err(format!("{of}.roles: {name} is named twice")),
+                    Ok(Role::Member) => return Err(format!("{of}.roles: a member cannot decide")),
                     Err(why) => return Err(format!("{of}.roles: {why}")),
                 }
             }
@@ -167,17 +167,17 @@ fn rule(of: &str, written: &WrittenRule, otherwise: &Rule) -> Result<Rule, Strin
         }
     };
     if roles.is_empty() {
-        return Err(format!("{of}.roles: somebody has to decide: name owner, admin or both"));
+        return Err(format!("{of}.roles is empty: name owner, admin or both"));
     }
-    let approvals = written.approvals.unwrap_or(otherwise.approvals);
+    let approvals = written.approvals.unwrap_or(default.approvals);
     if !(1..=APPROVALS_MAX).contains(&approvals) {
         return Err(format!("{of}.approvals must be 1 to {APPROVALS_MAX}: a person always decides"));
     }
-    let expires_hours = written.expires_hours.unwrap_or(otherwise.expires_hours);
+    let expires_hours = written.expires_hours.unwrap_or(default.expires_hours);
     if !(1..=EXPIRES_HOURS_MAX).contains(&expires_hours) {
         return Err(format!("{of}.expires_hours must be 1 to {EXPIRES_HOURS_MAX}"));
     }
-    let requester_may_approve = written.requester_may_approve.unwrap_or(otherwise.requester_may_approve);
+    let requester_may_approve = written.requester_may_approve.unwrap_or(default.requester_may_approve);
     Ok(Rule { roles, approvals, requester_may_approve, expires_hours })
 }
 
@@ -196,8 +196,8 @@ mod tests {
             ("[default]\napprovals = 0", "a person always decides"),
             ("[kind.persona]\napprovals = 0", "a person always decides"),
             ("[default]\napprovals = 9", "1 to 8"),
-            ("[default]\nroles = []", "somebody has to decide"),
-            ("[default]\nroles = [\"member\"]", "a member decides nothing"),
+            ("[default]\nroles = []", "roles is empty"),
+            ("[default]\nroles = [\"member\"]", "a member cannot decide"),
             ("[default]\nroles = [\"owner\", \"owner\"]", "twice"),
             ("[default]\nroles = [\"everyone\"]", "unknown role"),
             ("[default]\nauto_approve = true", "auto_approve"),

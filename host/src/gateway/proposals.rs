@@ -1,6 +1,6 @@
-//! Writes down what is asked for, and tells the conversation that asked what came of it.
+//! The record of proposals, and the notices about their outcomes.
 //!
-//! Decides about no change. Next: `gateway::store`.
+//! Decides on no change. See [`crate::gateway::store`].
 
 use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Status, Submitted};
@@ -16,21 +16,21 @@ use ironclaw_state::WriteTx;
 use ironclaw_text::lookalike;
 use std::sync::Arc;
 
-/// What proposals are checked by, and the record that they are written to.
+/// The rules that check proposals, and the record that has them.
 pub struct Proposals {
-    /// Is told to the conversations that asked.
+    /// The record of proposals and of the conversations that get notices.
     pub record: Arc<Record>,
-    /// Who may decide about what.
+    /// The rules for decisions.
     pub policy: Policy,
-    /// What the operator set.
+    /// The settings of the operator.
     pub grounds: Arc<Grounds>,
 }
 
 impl Proposals {
-    /// Checks a proposal and writes it down.
+    /// Checks a proposal and records it.
     ///
     /// # Errors
-    /// Refuses what does not pass; the ledger has the refusal.
+    /// Refuses a proposal that fails a check, and records the refusal in the ledger.
     pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
         let proposed =
@@ -52,7 +52,7 @@ impl Proposals {
     }
 }
 
-/// Tells the conversation that asked what came of it: as the host's word, which opens no turn.
+/// Notifies the requesting conversation of the outcome of a change. The notice is from the host and opens no turn.
 pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), ironclaw_state::Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
@@ -62,19 +62,21 @@ pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result
         }
         None => String::new(),
     };
-    let said = row.outcome.as_deref().unwrap_or_default();
+    let outcome = row.outcome.as_deref().unwrap_or_default();
     let what = match row.status {
-        Status::Applied => format!("was approved{by} and is applied: {said}"),
-        Status::Rejected if said.is_empty() => format!("was rejected{by}; nothing was changed"),
-        Status::Rejected => format!("was rejected{by}; nothing was changed. The reason that was given: {said:?}"),
-        Status::Expired => "has expired: nobody decided in time; nothing was changed".to_owned(),
-        Status::Withdrawn => format!("is withdrawn: {said}; nothing was changed"),
-        // Why may be a stranger's words, or name places of the host: that is for whoever is shown the change.
+        Status::Applied => format!("was approved{by} and is applied: {outcome}"),
+        Status::Rejected if outcome.is_empty() => format!("was rejected{by}; nothing was changed"),
+        Status::Rejected => format!("was rejected{by}; nothing was changed. The given reason: {outcome:?}"),
+        Status::Expired => "has expired without a decision; nothing was changed".to_owned(),
+        Status::Withdrawn => format!("is withdrawn: {outcome}; nothing was changed"),
+        // The reason may be a stranger's words, or name paths of the host. Only people who see the change may read it.
         Status::Failed => {
             let show = format!("ironctl change show {}", row.id);
-            format!("was approved{by}, and could not be done; nothing was changed. Why is shown to people: `{show}`")
+            format!(
+                "was approved{by} and could not be applied; nothing was changed. A person can read the reason: `{show}`"
+            )
         }
-        Status::Unknown => format!("is unknown: {said}"),
+        Status::Unknown => format!("is unknown: {outcome}"),
         Status::Pending | Status::Approved => return Ok(()),
     };
     let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
@@ -82,9 +84,9 @@ pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result
     match inbox::tell(tx, &session, &text, &record.wrapping, &record.sealer) {
         Ok(_) => Ok(()),
         Err(inbox::Error::State(error)) => Err(error),
-        // A conversation whose key does not open hears nothing, and holds up nobody else's change.
+        // A conversation whose key does not open gets no notice, and delays no other change.
         Err(inbox::Error::Key(error)) => {
-            tracing::error!(session = %session.id, change = %row.id, %error, "what came of a change was not told");
+            tracing::error!(session = %session.id, change = %row.id, %error, "no notice was sent about the outcome of a change");
             Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id).append(tx)?;
             Ok(())
         }

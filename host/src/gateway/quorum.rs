@@ -1,6 +1,6 @@
-//! Whether the people of a host can decide what its policy asks for.
+//! The check that a host has enough people for the approvals that its policy requires.
 //!
-//! Only counts; refuses nothing. Next: `gateway::policy`, `gateway::decide` for who counts in the end.
+//! Only counts people and refuses nothing. See [`crate::gateway::policy`], and [`crate::gateway::decide`] for the approvals that count.
 
 use super::kinds::{self, is_of_agent};
 use super::policy::{Policy, Rule};
@@ -11,19 +11,19 @@ use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Everybody who may decide something.
+/// All people of a host, with the roles by which they may decide.
 #[derive(Debug, Clone, Default)]
 pub struct People {
     /// Each person with the role on this host.
     pub all: Vec<(PersonId, Role)>,
-    /// The admins of each agent that has some.
+    /// The admins of each agent; one set for each agent.
     pub of_agents: Vec<BTreeSet<PersonId>>,
 }
 
-/// Reads them from the record.
+/// Reads the people from the record.
 ///
 /// # Errors
-/// Those of the record.
+/// Fails if the record cannot be read.
 pub fn look(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
     let all = registry::people(tx)?.into_iter().map(|person| (person.id, person.role)).collect();
     let mut of_agents = Vec::new();
@@ -38,21 +38,21 @@ pub fn look(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
     Ok(People { all, of_agents })
 }
 
-/// What the default model, a part of the kind `settings`, is called beside the kinds of change.
+/// The name of the default model among the kinds of change; it is a part of the kind `settings`.
 const DEFAULT_MODEL: &str = "settings (default_model)";
 
-/// A rule that cannot be met, and the kinds of change that it holds for.
+/// A rule that the people of the host cannot meet, and its kinds of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     /// Names of the kinds.
     pub kinds: Vec<&'static str>,
-    /// What is asked for.
+    /// The rule itself.
     pub rule: Rule,
-    /// So many people can say yes.
-    pub there: usize,
-    /// Whether no change of these kinds can ever be approved; else only those cannot that one of these people asks for.
+    /// The number of people who can approve.
+    pub available: usize,
+    /// True if no change of these kinds can ever be approved; false if that holds only for changes that one of these people requests.
     pub is_never: bool,
-    /// Whether `config check` refuses the policy for it; else it is a warning.
+    /// True if `config check` refuses the policy for this rule; false if it only warns.
     pub is_refused: bool,
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for Unmet {
         let roles: Vec<&str> = self.rule.roles.iter().map(|role| role.name()).collect();
         let which =
             if self.is_never { "no change can be approved" } else { "no request of an owner or admin can be approved" };
-        let beside = if self.rule.requester_may_approve { "" } else { ", and whoever asks does not count" };
+        let beside = if self.rule.requester_may_approve { "" } else { ", and the requester does not count" };
         write!(
             f,
-            "{which} of kind {}: policy.toml asks for {} with role {}, there {}{beside} (`ironctl person add`, or change policy.toml)",
+            "{which} of kind {}: policy.toml requires {} with role {}, and there {}{beside} (`ironctl person add`, or change policy.toml)",
             self.kinds.join(", "),
             people(self.rule.approvals as usize),
             roles.join(" or "),
-            if self.there == 1 { "is 1".to_owned() } else { format!("are {}", self.there) },
+            if self.available == 1 { "is 1".to_owned() } else { format!("are {}", self.available) },
         )
     }
 }
@@ -77,18 +77,19 @@ fn people(count: usize) -> String {
     if count == 1 { "1 person".to_owned() } else { format!("{count} people") }
 }
 
-/// What the policy asks for that these people cannot give; kinds with the same rule and the same people are one.
+/// Returns the rules of the policy that these people cannot meet. Kinds with the same rule and the same people are one entry.
 pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
     let mut unmet: Vec<Unmet> = Vec::new();
     for kind in ChangeKind::ALL.iter().copied() {
         let rule = policy.rule(kind);
-        let Some((there, is_never)) = too_few(found, kind, rule) else { continue };
-        let same = |other: &&mut Unmet| other.rule == *rule && other.there == there && other.is_never == is_never;
+        let Some((available, is_never)) = too_few(found, kind, rule) else { continue };
+        let same =
+            |other: &&mut Unmet| other.rule == *rule && other.available == available && other.is_never == is_never;
         match unmet.iter_mut().find(same) {
             Some(other) => other.kinds.push(kind.name()),
             None => {
                 let kinds = vec![kind.name()];
-                unmet.push(Unmet { kinds, rule: rule.clone(), there, is_never, is_refused: is_never });
+                unmet.push(Unmet { kinds, rule: rule.clone(), available, is_never, is_refused: is_never });
             }
         }
     }
@@ -96,31 +97,31 @@ pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
     unmet
 }
 
-/// The narrower rule for the default model, if no change of it can ever be approved and other settings can be. It takes more owners,
-/// and everything else works without them.
+/// Returns the narrower rule for the default model, if other settings can be changed and the default model never can. Only a warning,
+/// because the rule needs more owners and all other changes work without them.
 fn default_model(found: &People, of_settings: &Rule) -> Option<Unmet> {
     let rule = kinds::for_default_model(of_settings.clone());
     match (too_few(found, ChangeKind::Settings, of_settings), too_few(found, ChangeKind::Settings, &rule)) {
-        (None, Some((there, true))) => {
-            Some(Unmet { kinds: vec![DEFAULT_MODEL], rule, there, is_never: true, is_refused: false })
+        (None, Some((available, true))) => {
+            Some(Unmet { kinds: vec![DEFAULT_MODEL], rule, available, is_never: true, is_refused: false })
         }
         _ => None,
     }
 }
 
-/// How many people can say yes, if those are too few, and whether they are for each change of this kind.
+/// Returns the number of people who can approve, if they are too few, and whether they are too few for every change of this kind.
 fn too_few(found: &People, kind: ChangeKind, rule: &Rule) -> Option<(usize, bool)> {
     let deciders = deciders(found, kind, rule);
-    let there = deciders.len();
+    let available = deciders.len();
     let needed = rule.approvals as usize;
-    let own = there.saturating_sub(usize::from(!rule.requester_may_approve));
-    // Where somebody else is there on whose behalf an agent asks, each of these people counts.
-    let is_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
-    let best = if is_others { there } else { own };
-    (own < needed).then_some((there, best < needed))
+    let own = available.saturating_sub(usize::from(!rule.requester_may_approve));
+    // If an agent makes a request on behalf of a person who is no decider, each decider counts.
+    let has_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
+    let best = if has_others { available } else { own };
+    (own < needed).then_some((available, best < needed))
 }
 
-/// The people who can say yes; where admins of an agent can, those of the agent that has most.
+/// Returns the people who can approve. If admins of an agent can, it counts the agent with the most admins.
 fn deciders(found: &People, kind: ChangeKind, rule: &Rule) -> BTreeSet<PersonId> {
     let of_host: BTreeSet<PersonId> =
         found.all.iter().filter(|(_, role)| rule.admits(*role)).map(|(person, _)| *person).collect();
@@ -147,7 +148,7 @@ mod tests {
         policy::load(&path).expect("a policy")
     }
 
-    /// How many rules cannot be met, and whether the policy is refused for one.
+    /// Returns the number of unmet rules, and whether the policy is refused for one of them.
     fn found(text: &str, people: &People) -> (usize, bool) {
         let unmet = unmet(people, &policy(text));
         (unmet.len(), unmet.iter().any(|unmet| unmet.is_refused))
@@ -161,7 +162,7 @@ mod tests {
             ("", of(&[Owner]), (0, false)),
             ("[default]\napprovals = 5\n", of(&[Owner]), (1, true)),
             ("[default]\napprovals = 2\n", of(&[Owner, Member]), (1, true)),
-            // The default model is for owners to decide about: a warning.
+            // Only owners decide on the default model, so this is a warning.
             ("[default]\napprovals = 2\n", of(&[Owner, Admin]), (1, false)),
             ("[default]\napprovals = 2\n", of(&[Owner, Owner]), (0, false)),
             (
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn admins_of_an_agent_count_for_what_is_theirs_to_decide() {
+    fn admins_of_an_agent_count_for_kinds_that_they_decide() {
         let mut people = of(&[Role::Owner, Role::Member]);
         people.of_agents = vec![BTreeSet::from([people.all[1].0])];
         let unmet = unmet(&people, &policy("[default]\napprovals = 2\n"));

@@ -1,6 +1,6 @@
-//! Writes changes and what people said about them, with their bounds, digests and entries in the ledger.
+//! The record of changes and approvals, with their bounds, digests and ledger entries.
 //!
-//! Never decides about a change and never applies one. Next: `gateway::decide`, and `tables::changes` for the rows.
+//! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`crate::tables::changes`] for the rows.
 
 mod approvals;
 mod generation;
@@ -11,7 +11,7 @@ pub use crate::tables::changes::{
     void_approval, waiting,
 };
 pub use crate::tables::facts::generation;
-pub use approvals::{give, rewrap};
+pub use approvals::{add_approval, rewrap};
 pub use generation::begin_generation;
 
 use super::kinds::FETCHING;
@@ -28,19 +28,19 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
 
-/// Undecided changes of one agent.
+/// The bound on undecided changes of one agent.
 pub const PENDING_OF_AGENT_MAX: i64 = 16;
 
-/// Undecided changes of one person.
+/// The bound on undecided changes of one person.
 pub const PENDING_OF_PERSON_MAX: i64 = 256;
 
-/// Undecided changes of one host.
+/// The bound on undecided changes of one host.
 pub const PENDING_MAX: i64 = 1024;
 
-/// Changes that are looked at in one go.
+/// The bound on changes that one query returns.
 pub const AT_ONCE_MAX: usize = 64;
 
-/// The change of this id, unless it is at an end.
+/// Returns the change of this id, unless it has ended.
 pub fn active(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_state::Error> {
     Ok(find(tx, id)?.filter(|row| row.status.is_open() || row.status == Status::Approved))
 }
@@ -52,28 +52,28 @@ pub fn active(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_sta
 pub fn known(tx: &ReadTx<'_>, id: ChangeId) -> Result<Row, Denied> {
     find(tx, id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
-        refusal.hint("`ironctl change list` shows what waits").into()
+        refusal.hint("`ironctl change list` shows the changes that wait").into()
     })
 }
 
-/// The approved change of each agent that is to be applied next, and that of the host; oldest first.
+/// Returns the next approved change of each agent, and that of the host, oldest first.
 pub fn approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     changes::approved(tx, FETCHING, AT_ONCE_MAX)
 }
 
-/// What was submitted.
+/// The result of a submission.
 #[derive(Debug, Clone)]
 pub struct Submitted {
     /// The change.
     pub id: ChangeId,
-    /// Whether the same was asked for before and still waits.
+    /// True if the same request already waits.
     pub again: bool,
-    /// One for the same that was withdrawn by this, because what it would alter is not as it was: whoever asked is told.
+    /// The stale change for the same request that this submission withdrew; the caller notifies its requester.
     pub superseded: Option<Box<Row>>,
 }
 
-/// Names who wants what set for whom: two requests for the same by the same are one. Another's is another, with a reason and an
-/// answer of its own.
+/// Returns the digest of a request: two requests by the same requester for the same change are one. The request of another requester is
+/// another one, with its own reason and decision.
 fn digest_of(
     agent: Option<AgentId>,
     change: &Change,
@@ -84,68 +84,69 @@ fn digest_of(
     let none = || Value::from("");
     let agent = agent.map_or_else(none, Value::from);
     let session = origin.map_or_else(none, |origin| origin.session.into());
-    let wish =
+    let request =
         serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, change.payload()]);
-    Digest::of(&canonical::to_vec(&wish))
+    Digest::of(&canonical::to_vec(&request))
 }
 
-/// Writes a checked proposal down; from then on it waits for people.
+/// Records a checked proposal; from then on it waits for a decision.
 ///
 /// # Errors
-/// Refuses one more from a requester of whom too many wait already.
+/// Refuses the proposal if too many changes of the requester, or of the host, wait already.
 pub fn propose(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
-    write_down(tx, policy, checked, true)
+    record(tx, policy, checked, true)
 }
 
-/// The same for one that is decided in the same transaction: it waits for nobody, so no bound of what waits holds for it.
+/// Records a checked proposal that the same transaction decides. It never waits, so the bounds on waiting changes do not apply.
 ///
 /// # Errors
 /// As [`propose`].
 pub fn propose_at_once(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) -> Result<Submitted, Denied> {
-    write_down(tx, policy, checked, false)
+    record(tx, policy, checked, false)
 }
 
-fn write_down(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
+fn record(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
     let Checked { proposed, standing } = &checked;
-    let asking = Asking::of(proposed)?;
-    let digest = digest_of(proposed.agent, &proposed.change, &asking.requester, asking.principal, asking.origin);
+    let from = RequestedBy::of(proposed)?;
+    let digest = digest_of(proposed.agent, &proposed.change, &from.requester, from.principal, from.origin);
     let same = changes::pending_of_digest(tx, digest)?;
     let superseded = match same {
         Some(same) if same.before == standing.before && same.facts == standing.facts && same.expires_at > tx.wall() => {
             return Ok(Submitted { id: same.id, again: true, superseded: None });
         }
-        // It could be withdrawn only: what it shows is not true any more.
+        // A stale change can only be withdrawn, because its page is no longer true.
         Some(same) => {
-            let outcome = "what it would alter is not as it was; the same was asked for again";
+            let outcome =
+                "the present setting differs from the time of the request, and the same change was requested again";
             Some(Box::new(end(tx, &same, Status::Withdrawn, None, outcome)?))
         }
         None => None,
     };
-    if waits && let Some(refusal) = too_many(tx, &asking)? {
+    if waits && let Some(refusal) = too_many(tx, &from)? {
         return Err(refusal.into());
     }
-    let id = insert(tx, policy, &checked, &asking, digest)?;
-    let asked = append_proposed(tx, id, &checked, asking, digest)?;
-    changes::set_asked_seq(tx, id, asked)?;
+    let id = insert(tx, policy, &checked, &from, digest)?;
+    let seq = append_proposed(tx, id, &checked, from, digest)?;
+    changes::set_asked_seq(tx, id, seq)?;
     Ok(Submitted { id, again: false, superseded })
 }
 
-/// Who asks, as the row of a change names them.
-struct Asking<'a> {
+/// The requester, in the form of the row of a change.
+struct RequestedBy<'a> {
     requester: String,
     principal: PersonId,
     origin: Option<&'a Origin>,
-    /// How many of their changes may wait.
+    /// The bound on their waiting changes.
     pending_max: i64,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> RequestedBy<'a> {
     fn of(proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
         let (requester, principal, origin, pending_max) = match &proposed.requester {
             Requester::Agent { principal, origin } => {
                 let agent = proposed
                     .agent
-                    .ok_or_else(|| ironclaw_state::Error::Stored("an agent asked that is none".to_owned()))?;
+                    .ok_or_else(|| ironclaw_state::Error::Stored("a request of an agent without its id".to_owned()))?;
                 (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
             }
             Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
@@ -154,15 +155,15 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Refuses one more change from a requester of whom, or on a host where, too many wait.
-fn too_many(tx: &ReadTx<'_>, asking: &Asking<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
-    let of_requester = changes::pending_count_of(tx, &asking.requester)?;
+/// Returns the refusal of one more change, if too many changes of the requester or of the host wait.
+fn too_many(tx: &ReadTx<'_>, from: &RequestedBy<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
+    let of_requester = changes::pending_count_of(tx, &from.requester)?;
     let of_all = changes::pending_count(tx)?;
     let refusal = || {
-        let message = format!("{of_requester} requests wait for a decision already");
-        Refusal::new(DenialCode::ChangesTooMany, message).hint("decide about those first: `ironctl inbox`")
+        let message = format!("{of_requester} requests already wait for a decision");
+        Refusal::new(DenialCode::ChangesTooMany, message).hint("decide on them first: `ironctl inbox`")
     };
-    Ok((of_requester >= asking.pending_max || of_all >= PENDING_MAX).then(refusal))
+    Ok((of_requester >= from.pending_max || of_all >= PENDING_MAX).then(refusal))
 }
 
 /// Inserts the row of a change, without the number of its entry in the ledger.
@@ -170,16 +171,16 @@ fn insert(
     tx: &mut WriteTx<'_>,
     policy: &Policy,
     Checked { proposed, standing }: &Checked,
-    asking: &Asking<'_>,
+    from: &RequestedBy<'_>,
     digest: Digest,
 ) -> Result<ChangeId, ironclaw_state::Error> {
     let rule = policy.rule(proposed.change.kind());
     let new = NewChange {
         id: ChangeId::new(),
         agent: proposed.agent,
-        requester: &asking.requester,
-        principal: asking.principal,
-        origin: asking.origin,
+        requester: &from.requester,
+        principal: from.principal,
+        origin: from.origin,
         change: &proposed.change,
         before: &standing.before,
         facts: &standing.facts,
@@ -193,12 +194,12 @@ fn insert(
     Ok(new.id)
 }
 
-/// Appends the entry of a change that was asked for, and returns its number.
+/// Appends the ledger entry of a proposed change, and returns its number.
 fn append_proposed(
     tx: &mut WriteTx<'_>,
     id: ChangeId,
     Checked { proposed, standing }: &Checked,
-    asking: Asking<'_>,
+    from: RequestedBy<'_>,
     digest: Digest,
 ) -> Result<u64, ironclaw_state::Error> {
     let mut entry = Entry::new(LedgerEvent::ChangeProposed)
@@ -206,22 +207,21 @@ fn append_proposed(
         .with("kind", proposed.change.kind().name())
         .with("digest", digest)
         .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)))
-        .with("requester", asking.requester)
-        .with("principal", asking.principal);
+        .with("requester", from.requester)
+        .with("principal", from.principal);
     if let Some(agent) = proposed.agent {
         entry = entry.with("agent", agent);
     }
-    if let Some(origin) = asking.origin {
+    if let Some(origin) = from.origin {
         entry = entry.session(origin.session).turn(origin.turn).with("call", origin.call);
     }
     entry.append(tx)
 }
 
-/// Moves a change that waits, is approved or is unknown to its end, and gives it as it stands then; its approvals are worth nothing
-/// any more, unless they are used.
+/// Ends a change that is pending, approved or unknown, makes its unused approvals void, and returns the ended change.
 ///
 /// # Errors
-/// When it is at an end already: whoever ends a change has looked at it in the same transaction.
+/// Fails if the change has already ended: the caller reads the change in the same transaction before it ends it.
 pub fn end(
     tx: &mut WriteTx<'_>,
     row: &Row,
@@ -234,7 +234,7 @@ pub fn end(
     let ending = Ending { status, decided_by: by, decided_at: decided, applied_at: applied, outcome };
     if !changes::end(tx, row.id, &ending)? {
         return Err(ironclaw_state::Error::Stored(format!(
-            "{} is at an end already, and is not {}",
+            "{} has already ended, and cannot become {}",
             row.id,
             status.name()
         )));
@@ -242,12 +242,16 @@ pub fn end(
     changes::void_approvals(tx, row.id)?;
     let (entry, word) = match status {
         Status::Applied => (Entry::new(LedgerEvent::ChangeApplied), ""),
-        Status::Rejected => (Entry::new(LedgerEvent::ChangeRejected), "a person said no"),
-        Status::Expired => (Entry::new(LedgerEvent::ChangeExpired), "nobody decided in time"),
-        Status::Withdrawn => (Entry::new(LedgerEvent::ChangeWithdrawn), "it cannot be decided any more"),
-        Status::Failed => (Entry::new(LedgerEvent::ChangeFailed), "it could not be done"),
+        Status::Rejected => (Entry::new(LedgerEvent::ChangeRejected), "a person rejected it"),
+        Status::Expired => (Entry::new(LedgerEvent::ChangeExpired), "no decision in time"),
+        Status::Withdrawn => (Entry::new(LedgerEvent::ChangeWithdrawn), "it can no longer be decided"),
+        Status::Failed => (Entry::new(LedgerEvent::ChangeFailed), "it could not be applied"),
         Status::Pending | Status::Approved | Status::Unknown => {
-            return Err(ironclaw_state::Error::Stored(format!("{}: {} is no end of a change", row.id, status.name())));
+            return Err(ironclaw_state::Error::Stored(format!(
+                "{}: {} is no final status of a change",
+                row.id,
+                status.name()
+            )));
         }
     };
     let mut entry = entry.with("change", row.id).with("kind", row.kind.name());
@@ -271,7 +275,7 @@ pub fn end(
     })
 }
 
-/// Notes that enough people approved.
+/// Records that a change has enough approvals.
 pub fn set_approved(
     tx: &mut WriteTx<'_>,
     row: &Row,
@@ -287,17 +291,17 @@ pub fn set_approved(
     Ok(())
 }
 
-/// Undecided changes whose time is over.
+/// Returns undecided changes that have expired.
 pub fn expired(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     changes::expired(tx, tx.wall(), AT_ONCE_MAX)
 }
 
-/// Erases what a conversation asked for, with its words: what it was and what became of it stays in the ledger, as digests.
+/// Erases the changes that a conversation requested, with their text. The ledger keeps the requests and outcomes as digests.
 pub fn erase_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
     erase(tx, Scope::Session(session), "the conversation was removed", None)
 }
 
-/// Erases what was asked for an agent, or by it, but for the change that removes it.
+/// Erases the changes that concern an agent or that it requested, except for the change that removes it.
 pub fn erase_of_agent(tx: &mut WriteTx<'_>, agent: AgentId, by: ChangeId) -> Result<(), ironclaw_state::Error> {
     erase(tx, Scope::Agent(agent), "the agent was removed", Some(by))
 }
@@ -309,7 +313,7 @@ fn erase(tx: &mut WriteTx<'_>, of: Scope, why: &str, but: Option<ChangeId>) -> R
     changes::delete_of(tx, of, but)
 }
 
-/// The agent that a change concerns, as it is now.
+/// Returns the agent of a change from the record.
 pub fn agent_of(tx: &ReadTx<'_>, row: &Row) -> Result<Option<Agent>, ironclaw_state::Error> {
     match row.agent {
         Some(agent) => registry::agent_by_id(tx, agent),

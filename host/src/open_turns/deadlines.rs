@@ -1,6 +1,6 @@
-//! Until when each open turn may go on, by a clock that nobody sets.
+//! The deadlines of open turns, by a monotonic clock.
 //!
-//! Holds nothing over a restart: a turn that was open then is closed by the first drain. Next: `runtime::turn_loop`.
+//! No deadline survives a restart: the first drain closes a turn that was open then. See [`crate::runtime::turn_loop`].
 
 use ironclaw_contract::ids::{SessionId, TurnId};
 use std::collections::HashMap;
@@ -8,24 +8,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The deadline of each session's open turn. `Instant` is `CLOCK_MONOTONIC`, which stands still while the machine sleeps: a turn
-/// that slept with it goes on with the time that it had left. By `CLOCK_BOOTTIME` the night would count, and the answer that the
-/// turn was about to get would be thrown away in the morning.
+/// The deadline of the open turn of each session. `Instant` is `CLOCK_MONOTONIC`, which pauses while the machine sleeps. After the sleep
+/// a turn continues with the time that it had left. With `CLOCK_BOOTTIME` a night of sleep would count, and the host would discard an
+/// answer that arrives in the morning.
 #[derive(Default)]
 pub struct Deadlines(Mutex<HashMap<SessionId, (TurnId, Instant)>>);
 
 impl Deadlines {
-    /// Notes the deadline of a turn that was opened.
+    /// Records the deadline of a turn that was opened.
     pub(crate) fn begin(&self, session: SessionId, turn: TurnId, until: Instant) {
         self.lock().insert(session, (turn, until));
     }
 
-    /// When this turn is over; `None` where it is not the one that its session works on.
+    /// Returns the deadline of this turn; `None` if it is not the open turn of its session.
     pub(crate) fn of(&self, session: SessionId, turn: TurnId) -> Option<Instant> {
         self.lock().get(&session).filter(|(open, _)| *open == turn).map(|(_, until)| *until)
     }
 
-    /// The time that is left of this turn; none where it is not the one that its session works on.
+    /// Returns the time left of this turn; zero if it is not the open turn of its session.
     pub(crate) fn left(&self, session: SessionId, turn: TurnId) -> Duration {
         self.of(session, turn).map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_turn_that_is_worked_on_has_a_deadline() {
+    fn only_the_open_turn_of_a_session_has_a_deadline() {
         let (deadlines, session) = (Deadlines::default(), SessionId::new());
         let (first, second) = (TurnId::new(), TurnId::new());
         let until = Instant::now() + Duration::from_secs(300);

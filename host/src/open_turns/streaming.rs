@@ -1,6 +1,7 @@
-//! The words of the turn that each awake session works on, while they are being made, for whoever follows it.
+//! Partial outputs of the open turns, for the clients that follow a conversation.
 //!
-//! Never the answer, and nothing of it outlives its turn: that is the sealed output in the record. Next: `model::draft`.
+//! A partial output is never the answer, and ends with its turn. The answer is the sealed output in the record. See
+//! [`ironclaw_model::draft`].
 
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_model::draft::{Draft, Words};
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// One for each session that has asked a model in its open turn.
+/// The partial outputs of the sessions that made a model request in their open turn.
 #[derive(Debug, Default)]
 pub struct Drafts(Mutex<HashMap<SessionId, Current>>);
 
@@ -20,10 +21,10 @@ struct Current {
     over: watch::Sender<()>,
 }
 
-/// A turn whose request to a model is about to be made.
+/// A turn that begins a model request.
 #[derive(Debug)]
 pub struct Working {
-    /// Where its words go; the same for all requests of a turn.
+    /// The partial output, which all requests of a turn share.
     pub draft: Draft,
     over: watch::Receiver<()>,
 }
@@ -31,13 +32,13 @@ pub struct Working {
 impl Working {
     /// Waits until the turn is over.
     pub async fn over(&mut self) {
-        // Nothing is ever sent: an error says that the other end is gone.
+        // The sender never sends; an error means that it is dropped.
         while self.over.changed().await.is_ok() {}
     }
 }
 
 impl Drafts {
-    /// A request of a turn begins; what another turn of the session left is gone.
+    /// Begins a request of a turn. Drops the partial output of another turn of the session.
     pub fn begin(&self, session: SessionId, turn: TurnId) -> Working {
         let mut drafts = self.lock();
         let current = match drafts.remove(&session) {
@@ -49,18 +50,18 @@ impl Drafts {
         working
     }
 
-    /// The turn of the session is over, or its sandbox is gone: a request that is under way ends.
+    /// Drops the partial output of a session whose turn is over or whose sandbox is gone. This ends a request in flight.
     pub fn end(&self, session: SessionId) {
         self.lock().remove(&session);
     }
 
-    /// Whether a model is being asked in this turn.
+    /// Returns whether this turn has a model request in flight.
     pub fn is_asking(&self, session: SessionId, turn: TurnId) -> bool {
         let drafts = self.lock();
         drafts.get(&session).is_some_and(|current| current.turn == turn && current.over.receiver_count() > 0)
     }
 
-    /// Watches the words of a turn, if it has asked for some.
+    /// Watches the partial output of a turn, if it made a model request.
     pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
         let drafts = self.lock();
         drafts.get(&session).filter(|current| current.turn == turn).map(|current| current.draft.watch())
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn draft_is_seen_across_its_turns_requests_and_no_other_turn() {
+    async fn draft_is_shared_by_the_requests_of_one_turn_only() {
         let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
         assert!(drafts.watch(session, turn).is_none());
         drafts.begin(session, turn).draft.begin();
@@ -99,6 +100,6 @@ mod tests {
         drafts.end(session);
         ours.over().await;
         let pending = tokio::time::timeout(std::time::Duration::ZERO, other.over());
-        assert!(pending.await.is_err(), "it goes on");
+        assert!(pending.await.is_err(), "it continues");
     }
 }

@@ -1,7 +1,7 @@
-//! Measures what the directories of a session hold, by a walk that ends at the bound.
+//! The measurement of the directories of a session, by a walk that ends at the bound.
 //!
-//! Follows no symbolic link and enters no other mount, also when the agent swaps directories during the walk. What it cannot read counts as over the bound: an agent
-//! could hide files there. Next: `runtime::workspace`.
+//! It follows no symbolic link and enters no other mount, also if the agent swaps directories during the walk. A directory that it
+//! cannot read counts as over the bound, because an agent could hide files there. See [`crate::runtime::workspace`].
 
 use super::Config;
 use ironclaw_jail::shortage::Shortage;
@@ -15,10 +15,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of one block in what `stat` reports.
+/// The bytes of one block in the result of `stat`.
 const BLOCK_BYTES: u64 = 512;
 
-/// Why a workspace is over its bound.
+/// The reason that a workspace is over its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// It takes more bytes than `quota.workspace_bytes`.
@@ -30,7 +30,7 @@ pub enum Over {
 }
 
 impl Over {
-    /// A stable word for the ledger.
+    /// Returns the stable code for the ledger.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Bytes => "workspace_bytes",
@@ -39,7 +39,7 @@ impl Over {
         }
     }
 
-    /// What the person reads in place of an answer.
+    /// Returns the notice that the person reads in place of an answer.
     pub fn notice(self, config: &Config, session: impl std::fmt::Display) -> String {
         let (what, setting) = match self {
             Self::Bytes => (
@@ -59,10 +59,10 @@ impl Over {
     }
 }
 
-/// Whether what lies below a directory is over the bounds; a directory that is not there holds nothing.
+/// Returns the bound that the contents of a directory exceed, if there is one. A missing directory has no contents.
 ///
 /// # Errors
-/// What the system reports of the directory itself, and a shortage of the host.
+/// Fails if the directory itself cannot be opened, or if the host has a shortage.
 pub fn look(root: &Path, config: &Config) -> io::Result<Option<Over>> {
     let root = match fcntl::open(root, DIRECTORY, Mode::empty()) {
         Ok(root) => root,
@@ -83,13 +83,13 @@ pub fn look(root: &Path, config: &Config) -> io::Result<Option<Over>> {
     Ok(None)
 }
 
-/// How each directory is opened.
+/// The flags with which each directory is opened.
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// A look at every directory below one.
+/// A walk through every directory below a root.
 struct Walk<'a> {
     root: OwnedFd,
-    /// Directories that are still to be looked at, each by its path below the root.
+    /// Directories that the walk has not entered yet, each by its path below the root.
     left: Vec<PathBuf>,
     bytes: u64,
     files: u64,
@@ -97,9 +97,9 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Counts what is in a directory, and keeps the directories in it for later.
+    /// Counts the entries of a directory, and queues the directories among them.
     fn directory(&mut self, at: &Path) -> nix::Result<Option<Over>> {
-        // By one call that resolves the whole path: an agent may swap any directory on the way for a link out of the workspace.
+        // One call resolves the whole path, because an agent may swap any directory of the path for a link out of the workspace.
         let below = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV;
         let opened = fcntl::openat2(&self.root, at, OpenHow::new().flags(DIRECTORY).resolve(below))?;
         let mut entries = Dir::openat(&opened, ".", DIRECTORY, Mode::empty())?;
@@ -115,7 +115,7 @@ impl Walk<'_> {
                 Err(error) => return Err(error),
             };
             self.files += 1;
-            // A file with several names takes its room once.
+            // A file with several names takes its space once.
             #[allow(clippy::useless_conversion, reason = "the count has 32 bits on other processors")]
             let bytes = found.st_blocks.unsigned_abs() * BLOCK_BYTES / u64::from(found.st_nlink).max(1);
             self.bytes = self.bytes.saturating_add(bytes);
@@ -133,7 +133,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the host lacks something or its disk is broken, which is no agent's doing.
+/// Returns whether the cause is a shortage of the host or a broken disk, which no agent causes.
 fn is_ours(error: Errno) -> bool {
     error == Errno::EIO || Shortage::of_errno(error as i32).is_some()
 }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(walk.directory(Path::new(".")), Ok(None));
         assert_eq!(walk.directory(Path::new("./a")), Ok(None));
         assert_eq!((walk.files, walk.left.len()), (2, 2));
-        // Between the look at their names and the look into them.
+        // After the walk listed the names, and before it enters the directories.
         fs::remove_dir_all(directory.path().join("a")).expect("removed");
         symlink(outside.path(), directory.path().join("a")).expect("linked");
         for at in ["./a", "./a/b"] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn workspace_over_its_bounds_is_told_by_name() {
+    fn workspace_over_its_bounds_is_reported_with_the_bound() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path();
         let config = Config { workspace_files: 3, workspace_bytes: 64 * 1024, ..Config::default() };
@@ -189,7 +189,7 @@ mod tests {
     fn deeply_nested_directories_hide_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
         let name = "d".repeat(200);
-        // Beyond the length that a path may have, a directory is reached only step by step.
+        // A directory beyond the bound on the length of a path is reached only step by step.
         let mut at = fcntl::open(directory.path(), DIRECTORY, Mode::empty()).expect("opened");
         for _ in 0..25 {
             nix::sys::stat::mkdirat(&at, name.as_str(), Mode::S_IRWXU).expect("made");

@@ -1,6 +1,6 @@
-//! Decides in a transaction: a refusal is an answer and commits, a failure rolls back.
+//! Decisions in a transaction: a refusal is an answer and commits, a failure rolls back.
 //!
-//! See [`State::write`] for changes that nothing refuses.
+//! See [`State::write`] for writes without refusals.
 
 use super::Refusal;
 use ironclaw_state::{Error, State, WriteTx};
@@ -15,7 +15,7 @@ pub enum Denied<E = Error> {
 }
 
 impl<E> Denied<E> {
-    /// Records a refusal with `note`; a failure stays as it is.
+    /// Records a refusal with `note`, and leaves a failure unchanged.
     pub fn noted(self, note: impl FnOnce(&Refusal) -> Result<(), E>) -> Self {
         match self {
             Self::Refused(refusal) => match note(&refusal) {
@@ -26,7 +26,7 @@ impl<E> Denied<E> {
         }
     }
 
-    /// Makes the failure one of another type; a refusal stays as it is.
+    /// Converts a failure to another error type, and leaves a refusal unchanged.
     pub fn widen<F: From<E>>(self) -> Denied<F> {
         match self {
             Self::Refused(refusal) => Denied::Refused(refusal),
@@ -42,7 +42,7 @@ impl<E: std::fmt::Debug> Denied<E> {
     pub fn refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Failed(error) => panic!("failed, and was to be refused: {error:?}"),
+            Self::Failed(error) => panic!("failed instead of being refused: {error:?}"),
         }
     }
 }
@@ -59,12 +59,12 @@ impl<E: From<Error>> From<Error> for Denied<E> {
     }
 }
 
-/// Makes decisions in the record.
+/// Decisions in the record.
 pub trait Decide {
-    /// Runs `decide` in a transaction of its own, as [`State::write`] does, which commits unless it fails.
+    /// Runs `decide` in a transaction of its own, as [`State::write`] does. A refusal commits and a failure rolls back.
     ///
     /// # Errors
-    /// [`Denied::Refused`] once the writes of `decide` are on disk; [`Denied::Failed`] once nothing of them is left.
+    /// Returns [`Denied::Refused`] after the writes of `decide` are on disk, and [`Denied::Failed`] after they are rolled back.
     fn decide<T, E, F>(&self, decide: F) -> impl Future<Output = Result<T, Denied<E>>> + Send
     where
         T: Send + 'static,

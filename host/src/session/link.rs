@@ -1,6 +1,6 @@
 //! The host's end of the link: the handshake, then bells.
 //!
-//! Hands out the session key once, and only after the kernel was asked about the process. See `crate::runtime::launch`.
+//! Sends the queue key once, and only after the host asked the kernel about the process. See [`crate::runtime::launch`].
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
@@ -17,13 +17,13 @@ use zeroize::Zeroize;
 /// The reason that a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing came in time.
+    /// It sent no message in time.
     #[error("the sandbox of {session} did not say hello, or was not ready, within {HELLO_MS_MAX} ms")]
     Silent {
         /// The session.
         session: SessionId,
     },
-    /// It was built from another contract.
+    /// It was built with another contract.
     #[error("the sandbox of {session} has contract fingerprint {theirs}, the host {ours}: install both from one build")]
     Drift {
         /// The session.
@@ -34,14 +34,14 @@ pub enum Error {
         ours: String,
     },
     /// It gave up by itself.
-    #[error("the sandbox of {session} cannot go on: {reason}")]
+    #[error("the sandbox of {session} cannot continue: {reason}")]
     Fatal {
         /// The session.
         session: SessionId,
         /// The reason that the sandbox gives.
         reason: String,
     },
-    /// It sent what the contract does not allow.
+    /// It sent a message that the contract does not allow.
     #[error("the sandbox of {session} broke the link's contract: {what}")]
     Violation {
         /// The session.
@@ -49,7 +49,7 @@ pub enum Error {
         /// The violation.
         what: &'static str,
     },
-    /// The link is cut.
+    /// The link is broken.
     #[error("the link to the sandbox of {session} is cut: {source}")]
     Cut {
         /// The session.
@@ -59,14 +59,14 @@ pub enum Error {
     },
 }
 
-/// A message over the link after the handshake.
+/// An event on the link after the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rung {
-    /// Look at the outbound queue.
+    /// A bell: the outbound queue has rows.
     Bell,
-    /// The other side is gone.
+    /// The end of the link: the other side is gone.
     Ended,
-    /// Anything but a bell.
+    /// A message other than a bell.
     Violation(&'static str),
 }
 
@@ -77,7 +77,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Takes the host's end of a fresh socketpair.
+    /// Takes the host's end of a new socket pair.
     pub const fn new(session: SessionId, stream: UnixStream) -> Self {
         Self { session, stream }
     }
@@ -85,7 +85,7 @@ impl Link {
     /// Waits for the hello and compares its fingerprint.
     ///
     /// # Errors
-    /// All of [`Error`].
+    /// Returns each case of [`Error`].
     pub async fn hello(&mut self) -> Result<Hello, Error> {
         let session = self.session;
         let wait = tokio::time::timeout(Duration::from_millis(HELLO_MS_MAX), self.first_frame());
@@ -95,7 +95,7 @@ impl Link {
         };
         let ours = fingerprint();
         if hello.fingerprint != ours {
-            // A fingerprint or nothing: this appears in messages of the host.
+            // Only a well-formed fingerprint is quoted, because it appears in messages of the host.
             let theirs =
                 hello.fingerprint.parse::<Digest>().map_or_else(|_| "(none)".to_owned(), |theirs| theirs.to_string());
             return Err(Error::Drift { session, theirs, ours });
@@ -103,7 +103,7 @@ impl Link {
         Ok(hello)
     }
 
-    /// Hands out the key. Takes the hello's proof that the process was looked at: call it once.
+    /// Sends the queue key. Call it once, after [`Self::hello`] and the check of the process.
     pub async fn welcome(&mut self, key: &SessionKey, turn: TurnLimits) -> Result<(), Error> {
         let session = self.session;
         let failpoint = ironclaw_state::failpoint::wanted();
@@ -129,7 +129,7 @@ impl Link {
         let cut = |source| Error::Cut { session, source };
         match self.stream.read_u8().await.map_err(cut)? {
             BELL => Ok(()),
-            // A frame instead of a bell: it says why it cannot go on, or it asks for the key again.
+            // A frame instead of a bell: the sandbox reports a fatal error, or asks for the key again.
             first => {
                 let mut prefix = [first, 0, 0, 0];
                 self.stream.read_exact(&mut prefix[1..]).await.map_err(cut)?;
@@ -145,12 +145,12 @@ impl Link {
 
     /// Ends the link for good; the other side reads its end.
     pub fn close(&mut self) {
-        // A link that is cut already is closed enough.
+        // A link that is already broken needs no shutdown.
         let _ =
             nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(&self.stream), nix::sys::socket::Shutdown::Both);
     }
 
-    /// Rings. A link that is full of bells has rung: nothing waits for a sandbox that does not listen.
+    /// Rings the bell. A link that is full of bells needs no other one, so the host never waits for a sandbox that does not read.
     pub fn ring(&mut self) -> io::Result<()> {
         match self.stream.try_write(&[BELL]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -158,7 +158,7 @@ impl Link {
         }
     }
 
-    /// Waits for the next bell; several at once are one.
+    /// Waits for the next bell; several bells at once count as one.
     pub async fn rung(&mut self) -> Rung {
         let mut bytes = [0; 64];
         match self.stream.read(&mut bytes).await {
@@ -188,7 +188,7 @@ impl Link {
     }
 }
 
-/// Cuts a sandbox's words about itself, and removes control characters.
+/// Shortens the words of a sandbox about itself, and removes control characters.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(400).collect()
 }

@@ -1,7 +1,7 @@
-//! Projects what is recorded into a session's inbound queue.
+//! The projection of the record into the inbound queue of a session.
 //!
-//! The queue can be rebuilt from the record at any time, so a damaged one is set aside and never trusted. See
-//! `crate::runtime::actor`.
+//! The queue can be rebuilt from the record at any time, so a damaged one is deleted and never trusted. See
+//! [`crate::runtime::actor`].
 
 use super::store::{Origin, Session};
 use crate::tables::messages;
@@ -14,42 +14,44 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use std::path::Path;
 
-/// Result of the answer that an outbound row asked for.
+/// The outcome of the reply of an outbound row.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
     /// The row.
     pub row: MessageId,
-    /// `delivered unknown failed`.
+    /// One of `delivered`, `unknown` and `failed`.
     pub status: &'static str,
-    /// When that was noted, milliseconds since the epoch.
+    /// The time of the record of the outcome, in milliseconds since the epoch.
     pub at: i64,
 }
 
-/// The host's end of one inbound queue. Blocks while it writes: use it off the runtime's threads.
+/// The host's end of one inbound queue. It blocks during writes, so use it outside the threads of the async runtime.
 pub struct Inbound {
     writer: InboundWriter,
 }
 
 impl Inbound {
-    /// Opens the queue, recovers it, and empties it of what earlier launches left; a damaged one is rebuilt.
+    /// Opens and recovers the queue, and removes the rows of earlier launches. Rebuilds a damaged queue.
     ///
-    /// Returns also the sentence about the damage, if there was any, for the ledger.
+    /// Also returns a sentence about the damage, if there was any, for the ledger.
     ///
     /// # Errors
-    /// When the file is a link, a directory or a pipe, or its lock is held for too long.
+    /// Fails if the file is a link, a directory or a pipe, or if its lock is held for too long.
     pub fn open(path: &Path, key: &SessionKey, group: Option<u32>) -> Result<(Self, Option<String>), Error> {
         let (mut writer, damage) = match InboundWriter::open(path, key) {
             Ok(writer) => (writer, None),
             Err(error @ (Error::WrongKey { .. } | Error::Schema { .. })) => {
-                // A projection that power loss or an operator damaged: the record has all of it.
-                let aside = |source: std::io::Error| Error::Row {
+                // Power loss or an operator damaged the queue. The record has all of its rows.
+                let cannot_remove = |source: std::io::Error| Error::Row {
                     queue: "inbound queue",
                     path: path.to_owned(),
                     what: source.to_string(),
                 };
                 for damaged in [path.to_owned(), path.with_extension("db-journal")] {
                     match std::fs::remove_file(damaged) {
-                        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(aside(source)),
+                        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                            return Err(cannot_remove(source));
+                        }
                         _ => {}
                     }
                 }
@@ -60,12 +62,12 @@ impl Inbound {
         if let Some(group) = group {
             give_to_group(path, group)?;
         }
-        // Also a turn that was open when its sandbox died: the record knows that it is over.
+        // This also removes a turn that was open when its sandbox died; in the record it is over.
         writer.project(|inbound| inbound.clear())?;
         Ok((Self { writer }, damage))
     }
 
-    /// Projects an opened turn with its messages; what earlier turns needed goes.
+    /// Projects an opened turn with its messages, and removes the rows of earlier turns.
     pub fn open_turn(
         &mut self,
         turn: &Turn,
@@ -84,7 +86,7 @@ impl Inbound {
         })
     }
 
-    /// Projects that a turn is closed, and what became of answers.
+    /// Projects a closed turn, with receipts.
     pub fn close_turn(&mut self, turn: &Turn, routing: &Routing, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| {
             inbound.turn(&Turn { open: false, ..turn.clone() })?;
@@ -93,12 +95,12 @@ impl Inbound {
         })
     }
 
-    /// Projects what became of answers.
+    /// Projects receipts.
     pub fn receipts(&mut self, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| note(inbound, receipts))
     }
 
-    /// Projects where replies go and how far rows were taken.
+    /// Projects the address of replies and the cursor of taken rows.
     pub fn routing(&mut self, routing: &Routing) -> Result<(), Error> {
         self.writer.project(|inbound| inbound.routing(routing))
     }
@@ -108,7 +110,7 @@ fn note(inbound: &Projection<'_>, receipts: &[Receipt]) -> rusqlite::Result<()> 
     receipts.iter().try_for_each(|Receipt { row, status, at }| inbound.delivered(row, status, *at))
 }
 
-/// Gives the file's read access to the sandbox's own group alone, when started as root.
+/// Gives read access to the file to the group of the sandbox alone; for a host that runs as root.
 fn give_to_group(path: &Path, group: u32) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let give = || -> std::io::Result<()> {
@@ -128,7 +130,8 @@ pub fn routing(origin: &Origin, cursor: u64) -> Routing {
     }
 }
 
-/// Returns the rows to project for these messages, with fresh seals; those from before `awake_since` waited for the wake.
+/// Returns the rows for these messages, with new seals. Messages that arrived before `awake_since` are marked as having waited for the
+/// wake.
 pub fn rows(
     tx: &ReadTx<'_>,
     session: &Session,

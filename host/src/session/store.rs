@@ -1,6 +1,6 @@
-//! Makes, halts, releases and erases sessions, and opens their keys.
+//! The states of sessions: makes, halts, releases and erases them, and opens their keys.
 //!
-//! Never starts or stops a process; that is the actor's. Its rows are in [`crate::tables::sessions`].
+//! Never starts or stops a process; the actor does that. The rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
     Origin, Session, Standing, all, find, give_uid_back, note_failure, of_agent, of_origin, removed, touch,
@@ -17,29 +17,29 @@ use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
 
 impl Session {
-    /// Opens its keys.
+    /// Opens the keys of the session.
     ///
     /// # Errors
-    /// When they are gone, or belong to another master key.
+    /// Fails if the keys are deleted, or belong to another master key.
     pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, keys::Error> {
         let [queue, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
         Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
     }
 
-    /// Opens the key of its bodies alone.
+    /// Opens only the key of the bodies of its items.
     ///
     /// # Errors
-    /// As [`Session::keys`].
+    /// Fails as [`Session::keys`] does.
     pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, keys::Error> {
         let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
         wrapping.content_key(self.id, content)
     }
 }
 
-/// Returns the session of this agent and origin, made for this person if there is none. Its number is below `numbers`.
+/// Returns the session of this agent and origin, and makes it for this person if it does not exist. Its uid offset is below `numbers`.
 ///
 /// # Errors
-/// [`NewError::Full`] when all these numbers are taken; the keys and the state.
+/// Returns [`NewError::Full`] if all offsets are taken. Fails on an error of the keys or the record.
 pub fn of_origin_or_new(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
@@ -63,8 +63,8 @@ pub fn of_origin_or_new(
     Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
-/// Returns a number for a new session: one that none had, as long as there is one, and then one of a removed session. So a number
-/// that was given back rests for as long as it can.
+/// Returns a uid offset for a new session: an unused one first, and then one of a removed session. So an offset that was given back
+/// rests as long as possible.
 fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
     let next = sessions::next_uid(tx)?;
     if next < numbers {
@@ -73,7 +73,7 @@ fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironcl
     sessions::take_free_uid(tx, numbers)
 }
 
-/// Wraps the keys of every session under another key instead; returns how many sessions there are.
+/// Wraps the keys of every session with another key, and returns the number of sessions.
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
     let mut count = 0;
     for session in all(tx)? {
@@ -87,10 +87,10 @@ pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Res
 /// The reason that no session could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
-    /// The state.
+    /// The record failed.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// Its keys.
+    /// The keys of the session failed.
     #[error(transparent)]
     Key(#[from] keys::Error),
     /// Every uid of the range belongs to a session.
@@ -99,7 +99,7 @@ pub enum NewError {
 }
 
 impl From<NewError> for Denied<NewError> {
-    /// Refuses the sender where the host has no uid left; everything else is a failure.
+    /// Refuses the sender if the host has no uid left; every other error is a failure.
     fn from(error: NewError) -> Self {
         match error {
             NewError::Full => {
@@ -116,25 +116,25 @@ impl From<NewError> for Denied<NewError> {
 /// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// In the host's own words: for the ledger and for the person.
+    /// The reason in the host's own words, for the ledger and for the person.
     pub words: String,
-    /// The details, which may quote a stranger: for the operator who looks, as a quote.
+    /// Details for the operator, shown as a quote, because they may be words of a stranger.
     pub detail: String,
 }
 
 impl Why {
-    /// Makes a reason that its words say all about.
+    /// Makes a reason without details.
     pub fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), detail: String::new() }
     }
 
-    /// Returns the reason for the operator: the words, and the detail as a quote.
+    /// Returns the reason for the operator: the words, and the details as a quote.
     pub fn shown(&self) -> String {
         if self.detail.is_empty() { self.words.clone() } else { format!("{}: {:?}", self.words, self.detail) }
     }
 }
 
-/// Moves a session to another standing; `by` names the operator who did.
+/// Moves a session to another state; `by` is the operator who did it.
 pub fn set_standing(
     tx: &mut WriteTx<'_>,
     id: SessionId,
@@ -159,7 +159,7 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Erases a session: its keys, and with them every body, then its rows. Its number stays taken until [`give_uid_back`].
+/// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].
 pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_standing(tx, id, Standing::Removed, None, Some(by))?;
     sessions::delete_keys(tx, id)?;
@@ -170,7 +170,7 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ir
     turns::delete_calls_of(tx, id)?;
     sessions::delete_outbound_rows_of(tx, id)?;
     deliveries::delete_of(tx, id)?;
-    // The event itself stays known, so that it cannot be repeated into a new session; its words do not.
+    // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.
     sessions::delete_event_digests_of(tx, id)
 }
 
@@ -215,7 +215,7 @@ mod tests {
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
             assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
             erase(tx, made[1].id, owner).expect("erased");
-            assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still be about");
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still exist");
             assert_eq!(removed(tx).expect("read"), [made[1].id]);
             give_uid_back(tx, made[1].id).expect("given back");
             give_uid_back(tx, made[1].id).expect("once");

@@ -332,7 +332,7 @@ fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
     std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
     desk.world.up();
     let id = desk.propose("persona");
-    desk.world.ctl(&["approve", &id]).refused("somebody else has to");
+    desk.world.ctl(&["approve", &id]).refused("another person has to approve it");
     // A command of one person with immediate effect would go around the policy.
     desk.world.ctl(&["agent", "create", "another"]).refused("policy");
 }
@@ -409,7 +409,7 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
     // Granted to another agent meanwhile: the page shown is outdated.
     desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["approve", &id]).refused("not as it was");
+    desk.world.ctl(&["approve", &id]).refused("differs from the time of the request");
     assert_eq!(desk.show(&id)["status"], "withdrawn");
     let roles = desk.agent()["roles"].to_string();
     assert!(!roles.contains("mallory") && !roles.contains("bob"), "{roles}");

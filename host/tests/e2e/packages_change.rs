@@ -141,7 +141,7 @@ impl Drop for Software {
 #[test]
 fn rejected_or_impossible_software_is_not_fetched_with_reason() {
     let store = Software::new(Who::Ordinary, Build::Plain);
-    for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "changes nothing")] {
+    for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
         assert_eq!(store.desk.waiting(), Vec::<String>::new(), "{word}");
@@ -205,7 +205,7 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         assert_eq!(done["applied_at"], Value::Null, "{word}: {done}");
         assert_eq!(store.agent("a")["packages"], had, "{word}");
         assert_eq!(store.layers("a"), layers, "{word}");
-        wait_for("the notice in the conversation", || store.notices(&id, "could not be done") == 1);
+        wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") == 1);
         assert_eq!(store.notices(&id, "nothing was changed"), 1, "{word}");
         // The host's notice quotes no package, and an agent does not learn where the home is.
         let home = store.world().home.display().to_string();
@@ -326,9 +326,9 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
         let done = store.desk.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
-        wait_for("the notice in the conversation", || store.notices(&id, "could not be done") > 0);
+        wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") > 0);
         store.runs("a", "good; echo tried", "tried\n");
-        assert_eq!(store.notices(&id, "could not be done"), 1, "{start}");
+        assert_eq!(store.notices(&id, "could not be applied"), 1, "{start}");
         assert_eq!(store.layers("a"), Vec::<String>::new(), "{start}");
         assert_eq!(store.agent("a")["packages"], Value::Null, "{start}");
         let of = |what: &str| {

@@ -1,4 +1,4 @@
-//! What each kind leaves in the record, and what is not done any more. Next: `gateway::kinds`.
+//! Tests of the effect of each kind in the record, and of changes that can no longer be applied.
 
 use super::*;
 use crate::gateway::Proposed;
@@ -64,7 +64,7 @@ fn receipt_of_a_fetch_names_a_few_packages_requested_first() {
 }
 
 #[test]
-fn what_is_gone_since_is_not_changed() {
+fn change_of_a_removed_channel_or_agent_is_outdated() {
     on_record(|tx, scene| {
         let wiring = json!({ "channel": "desk", "engage": "all" });
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Wiring, wiring));
@@ -100,7 +100,7 @@ fn persona_and_tools_change_with_only_digests_in_the_ledger() {
 }
 
 #[test]
-fn a_channel_is_heard_by_one_agent_and_by_its_pattern() {
+fn wiring_gives_a_channel_to_one_agent_with_its_pattern() {
     on_record(|tx, scene| {
         let find = |tx: &ReadTx<'_>| channels::find(tx, "shop").expect("read").expect("there");
         let pattern = json!({ "channel": "shop", "engage": "pattern", "pattern": "^!clerk" });
@@ -148,7 +148,7 @@ fn mounts_are_replaced_as_a_whole() {
 }
 
 #[test]
-fn a_new_agent_has_what_is_named_and_is_for_its_members() {
+fn new_agent_has_only_the_named_grants_and_members() {
     on_record(|tx, scene| {
         let payload = json!({ "name": "helper", "persona": { "instructions": "help" }, "enabled_tools": ["read_file"],
             "members": ["chat:mia"], "wirings": [{ "channel": "desk", "engage": "all" }] });
@@ -166,7 +166,7 @@ fn a_new_agent_has_what_is_named_and_is_for_its_members() {
 }
 
 #[test]
-fn what_agents_have_of_a_server_ends_with_what_it_was_given_for() {
+fn tool_grants_end_with_the_tool_or_the_address_of_a_server() {
     on_record(|tx, scene| {
         let server = |url: &str, tools: &[&str]| {
             let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
@@ -184,7 +184,7 @@ fn what_agents_have_of_a_server_ends_with_what_it_was_given_for() {
         assert!(outcome.contains("one agent lost tools"), "{outcome}");
         assert_eq!(held(tx)[0].tools, ["read"]);
         done(tx, &scene, register, server("https://two.example/", &["read"]), &Prepared::Nothing);
-        assert_eq!(held(tx), [], "people said yes to another place");
+        assert_eq!(held(tx), [], "people approved another address");
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files", "tools": [] }), &Prepared::Nothing);
         assert_eq!(held(tx), []);

@@ -1,4 +1,4 @@
-//! What is refused of each kind, and what a change is completed to. Next: `gateway::apply::tests`.
+//! Tests of the refusals of each kind, and of the completion of changes.
 
 use super::*;
 use crate::gateway::{Approved, Direct, Origin};
@@ -16,7 +16,7 @@ use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
 use serde_json::{Value, json};
 
-/// A record with people, agents and channels in it.
+/// The people, agents and channels of a test record.
 pub(crate) struct Scene {
     pub(crate) owner: PersonId,
     pub(crate) member: PersonId,
@@ -82,7 +82,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     Scene { owner, member: member.id, clerk, other, session, grounds }
 }
 
-/// Runs a test on a record of its own.
+/// Runs a test on a new record.
 pub(crate) fn on_record(test: impl FnOnce(&mut WriteTx<'_>, Scene) + Send + 'static) {
     record::in_a_new_one(|tx, key| {
         let scene = set_scene(tx, key);
@@ -95,7 +95,7 @@ pub(crate) fn change(kind: ChangeKind, payload: Value) -> Change {
 }
 
 impl Scene {
-    /// Proposed by the owner, about the clerk where the kind is about anybody.
+    /// Returns a proposal by the owner, for the clerk if the kind concerns an agent.
     pub(crate) fn by_owner(&self, kind: ChangeKind, payload: Value) -> Proposed {
         Proposed {
             change: change(kind, payload),
@@ -106,7 +106,7 @@ impl Scene {
         }
     }
 
-    /// Proposed by the clerk itself.
+    /// Returns a proposal by the clerk itself.
     fn by_clerk(&self, kind: ChangeKind, payload: Value) -> Proposed {
         let origin = Origin { session: self.session, turn: TurnId::new(), message: None, call: CallId::new() };
         let requester = Requester::Agent { principal: self.owner, origin };
@@ -121,12 +121,12 @@ impl Scene {
     fn refused(&self, tx: &ReadTx<'_>, proposed: Proposed, code: DenialCode) {
         let payload = proposed.change.payload();
         match self.looked(tx, proposed) {
-            Ok(_) => panic!("{payload:?} is let through"),
+            Ok(_) => panic!("{payload:?} is not refused"),
             Err(refusal) => assert_eq!(refusal.code, code, "{payload:?}: {refusal}"),
         }
     }
 
-    /// What passes, as if the owner had approved it.
+    /// Checks a proposal, and returns it as if the owner had approved it.
     #[track_caller]
     pub(crate) fn approved(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Approved {
         let Checked { proposed, standing } = self.looked(tx, proposed).expect("it passes");
@@ -136,7 +136,7 @@ impl Scene {
 }
 
 #[test]
-fn what_changes_nothing_is_refused() {
+fn change_without_an_effect_is_refused() {
     on_record(|tx, scene| {
         for (kind, payload) in [
             (ChangeKind::Persona, json!({ "instructions": "old" })),
@@ -156,7 +156,7 @@ fn what_changes_nothing_is_refused() {
 #[test]
 fn same_packages_can_be_requested_again_to_refetch_them() {
     on_record(|tx, mut scene| {
-        // A client that is there on every machine; nothing is run.
+        // A program that exists on every machine; it does not run.
         scene.grounds.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { apt: Vec::new(), npm: vec!["left-pad".to_owned()] };
         let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
@@ -168,21 +168,21 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
 }
 
 #[test]
-fn an_agent_asks_for_itself_alone() {
+fn agent_requests_changes_for_itself_alone() {
     on_record(|tx, scene| {
         let persona = || json!({ "instructions": "new" });
         let mut foreign = scene.by_clerk(ChangeKind::Persona, persona());
         foreign.agent = Some(scene.other.id);
         scene.refused(tx, foreign, DenialCode::ChangeOfAnother);
-        let mut nobodys = scene.by_clerk(ChangeKind::CreateAgent, json!({ "name": "helper" }));
-        nobodys.agent = None;
-        scene.refused(tx, nobodys, DenialCode::ChangeOfAnother);
-        let mut of_whom = scene.by_owner(ChangeKind::Persona, persona());
-        of_whom.agent = None;
-        scene.refused(tx, of_whom, DenialCode::AgentMissing);
-        let mut of_nobody = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
-        of_nobody.agent = Some(scene.clerk.id);
-        scene.refused(tx, of_nobody, DenialCode::AgentSuperfluous);
+        let mut anonymous = scene.by_clerk(ChangeKind::CreateAgent, json!({ "name": "helper" }));
+        anonymous.agent = None;
+        scene.refused(tx, anonymous, DenialCode::ChangeOfAnother);
+        let mut missing = scene.by_owner(ChangeKind::Persona, persona());
+        missing.agent = None;
+        scene.refused(tx, missing, DenialCode::AgentMissing);
+        let mut superfluous = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
+        superfluous.agent = Some(scene.clerk.id);
+        scene.refused(tx, superfluous, DenialCode::AgentSuperfluous);
         registry::remove_agent(tx, &Approved::by_test(scene.owner), &scene.other).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.id);
@@ -242,7 +242,7 @@ fn permissions_for_unknown_or_duplicate_person_are_refused() {
 }
 
 #[test]
-fn a_new_agent_gets_nothing_that_its_creator_has_not() {
+fn new_agent_gets_only_grants_that_its_creator_has() {
     on_record(|tx, scene| {
         let by_clerk = |payload| scene.by_clerk(ChangeKind::CreateAgent, payload);
         let by_owner = |payload| scene.by_owner(ChangeKind::CreateAgent, payload);
@@ -250,7 +250,7 @@ fn a_new_agent_gets_nothing_that_its_creator_has_not() {
             scene.refused(tx, by_owner(json!({ "name": bad })), DenialCode::AgentName);
         }
         scene.refused(tx, by_owner(json!({ "name": "clerk" })), DenialCode::AgentExists);
-        scene.refused(tx, by_owner(json!({ "name": "h", "members": ["chat:nobody"] })), DenialCode::IdentityUnlinked);
+        scene.refused(tx, by_owner(json!({ "name": "h", "members": ["chat:unlinked"] })), DenialCode::IdentityUnlinked);
         let none = json!({ "name": "h", "wirings": [{ "channel": "shop", "engage": "none" }] });
         scene.refused(tx, by_owner(none), DenialCode::WiringNone);
         let all = json!({ "channel": "shop", "engage": "all" });
@@ -337,7 +337,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
 }
 
 #[test]
-fn what_was_completed_once_stays_as_it_is() {
+fn completed_change_is_completed_to_itself() {
     on_record(|tx, scene| {
         for (kind, payload) in [
             (ChangeKind::EnabledTools, json!(["write_file", "list_dir", "read_file"])),
@@ -354,7 +354,7 @@ fn what_was_completed_once_stays_as_it_is() {
 }
 
 #[test]
-fn another_meaning_of_a_name_makes_another_standing() {
+fn another_meaning_of_a_name_changes_the_facts() {
     on_record(|tx, scene| {
         let proposed =
             scene.by_owner(ChangeKind::Permissions, json!({ "grant": [{ "identity": "chat:mia", "role": "member" }] }));

@@ -1,11 +1,12 @@
-//! Which approvals of a change count: those that are good now, by different people who are independent of each other.
+//! The count of the approvals of a change: those that are valid now, by different people who are independent of each other.
 //!
-//! Takes the others back, each by name. Never approves a change. Next: `approval`, `gateway::voices`.
+//! Takes back every other approval, with its reason. Never approves a change. See [`crate::approval`] and
+//! [`crate::gateway::independence`].
 
+use super::super::independence::{self, Backers, NOT_INDEPENDENT};
 use super::super::policy::Rule;
 use super::super::store::{self, Given, Row};
-use super::super::voices::{self, Behind, NOT_INDEPENDENT};
-use super::{DecisionContext, Error, may_decide, thing};
+use super::{DecisionContext, Error, may_decide, subject};
 use crate::approval::{self, Token};
 use crate::registry::{self, TokenId, TokenState, tokens};
 use ironclaw_contract::canonical::Digest;
@@ -15,49 +16,49 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeSet;
 
-/// An approval that is good, with who is behind it.
-pub(super) struct Voice {
+/// A valid approval with its backers.
+pub(super) struct ValidApproval {
     pub(super) given: Given,
     pub(super) proof: String,
-    behind: Behind,
+    backers: Backers,
 }
 
-impl Voice {
+impl ValidApproval {
     pub(super) fn people(&self) -> impl Iterator<Item = PersonId> {
-        match &self.behind {
-            Behind::People(people) => people.iter().copied().collect::<Vec<_>>(),
-            Behind::Unknown => vec![self.given.person],
+        match &self.backers {
+            Backers::People(people) => people.iter().copied().collect::<Vec<_>>(),
+            Backers::Unknown => vec![self.given.person],
         }
         .into_iter()
     }
 }
 
-/// An approval that does not count beside others, and why.
+/// An approval that does not count beside others, with the reason.
 type Dependent = (Given, String);
 
-/// Of several good approvals those that are independent of each other, and why each of the others is not.
+/// Divides valid approvals into those that are independent of each other, and the others with the reason for each.
 fn independent(
     tx: &ReadTx<'_>,
     row: &Row,
     rule: &Rule,
-    mut voices: Vec<Voice>,
-) -> Result<(Vec<Voice>, Vec<Dependent>), ironclaw_state::Error> {
-    // Whoever speaks for themselves comes first: a person whom they made does not take their place.
-    voices.sort_by_key(|voice| !voice.behind.is_direct());
+    mut approvals: Vec<ValidApproval>,
+) -> Result<(Vec<ValidApproval>, Vec<Dependent>), ironclaw_state::Error> {
+    // Approvals with one backer come first. Otherwise a person that an approver created could displace that approver.
+    approvals.sort_by_key(|approval| !approval.backers.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
-    for voice in voices {
-        match voices::depends(&voice.behind, &people, row, rule) {
+    for approval in approvals {
+        match independence::dependence(&approval.backers, &people, row, rule) {
             None => {
-                people.extend(voice.people());
-                counted.push(voice);
+                people.extend(approval.people());
+                counted.push(approval);
             }
-            Some(dependence) => others.push((voice.given, dependence.words(tx)?)),
+            Some(dependence) => others.push((approval.given, dependence.words(tx)?)),
         }
     }
     Ok((counted, others))
 }
 
-/// Takes back an approval that is not good, by name.
+/// Takes back an approval that is not valid, and records the reason.
 fn take_back(
     tx: &mut WriteTx<'_>,
     row: &Row,
@@ -75,67 +76,70 @@ fn take_back(
     Ok(())
 }
 
-/// The approvals that are good for this change now, by different and independent people; the others are taken back, each by name.
+/// Returns the approvals that are valid for this change now, by different and independent people. Takes back the others, each with its
+/// reason.
 pub(super) fn count(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     row: &Row,
     shown: Digest,
-) -> Result<Vec<Voice>, Error> {
+) -> Result<Vec<ValidApproval>, Error> {
     let rule = &row.rule(context.policy);
-    let thing = thing(row, rule, shown);
+    let subject = subject(row, rule, shown);
     let now = tx.wall();
-    let mut good: Vec<Voice> = Vec::new();
+    let mut valid: Vec<ValidApproval> = Vec::new();
     for given in store::approvals(tx, row.id)? {
         if given.state != "live" {
             continue;
         }
         let found = Token::from_json(&given.token).and_then(|token| {
-            // A clock that was set back makes nothing that stands in the record one of the future.
-            approval::verify(context.root, &token, &thing, now.max(token.issued()))
+            // If the clock was set back, an approval of the record must not count as one from the future.
+            approval::verify(context.root, &token, &subject, now.max(token.issued()))
         });
         let proof = found.as_ref().map_or_else(|_| String::new(), |verified| verified.approver().proof.clone());
         let why = match found {
             Err(fault) => Some((fault.code(), fault.to_string())),
             Ok(verified) if verified.approver().person != given.person.to_string() => {
-                Some((DenialCode::ApprovalForged, "the approval stands under another person".to_owned()))
+                Some((DenialCode::ApprovalForged, "the approval is stored for another person".to_owned()))
             }
             Ok(verified) if is_revoked(tx, &verified.approver().proof)? => {
-                Some((DenialCode::ApproverProofLost, "the token that it came with was revoked".to_owned()))
+                Some((DenialCode::ApproverProofLost, "the token of the approver was revoked".to_owned()))
             }
             Ok(_) => match registry::person_by_id(tx, given.person)? {
                 Some(person) if may_decide(tx, context.policy, &person, row)? => {
-                    let again = good.iter().any(|other| other.given.person == given.person);
+                    let again = valid.iter().any(|other| other.given.person == given.person);
                     let own = !rule.requester_may_approve && given.person == row.principal();
                     match (again, own) {
                         (false, false) => None,
                         (true, _) => Some((DenialCode::ApprovalTwice, "the same person approved twice".to_owned())),
-                        (_, true) => Some((DenialCode::ApprovalOfRequester, "whoever asked does not count".to_owned())),
+                        (_, true) => {
+                            Some((DenialCode::ApprovalOfRequester, "the requester must not approve".to_owned()))
+                        }
                     }
                 }
                 Some(_) => {
-                    Some((DenialCode::ApproverRoleLost, "whoever approved has no role that may any more".to_owned()))
+                    Some((DenialCode::ApproverRoleLost, "the approver no longer has a role that may decide".to_owned()))
                 }
-                None => Some((DenialCode::ApproverRoleLost, "a person who approved no longer exists".to_owned())),
+                None => Some((DenialCode::ApproverRoleLost, "the approver no longer exists".to_owned())),
             },
         };
         match why {
             None => {
-                let behind = voices::behind(tx, row, rule, given.person, &proof)?;
-                good.push(Voice { given, proof, behind });
+                let backers = independence::backers(tx, row, rule, given.person, &proof)?;
+                valid.push(ValidApproval { given, proof, backers });
             }
             Some((code, words)) => take_back(tx, row, &given, code, &words)?,
         }
     }
-    let (counted, others) = independent(tx, row, rule, good)?;
+    let (counted, others) = independent(tx, row, rule, valid)?;
     for (given, words) in others {
         take_back(tx, row, &given, NOT_INDEPENDENT, &words)?;
     }
     Ok(counted)
 }
 
-/// Whether an approval came with a token that was taken from its holder since: it may not have been them. One that expired was good
-/// when it was used.
+/// Returns whether the token of an approval was revoked since: another person may have used it. A token that has only expired was valid
+/// at the time of the approval.
 fn is_revoked(tx: &ReadTx<'_>, proof: &str) -> Result<bool, ironclaw_state::Error> {
     let Ok(token) = proof.parse::<TokenId>() else { return Ok(false) };
     Ok(tokens::find_token(tx, &token)?.is_some_and(|token| token.state == TokenState::Revoked))

@@ -1,17 +1,17 @@
-//! The proofs that a change of a capability takes: [`Approved`] by people, or [`Direct`] for a command that the policy leaves to one
+//! The proofs that a change of a capability needs: [`Approved`] by people, or [`Direct`] for a command that the policy leaves to one
 //! person.
 //!
-//! Only `gateway::decide` makes one: fields and constructors are private to it. Everything that changes what an agent is or may do
-//! takes one by reference. Next: `gateway::decide`, `gateway::kinds`.
+//! Only [`crate::gateway::decide`] makes one, because fields and constructors are private to it. Every function that changes a
+//! capability or a setting of an agent takes a proof by reference. See [`crate::gateway::kinds`].
 
 use crate::registry::Giver;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::seam::change::Change;
 use serde_json::Value;
 
-/// A change that enough people approved and whose approvals are used up in this very transaction.
+/// A change that enough people approved, and whose approvals this transaction uses up.
 ///
-/// Anything can ask for it:
+/// Any code can take it:
 ///
 /// ```
 /// use ironclaw_host::gateway::Approved;
@@ -21,7 +21,7 @@ use serde_json::Value;
 /// }
 /// ```
 ///
-/// Nothing outside of the decision can make it, by its constructor or by its fields:
+/// No code outside of the decision can make it, by its constructor or by its fields:
 ///
 /// ```compile_fail,E0624
 /// use ironclaw_host::gateway::Approved;
@@ -56,33 +56,33 @@ impl Approved {
         Self { id, agent, change, facts, givers }
     }
 
-    /// Its id.
+    /// Returns the id of the change.
     pub const fn id(&self) -> ChangeId {
         self.id
     }
 
-    /// The agent that it concerns.
+    /// Returns the agent that the change concerns.
     pub const fn agent(&self) -> Option<AgentId> {
         self.agent
     }
 
-    /// What is set.
+    /// Returns the change itself.
     pub const fn change(&self) -> &Change {
         &self.change
     }
 
-    /// What the names in it mean.
+    /// Returns the meaning of the names in the change.
     pub const fn facts(&self) -> &Value {
         &self.facts
     }
 
-    /// The people who approved it, each with the token that they came with; at least one.
+    /// Returns the people who approved it, each with the token that they used; at least one.
     pub fn givers(&self) -> &[Giver] {
         &self.givers
     }
 }
 
-/// That the policy leaves what one kind of change does to a command of this person alone.
+/// The proof that the policy leaves the work of one kind of change to a command of this person alone.
 ///
 /// ```compile_fail,E0624
 /// use ironclaw_host::gateway::Direct;
@@ -99,13 +99,13 @@ impl Direct {
         Self { by }
     }
 
-    /// The person.
+    /// Returns the person.
     pub const fn by(&self) -> PersonId {
         self.by
     }
 }
 
-/// Either proof, for what operators do by a command as well.
+/// Either proof, for work that a change does and a command as well.
 #[derive(Debug, Clone, Copy)]
 pub enum Authority<'a> {
     /// People approved a change.
@@ -133,7 +133,7 @@ impl Approved {
         Self::new(ChangeId::new(), agent, change, facts, vec![by.into()])
     }
 
-    /// Returns the proof alone, for what takes one and looks at no change.
+    /// Returns the proof for a function that does not read the change.
     pub(crate) fn by_test(by: PersonId) -> Self {
         Self::in_test(None, Change::Mounts(Vec::new()), Value::Null, by)
     }

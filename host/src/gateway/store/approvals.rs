@@ -1,6 +1,6 @@
-//! What people said about a change: kept with its token until it is used up or taken back.
+//! Approvals in the record, each with its token until it is used or taken back.
 //!
-//! Believes no token; that is done where the change is. Next: `approval`, `gateway::decide`.
+//! Verifies no token; [`crate::gateway::decide`] does that. See [`crate::approval`].
 
 use crate::approval::Token;
 use crate::tables::changes;
@@ -8,8 +8,8 @@ use ironclaw_contract::ids::{ApprovalId, ChangeId, PersonId};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ApprovalRoot;
 
-/// Keeps an approval.
-pub fn give(
+/// Records an approval.
+pub fn add_approval(
     tx: &mut WriteTx<'_>,
     change: ChangeId,
     person: PersonId,
@@ -20,13 +20,13 @@ pub fn give(
     Ok(id)
 }
 
-/// Brings every approval that is not used under the key of a fresh master key; returns how many there are.
+/// Authenticates every unused approval with the key of a new master key, and returns their number.
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, ironclaw_state::Error> {
     let mut count = 0;
     for live in changes::live_tokens(tx)? {
-        // One that does not verify now would not under the fresh key either, and stays what it is: refused when it is used.
-        let Ok(passed) = Token::from_json(&live.token).and_then(|token| token.pass(old, new)) else { continue };
-        changes::set_token(tx, live.id, &passed.to_json())?;
+        // A token that the old key did not make stays unchanged, and is refused when it is used.
+        let Ok(rekeyed) = Token::from_json(&live.token).and_then(|token| token.rekey(old, new)) else { continue };
+        changes::set_token(tx, live.id, &rekeyed.to_json())?;
         count += 1;
     }
     Ok(count)

@@ -1,6 +1,6 @@
-//! What the rules of the gateway say about a change by its row.
+//! Properties of a recorded change by the rules of the gateway.
 //!
-//! Never writes one. Next: `gateway::store`, `tables::changes`.
+//! Never writes a row. See [`crate::gateway::store`] and [`crate::tables::changes`].
 
 use super::super::Proposed;
 use super::super::kinds::{self, concerns_agent};
@@ -9,17 +9,17 @@ use crate::tables::changes::Row;
 use ironclaw_contract::ids::AgentId;
 
 impl Row {
-    /// Whom it concerns, if it is an agent.
+    /// Returns the agent that the change concerns, if its kind concerns one.
     pub fn concerned(&self) -> Option<AgentId> {
         self.agent.filter(|_| concerns_agent(self.kind))
     }
 
-    /// Returns who has to approve it.
+    /// Returns the rule for its decision.
     pub fn rule(&self, policy: &Policy) -> Rule {
         kinds::rule(policy, &self.change, &self.before, &self.facts)
     }
 
-    /// What was asked for, as it was when it was asked.
+    /// Returns the proposal as it was at the time of the request.
     pub fn proposed(&self) -> Proposed {
         Proposed {
             change: self.change.clone(),

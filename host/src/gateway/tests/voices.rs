@@ -1,6 +1,6 @@
 //! One owner is one voice: what they give after the request (a person, a role, a token) adds none.
 
-use super::super::voices::NOT_INDEPENDENT;
+use super::super::independence::NOT_INDEPENDENT;
 use super::*;
 use crate::registry::{Fresh, Giver, Token as Proof, tokens};
 
