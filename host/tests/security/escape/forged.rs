@@ -31,7 +31,7 @@ fn all_refused(attacked: &Attacked, text: &str, before: Vec<Value>, cases: &[(&s
 fn an_equal_body_does_not_make_the_hosts_words_the_persons() {
     let attacked = Attacked::new("");
     attacked.say("a", "say nothing");
-    attacked.say("a", "The model answered with nothing at all.");
+    attacked.say("a", "The model returned an empty answer.");
     let as_message = json!({ "$of": "$items.2", "with": { "kind": "message" } });
     let as_person = json!({ "$of": "$items.3", "with": { "item": "$items.2.item" } });
     let played = all_refused(
