@@ -62,7 +62,9 @@ pub fn route(
             Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
             Some(_) | None => {
                 let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-                return Err(refusal.hint("an operator connects an agent: `ironctl agent connect AGENT CHANNEL`").into());
+                return Err(refusal
+                    .hint("an operator connects an agent: `ironctl agent connect AGENT CHANNEL`")
+                    .into());
             }
         }
     };

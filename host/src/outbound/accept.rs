@@ -206,7 +206,12 @@ impl Acceptance<'_> {
             return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
         };
         if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
-            return self.refuse(tx, row, Some(open), "its call was already used, was refused, or does not go out as a row");
+            return self.refuse(
+                tx,
+                row,
+                Some(open),
+                "its call was already used, was refused, or does not go out as a row",
+            );
         }
         let Some(output) = items::find(tx, recorded.output)? else {
             return self.refuse(tx, row, Some(open), "the output of its call is not in the record");
@@ -377,9 +382,7 @@ fn proposal_result(submitted: Result<Submitted, Denied>) -> Result<ResultBody, i
     Ok(match submitted {
         Ok(Submitted { id, again: false, .. }) => ResultBody {
             ok: true,
-            text: format!(
-                "pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."
-            ),
+            text: format!("pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."),
         },
         Ok(Submitted { id, again: true, .. }) => ResultBody {
             ok: true,

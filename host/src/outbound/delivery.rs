@@ -189,7 +189,9 @@ pub fn notice_for(reason: EndReason, limits: &crate::turns::turn::Config, messag
             )
         }
         EndReason::Bytes => "I stopped: the tool results of this turn are larger than its limit.".to_owned(),
-        EndReason::Time => format!("I stopped: this turn took longer than its limit of {} seconds.", limits.seconds_max),
+        EndReason::Time => {
+            format!("I stopped: this turn took longer than its limit of {} seconds.", limits.seconds_max)
+        }
         EndReason::Model => {
             format!("The model endpoint failed, so there is no answer. {}", kept(message))
         }

@@ -256,7 +256,9 @@ impl Dispatch {
     fn sweep(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
         for delivery in journal::doubtful(tx)? {
             if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
-                let words = "the record was restored from an earlier state, and the delivery may have been sent since then".to_owned();
+                let words =
+                    "the record was restored from an earlier state, and the delivery may have been sent since then"
+                        .to_owned();
                 self.settle(tx, &delivery, &Outcome::Unknown(words))?;
             }
         }

@@ -48,9 +48,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         Ok(said) => said,
         Err(error) => {
             let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
-            return Err(
-                refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\" and \"files\" as options")
-            );
+            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\" and \"files\" as options"));
         }
     };
     check_sender(&said.sender)?;
