@@ -205,6 +205,6 @@ fn dangerous_off_passes_what_dangerous_warn_records() {
         assert_eq!(attacked.entries("context.unsealed", &attacked.id("a")).len(), recorded, "{mode}");
         let warnings = attacked.world.status()["host"]["warnings"].to_string();
         assert!(warnings.contains(mode), "{warnings}");
-        assert_eq!(warnings.contains("the ledger has each"), mode == "dangerous_warn", "{warnings}");
+        assert_eq!(warnings.contains("the ledger records each case"), mode == "dangerous_warn", "{warnings}");
     }
 }
