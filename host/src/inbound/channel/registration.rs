@@ -10,7 +10,7 @@ use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
 use ironclaw_state::keys::{self, SecretText};
 use url::Url;
 
-/// A channel that is to be made.
+/// A new channel, from an operator's request.
 pub enum Registration {
     /// An address that takes signed HTTP, and the secret of both directions.
     Webhook {
@@ -71,7 +71,7 @@ impl Registration {
     }
 }
 
-/// Reads the name of a kind.
+/// Parses the name of a kind.
 fn kind(name: &str) -> Result<ChannelKind, Refusal> {
     name.parse().map_err(|_| {
         let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
