@@ -82,11 +82,11 @@ pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw
 /// Returns the outcome of a settled delivery in the words of the contract, with its time; `None` while it is open.
 pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
     let found = deliveries::progress(tx, id)?;
-    Ok(found.and_then(|progress| Some((ended(&progress.state)?, progress.settled_at?))))
+    Ok(found.and_then(|progress| Some((contract_status(&progress.state)?, progress.settled_at?))))
 }
 
 /// Returns the contract's word for a settled delivery in this state.
-fn ended(state: &str) -> Option<&'static str> {
+fn contract_status(state: &str) -> Option<&'static str> {
     match state {
         "received" => Some("delivered"),
         "unknown" => Some("unknown"),
@@ -128,16 +128,16 @@ pub fn notify(
 
 /// The process that ended the last attempt at a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ender {
+pub enum EndedBy {
     /// The host: it was stopped or killed, or the machine lost power.
     Host,
     /// The sandbox of the agent.
     Sandbox,
 }
 
-impl Ender {
+impl EndedBy {
     /// Returns the reason for closing a turn whose message is retried.
-    pub const fn requeued(self) -> &'static str {
+    pub const fn requeue_reason(self) -> &'static str {
         match self {
             Self::Host => "the host ended",
             Self::Sandbox => "its sandbox went away",
@@ -145,7 +145,7 @@ impl Ender {
     }
 
     /// Returns the reason for closing a turn whose message is given up.
-    pub const fn given_up(self) -> &'static str {
+    pub const fn give_up_reason(self) -> &'static str {
         match self {
             Self::Host => "given up: the host ended",
             Self::Sandbox => "given up: its sandbox went away",
@@ -154,15 +154,15 @@ impl Ender {
 }
 
 /// Returns the text of the notice for a message that is given up after this many attempts.
-pub fn notice_of_given_up(ender: Ender, attempts: u32, message: MessageId) -> String {
-    let who = match ender {
-        Ender::Host => "the host itself ended",
-        Ender::Sandbox => "the agent's process ended",
+pub fn notice_of_given_up(ended_by: EndedBy, attempts: u32, message: MessageId) -> String {
+    let who = match ended_by {
+        EndedBy::Host => "the host itself ended",
+        EndedBy::Sandbox => "the agent's process ended",
     };
     format!(
         "I gave up on this message after {attempts} interrupted attempts. The last one was interrupted because {who}. Parts of the work \
          may be done: check before you ask again. {}",
-        kept(message)
+        retry_hint(message)
     )
 }
 
@@ -170,7 +170,7 @@ pub fn notice_of_given_up(ender: Ender, attempts: u32, message: MessageId) -> St
 pub fn notice_of_model(why: &str, message: MessageId) -> String {
     let mut letters = why.chars();
     let why: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-    format!("{why}. There is no answer; completed work is kept. {}", kept(message))
+    format!("{why}. There is no answer; completed work is kept. {}", retry_hint(message))
 }
 
 /// Returns the text of the notice for a turn that ended without a reply; `message` is the newest of its messages.
@@ -193,18 +193,18 @@ pub fn notice_for(reason: EndReason, limits: &crate::turns::turn::Config, messag
             format!("I stopped: this turn took longer than its limit of {} seconds.", limits.seconds_max)
         }
         EndReason::Model => {
-            format!("The model endpoint failed, so there is no answer. {}", kept(message))
+            format!("The model endpoint failed, so there is no answer. {}", retry_hint(message))
         }
         EndReason::Empty => "The model returned an empty answer.".to_owned(),
         EndReason::Failed => format!(
             "The agent's process failed during this turn. Parts of the work may be done: check before you ask \
              again. {}",
-            kept(message)
+            retry_hint(message)
         ),
     }
 }
 
-fn kept(message: MessageId) -> String {
+fn retry_hint(message: MessageId) -> String {
     format!("Your message is kept. Retry it with `ironctl message retry {message}`.")
 }
 
@@ -214,16 +214,16 @@ mod tests {
 
     #[test]
     fn only_settled_deliveries_have_a_receipt() {
-        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(ended);
+        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(contract_status);
         assert_eq!(words, [None, None, Some("delivered"), Some("unknown"), Some("failed"), Some("failed")]);
     }
 
     #[test]
     fn notice_of_given_up_message_names_who_ended_and_retry() {
         let message = MessageId::new();
-        let of = |ender| notice_of_given_up(ender, 3, message);
-        for (ender, who) in [(Ender::Host, "the host itself"), (Ender::Sandbox, "the agent's process")] {
-            let text = of(ender);
+        let of = |ended_by| notice_of_given_up(ended_by, 3, message);
+        for (ended_by, who) in [(EndedBy::Host, "the host itself"), (EndedBy::Sandbox, "the agent's process")] {
+            let text = of(ended_by);
             assert!(text.contains(who) && text.contains("the work may be done"), "{text}");
             assert!(text.contains(&format!("`ironctl message retry {message}`")), "{text}");
         }

@@ -84,8 +84,8 @@ impl Dispatcher {
     /// Sends due deliveries until the host stops, then waits a moment for the sends in flight.
     pub async fn run(self, shutdown: Shutdown) {
         let dispatch = Arc::clone(&self.dispatch);
-        let sending = Sending { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_swept: false };
-        worker::run(sending, &dispatch.bell, &shutdown).await;
+        let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
+        worker::run(work, &dispatch.bell, &shutdown).await;
     }
 
     /// Sends one delivery, and records the outcome.
@@ -182,14 +182,14 @@ impl InFlight {
 }
 
 /// The state of the running dispatcher.
-struct Sending {
+struct SendWork {
     dispatcher: Arc<Dispatcher>,
     in_flight: InFlight,
     /// `true` after the deliveries from before the start were settled.
-    has_swept: bool,
+    has_settled_old: bool,
 }
 
-impl Due for Sending {
+impl Due for SendWork {
     const FAILED: &'static str = "deliveries pause after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
     const LOOK_AGAIN: Duration = Duration::from_secs(300);
@@ -198,12 +198,12 @@ impl Due for Sending {
         "the host stops with deliveries in flight; the next start records their outcome as unknown";
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let Self { dispatcher, in_flight, has_swept } = self;
+        let Self { dispatcher, in_flight, has_settled_old } = self;
         let (dispatch, state) = (&dispatcher.dispatch, &dispatcher.dispatch.record.state);
-        if !*has_swept {
+        if !*has_settled_old {
             let dispatch = Arc::clone(dispatch);
-            state.write(move |tx| dispatch.sweep(tx)).await?;
-            *has_swept = true;
+            state.write(move |tx| dispatch.settle_old(tx)).await?;
+            *has_settled_old = true;
         }
         loop {
             if dispatcher.latch.is_shut() {
@@ -253,8 +253,8 @@ impl Dispatch {
 
     /// Settles deliveries that may have been sent before the start: those that were in flight when the host last ended, and the open ones
     /// of a restored record. Only those of idempotent channels are sent again.
-    fn sweep(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
-        for delivery in journal::doubtful(tx)? {
+    fn settle_old(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
+        for delivery in journal::possibly_sent(tx)? {
             if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
                 let words =
                     "the record was restored from an earlier state, and the delivery may have been sent since then"

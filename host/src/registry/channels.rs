@@ -119,7 +119,7 @@ pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Per
     }
     if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
         let message =
-            format!("people are already linked under {name}:, and the holder of its secret can speak as them");
+            format!("people are already linked under {name}, and the holder of its secret could speak as them");
         let refusal = Refusal::new(DenialCode::ChannelInUse, message);
         return Err(refusal
             .hint("ask an owner to make the channel, or to unlink them first: `ironctl person unlink`")

@@ -291,7 +291,7 @@ pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Res
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
     for agent in &moving {
-        give(tx, approved, agent.id, name, true)?;
+        assign(tx, approved, agent.id, name, true)?;
     }
     Ok(moving.into_iter().map(|agent| agent.name).collect())
 }
@@ -302,7 +302,7 @@ pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Res
 /// Refuses an endpoint that does not exist.
 pub fn set_model(tx: &mut WriteTx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
     let (model, follows) = choose(tx, Some(wanted))?;
-    give(tx, approved, agent, &model, follows)?;
+    assign(tx, approved, agent, &model, follows)?;
     Ok(model)
 }
 
@@ -317,7 +317,7 @@ pub fn choose(tx: &ReadTx<'_>, wanted: Option<&str>) -> Result<(String, bool), D
     }
 }
 
-fn give(
+fn assign(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,

@@ -105,7 +105,7 @@ pub fn issue(
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
     tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(made(tx, &fresh.id)?)
+    Ok(find_new(tx, &fresh.id)?)
 }
 
 /// Issues the token for the home's own file to a person, and revokes the previous token of the file.
@@ -133,7 +133,7 @@ fn insert(
     tables::people::insert_token(tx, &new)
 }
 
-fn made(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
+fn find_new(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
     find_token(tx, id)?.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))
 }
 
@@ -161,7 +161,7 @@ pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: Person
     }
     end(tx, token, TokenState::Revoked)?;
     about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by).append(tx)?;
-    Ok(made(tx, &token.id)?)
+    Ok(find_new(tx, &token.id)?)
 }
 
 /// Replaces a token with a new one of the same person, name and expiry, and revokes the old one in the same transaction.
@@ -180,7 +180,7 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &Fresh, by: impl Into<
         .with("by", giver.person)
         .append(tx)?;
     tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(made(tx, &fresh.id)?)
+    Ok(find_new(tx, &fresh.id)?)
 }
 
 fn ended(token: &Token) -> Refusal {

@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
-use crate::runtime::launch::{self, Jails, make_run_directory, pair};
+use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
@@ -121,7 +121,7 @@ async fn request_key_again(
     spec: &Spec,
     after_bell: bool,
 ) -> Result<Attempt, launch::Error> {
-    let (ours, theirs) = pair(session)?;
+    let (ours, theirs) = link_pair(session)?;
     let spec = Spec { role: Role::Probe(Probe::KeyAgain { after_bell }), ..spec.clone() };
     let probe = jails.launcher.launch(spec, theirs).await?;
     let mut link = Link::new(session.id, ours);

@@ -232,7 +232,7 @@ impl Error {
 
 /// Starts a reader in its jail and gives it the key.
 pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
-    let (ours, theirs) = pair(session)?;
+    let (ours, theirs) = link_pair(session)?;
     let spec = jails.reader_spec(session)?;
     let process = jails.launcher.launch(spec.clone(), theirs).await?;
     check_walls(session, &process, &spec)?;
@@ -281,7 +281,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let server = ServerTask(tokio::spawn(server.run(listener, known)));
     let spec = jails.sandbox_spec(session).await?;
     let started = async {
-        let (ours, theirs) = pair(session)?;
+        let (ours, theirs) = link_pair(session)?;
         let sandbox = jails.launcher.launch(spec.clone(), theirs).await?;
         sandbox_pid.send_replace(Some(sandbox.pid));
         #[cfg(feature = "relay")]
@@ -387,7 +387,7 @@ fn listen(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<(UnixLis
     Ok((listener, socket))
 }
 
-pub(crate) fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
+pub(crate) fn link_pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
     let make = || -> std::io::Result<(UnixStream, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
         let ours = std::os::unix::net::UnixStream::from(ours);

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::outbound::accept;
-use crate::outbound::delivery::{self, Ender};
+use crate::outbound::delivery::{self, EndedBy};
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::Command;
@@ -199,15 +199,23 @@ impl Actor {
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
-            let ender = if turns.cut.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
+            let ended_by = if turns.cut.contains(&open.id) { EndedBy::Host } else { EndedBy::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let message = turn::newest_message(tx, open.id)?;
-                    let text = delivery::notice_of_given_up(ender, attempts, message);
-                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, ender.given_up())
-                        .map(drop)
+                    let text = delivery::notice_of_given_up(ended_by, attempts, message);
+                    accept::close_with_notice(
+                        tx,
+                        &turns.record,
+                        &session,
+                        &key,
+                        &open,
+                        &text,
+                        ended_by.give_up_reason(),
+                    )
+                    .map(drop)
                 }
-                _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
+                _ => Ok(turn::close(tx, &open, Close::Requeued, ended_by.requeue_reason()).map(drop)?),
             }
         });
         close.await

@@ -1,7 +1,7 @@
 //! The journal of deliveries over a network. Each is taken up and sent; then it is received, due again later, dead, or unknown.
 //!
-//! Never sends and never forgets: each step is a row before it happens. A delivery that may have arrived is sent again only if its
-//! channel is idempotent or a person asks for it. See [`crate::outbound::dispatch`].
+//! Never sends a delivery itself, and never loses one: each step is a row before it happens. A delivery that may have arrived is sent
+//! again only if its channel is idempotent or a person asks for it. See [`crate::outbound::dispatch`].
 
 pub use crate::tables::deliveries::{Lost, cut_short, find, intended_on, lost_count, person_of};
 pub use crate::tables::facts::doubt_deliveries;
@@ -107,7 +107,7 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> R
 }
 
 /// Returns the open deliveries that may have been sent before a restore of the record; later calls return none.
-pub fn doubtful(tx: &mut WriteTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+pub fn possibly_sent(tx: &mut WriteTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     match facts::take_doubtful_deliveries(tx)? {
         Some(last) => deliveries::open_up_to(tx, last),
         None => Ok(Vec::new()),
