@@ -1,4 +1,4 @@
-//! The stages of a message on its way in: a channel, the identity of its sender, the route to a session, and the inbox.
+//! The inbound stages of a message: a channel, the identity of its sender, the route to a session, and the inbox.
 //!
 //! [`crate::pipeline`] calls these stages in their order.
 

@@ -1,7 +1,7 @@
-//! The way out: rows that a sandbox wrote are accepted, and answers are delivered.
+//! The outbound path: it accepts rows that a sandbox wrote, and delivers answers.
 //!
-//! [`crate::pipeline::Outbound`] accepts rows and delivers on the loopback; the worker in [`dispatch`] sends by a network. Never
-//! delivers what is not recorded first.
+//! [`crate::pipeline::Outbound`] accepts rows and delivers on the loopback; the worker in [`dispatch`] sends over a network. Never
+//! delivers an answer that is not recorded first.
 
 pub mod accept;
 pub mod delivery;

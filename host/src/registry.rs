@@ -1,7 +1,7 @@
-//! Agents, people, identities and tokens, and the model endpoints of the agents: who and what there is.
+//! The registry of agents, people, identities and tokens, and of the model endpoints of the agents.
 //!
-//! Never says what anybody may do with a message, and changes what an agent may do for an [`Approved`] or [`Authority`] only.
-//! Next: `inbound::identity`, `inbound::routing`.
+//! Never decides about a message, and changes the rights of an agent only with an [`Approved`] or an [`Authority`]. See
+//! [`crate::inbound::identity`] and [`crate::inbound::routing`].
 
 pub mod channels;
 pub mod mcp;
@@ -33,7 +33,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
 use std::fmt;
 
-/// The channel on which people talk to their own host.
+/// The channel that connects people with their own host.
 pub const LOOPBACK: &str = "loopback";
 
 /// Characters of an agent's name.
@@ -43,66 +43,68 @@ const AGENT_NAME_MAX: usize = 32;
 const PERSONA_BYTES_MAX: usize = 32 * 1024;
 
 impl Mode {
-    /// What `status` warns of; `None` for the usual one.
+    /// Returns the warning for `status`; `None` for the default mode.
     pub const fn warning(self) -> Option<&'static str> {
         match self {
             Self::Enforce => None,
-            Self::DangerousWarn => Some("what has no seal reaches its model as quoted text, and the ledger has each"),
-            Self::DangerousOff => Some("no seal is checked, and what passes without one is not recorded"),
+            Self::DangerousWarn => {
+                Some("text without a seal reaches its model as quoted text, and the ledger records each case")
+            }
+            Self::DangerousOff => Some("no seal is checked, and text without a seal is not recorded"),
         }
     }
 }
 
-/// Returns the agent of this name or id, for a person who named it.
+/// Returns the agent of this name or id, from a person's request.
 ///
 /// # Errors
-/// Refuses a name or id that is no agent's.
+/// Refuses an unknown name or id.
 pub fn named_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
     find_agent(tx, name_or_id)?.ok_or_else(|| unknown_agent(name_or_id).into())
 }
 
-/// Returns the agent of this id, for a person who named it.
+/// Returns the agent of this id, from a person's request.
 ///
 /// # Errors
-/// Refuses an id that is no agent's.
+/// Refuses an unknown id.
 pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
     agent_by_id(tx, id)?.ok_or_else(|| unknown_agent(&format!("{id}")).into())
 }
 
 fn unknown_agent(name_or_id: &str) -> Refusal {
     let shown: String = name_or_id.chars().take(64).collect();
-    // Names no other agent: the person may not know of it. `ironctl` suggests one from the list that the person sees.
-    let hint = "`ironctl agent list` shows who there is; `ironctl agent add NAME` makes one";
+    // The refusal names no other agent, which the person may not see. `ironctl` suggests one from the person's own list.
+    let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
 }
 
-/// Returns the name, or the id of what was removed.
+/// Returns the name, or the id if the object was removed.
 pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
     name.unwrap_or_else(|| id.to_string())
 }
 
-/// What a new agent is to be.
+/// The properties of a new agent.
 #[derive(Debug, Clone)]
 pub struct AgentDraft {
     /// Its name.
     pub name: String,
-    /// Name of its model endpoint; `None` or `default` for whatever is the default, also later.
+    /// Name of its model endpoint; `None` or `default` to follow the default, also after a change of it.
     pub model: Option<String>,
-    /// What it is told about itself.
+    /// Its persona.
     pub persona: String,
     /// The tools that it may call.
     pub enabled_tools: Vec<String>,
-    /// Who may talk to it.
+    /// The people who may talk to it.
     pub access: Access,
 }
 
-/// Returns the entry about what an approved change did.
+/// Returns the ledger entry about an applied change.
 pub(crate) fn approved_entry(event: LedgerEvent, approved: &Approved) -> Entry {
     let by: Vec<Value> = approved.givers().iter().map(|giver| giver.person.into()).collect();
     Entry::new(event).with("change", approved.id()).with("by", by)
 }
 
-/// Returns the entry about what a change or a command did.
+/// Returns the ledger entry about an applied change or a command.
 fn authorised_entry(event: LedgerEvent, authority: Authority<'_>) -> Entry {
     match authority {
         Authority::Approved(approved) => approved_entry(event, approved),
@@ -110,7 +112,7 @@ fn authorised_entry(event: LedgerEvent, authority: Authority<'_>) -> Entry {
     }
 }
 
-/// Returns the entry about a changed setting of an agent, with the digests of the old and the new one.
+/// Returns the ledger entry about a changed setting of an agent, with the digests of the old and the new value.
 fn changed_entry(event: LedgerEvent, approved: &Approved, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
     approved_entry(event, approved)
         .with("agent", agent)
@@ -118,10 +120,10 @@ fn changed_entry(event: LedgerEvent, approved: &Approved, agent: AgentId, before
         .with("after", Digest::of(after).to_string())
 }
 
-/// Creates an agent, as a command or a change says.
+/// Creates an agent for a command or a change.
 ///
 /// # Errors
-/// Refuses a malformed name, one that is taken, an unknown tool or model endpoint, and a persona that is too long.
+/// Refuses a malformed or taken name, an unknown tool or model endpoint, and a persona that is too long.
 pub fn create_agent<'a>(
     tx: &mut WriteTx<'_>,
     authority: impl Into<Authority<'a>>,
@@ -161,7 +163,7 @@ fn insert_agent(tx: &mut WriteTx<'_>, draft: AgentDraft) -> Result<Agent, Denied
     Ok(agent)
 }
 
-/// Tells an agent something else about itself.
+/// Replaces the persona of an agent.
 pub fn set_persona(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
@@ -174,7 +176,7 @@ pub fn set_persona(
     Ok(())
 }
 
-/// Says which tools an agent may call from now on.
+/// Sets the tools that an agent may call.
 pub fn set_tools(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
@@ -187,10 +189,10 @@ pub fn set_tools(
     Ok(())
 }
 
-/// Refuses what is no agent's name.
+/// Checks the name of an agent.
 ///
 /// # Errors
-/// Says what one looks like.
+/// Refuses a malformed name, with the rules as a hint.
 pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
     let clean = name.len() <= AGENT_NAME_MAX
         && name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -199,7 +201,7 @@ pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
-    let refusal = Refusal::new(DenialCode::AgentName, format!("{shown:?} is no agent's name"));
+    let refusal = Refusal::new(DenialCode::AgentName, format!("{shown:?} is not a valid agent name"));
     Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"))
 }
 
@@ -211,7 +213,7 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
     crate::tools::check(&draft.enabled_tools)
 }
 
-/// Sets how strictly an agent is judged.
+/// Sets the guard mode of an agent.
 pub fn set_mode(
     tx: &mut WriteTx<'_>,
     approved: &Approved,

@@ -1,6 +1,6 @@
-//! The collaborators of the actors, made once at the start.
+//! The shared parts that every actor uses, made once at the start.
 //!
-//! Decides nothing. See `runtime::life` and `runtime::work` for what sessions do, `runtime::actor` for what performs it.
+//! Decides nothing. See `runtime::life` and `runtime::work` for the decisions about sessions, and [`actor`] for their execution.
 
 pub mod actor;
 pub mod actors;
@@ -30,16 +30,16 @@ use crate::runtime::workspace::Workspaces;
 use crate::session;
 use std::sync::Arc;
 
-/// Launches at once, for all sessions: more would only wait for each other.
+/// Launches in flight, for all sessions: more would only wait for each other.
 pub const LAUNCHES_MAX: usize = 8;
 
-/// Collaborators of every actor.
+/// The shared parts that every actor uses.
 pub struct Runtime {
     /// `[session]`
     pub config: session::Config,
     /// The turns that actors open and close, with the record.
     pub turns: Arc<OpenTurns>,
-    /// Takes the rows of the sandboxes, and delivers their answers.
+    /// Accepts the rows of the sandboxes, and delivers their answers.
     pub outbound: Arc<Outbound>,
     /// Makes the jails.
     pub jails: Arc<Jails>,
@@ -49,6 +49,6 @@ pub struct Runtime {
     pub models: Arc<ModelServers>,
     /// Bounds the sessions that are awake at once.
     pub places: Arc<Places>,
-    /// Keeps actors from beginning anything.
+    /// Stops actors from starting work during an emergency stop.
     pub latch: Arc<Latch>,
 }

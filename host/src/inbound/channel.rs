@@ -1,6 +1,6 @@
 //! Messages from outside, before their sender is identified.
 //!
-//! A channel says what it received and sends what it is given; it decides nothing. See [`crate::inbound::identity`].
+//! A channel only receives and sends; it decides nothing. See [`crate::inbound::identity`].
 
 pub mod checks;
 pub mod loopback;
@@ -25,34 +25,34 @@ pub struct Received {
     pub channel: String,
     /// The kind of the message.
     pub kind: Kind,
-    /// Address on it that replies go to.
+    /// Address on the channel for replies.
     pub platform_id: String,
-    /// Thread there; empty where there are none.
+    /// Thread on the channel; empty if it has no threads.
     pub thread_id: String,
-    /// The sender's id on the channel, whole and opaque.
+    /// The sender's full, opaque id on the channel.
     pub sender: String,
-    /// The speaking person, where the channel itself knows it (the loopback: the owner of the token). An identity of another
+    /// The speaking person, if the channel itself knows it (the loopback: the owner of the token). An identity of another
     /// person is refused.
     pub speaker: Option<PersonId>,
-    /// The platform's own id of the event; the same one again is the same message.
+    /// The platform's id of the event; the same id again means the same message.
     pub event_id: Option<String>,
-    /// Digest of the event as it came, where the channel has it as a whole: another one under the same id is refused.
+    /// Digest of the whole received event, if the channel has it: another event under the same id is refused.
     pub event_digest: Option<Digest>,
-    /// Name or id of the agent that it is for.
+    /// Name or id of the agent that the message is for.
     pub agent: String,
-    /// Text that the sender typed.
+    /// Text of the sender.
     pub text: String,
-    /// Files that came with it: name and text.
+    /// Attached files: name and text.
     pub files: Vec<(String, String)>,
 }
 
-/// The other end of a channel, with all that a send to it needs.
+/// The other end of a channel, with everything that a send needs.
 pub enum Destination {
     /// An address that takes signed HTTP.
     Webhook {
-        /// Where replies go.
+        /// Address for replies.
         url: url::Url,
-        /// Signs them.
+        /// Signs the replies.
         secret: Secret,
     },
 }

@@ -1,6 +1,6 @@
-//! Says which person a message is from, by the full identity that an operator linked.
+//! Identification of the sender of a message, by the full identity that an operator linked.
 //!
-//! Never by a prefix, a display name, or anything that the message says. Next: `inbound::routing`.
+//! Never uses a prefix, a display name, or the content of the message. See [`crate::inbound::routing`].
 
 use crate::inbound::channel::Received;
 use crate::refusal::{Denied, Refusal};
@@ -16,21 +16,21 @@ pub struct Authenticated {
 }
 
 impl Authenticated {
-    /// What was received.
+    /// Returns the received message.
     pub const fn received(&self) -> &Received {
         &self.received
     }
 
-    /// Who sent it.
+    /// Returns the sender.
     pub const fn person(&self) -> &Person {
         &self.person
     }
 }
 
-/// Looks up the sender.
+/// Looks up the person who sent a message.
 ///
 /// # Errors
-/// Refuses a sender who is linked to no person, and one who is linked to another person than the speaker.
+/// Refuses a sender that is linked to no person, or to another person than the speaker.
 pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated, Denied> {
     let who = || format!("{}:{}", received.channel, received.sender);
     let found = registry::person_of(tx, &received.channel, &received.sender)?;
@@ -43,9 +43,9 @@ pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated
     Ok(Authenticated { received, person })
 }
 
-/// Whoever speaks has another's name, or nobody's; it is not said whose.
+/// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.
 pub fn not_yours(who: &str) -> Refusal {
     let shown: String = who.chars().take(64).collect();
     let refusal = Refusal::new(DenialCode::IdentityNotYours, format!("{shown:?} is no identity of yours"));
-    refusal.hint("everybody speaks as themselves, owners too; an owner links identities: `ironctl person link`")
+    refusal.hint("people can use only their own identities, owners too; an owner links them: `ironctl person link`")
 }

@@ -1,6 +1,6 @@
-//! Records messages: number, seal, body and ledger entry in one transaction. Recording never opens a turn.
+//! The recording of messages: number, seal, body and ledger entry in one transaction.
 //!
-//! Nothing reaches a model as anybody's words that did not pass here. Next: `turns::turn`.
+//! Never opens a turn. Text reaches a model as a person's words only through this module. See [`crate::turns::turn`].
 
 pub mod events;
 
@@ -33,17 +33,17 @@ pub struct Recorded {
     pub message: MessageId,
     /// Its session.
     pub session: SessionId,
-    /// Whether it was there already (the same event came again).
+    /// `true` if the message was already recorded (the same event came again).
     pub again: bool,
 }
 
-/// Why a message could not be recorded.
+/// The reason that a message could not be recorded.
 pub type Error = NewError;
 
-/// Bytes of the platform's own id of an event.
+/// Bytes of the platform's id of an event.
 const EVENT_ID_BYTES_MAX: usize = 256;
 
-/// Refuses what no session should hear of: an empty message, one that is too long, an event id without end.
+/// Refuses a message that no session may get: an empty or too long one, or one with a malformed event id.
 pub fn check(received: &Received) -> Result<(), Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(code, text));
     let bytes = bytes(received);
@@ -64,16 +64,16 @@ fn too_long(bytes: usize) -> Refusal {
     Refusal::new(DenialCode::MessageTooLong, words)
 }
 
-/// Whether a message with this event id stands in the record already: then it takes no more room, whatever is said of it.
+/// Returns whether a message with this event id is already in the record. Such a message counts against no quota.
 ///
 /// # Errors
-/// What the state reports.
+/// Errors of the record.
 pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
     let Some(event) = &received.event_id else { return Ok(false) };
     Ok(messages::of_event(tx, &received.channel, &received.sender, event)?.is_some())
 }
 
-/// Bytes of what a sender typed and of the files with it.
+/// Returns the bytes of the sender's text and files.
 pub fn bytes(received: &Received) -> usize {
     received.text.len() + received.files.iter().map(|(_, text)| text.len()).sum::<usize>()
 }
@@ -81,7 +81,7 @@ pub fn bytes(received: &Received) -> usize {
 /// Records a routed message.
 ///
 /// # Errors
-/// Refuses one that is too long once it is neutralised, and another text under an event id that was used.
+/// Refuses a message that is too long after neutralisation, and another text under a used event id.
 pub fn record(
     tx: &mut WriteTx<'_>,
     routed: &Routed,
@@ -98,7 +98,7 @@ pub fn record(
         return Ok(recorded);
     }
     let id = MessageId::new();
-    // A person may pass on a file that another person wrote, so the label of the file holds for the whole message.
+    // A person may pass on a file of another author, so the label of the file holds for the whole message.
     let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
     let key = content_key(session, wrapping).map_err(Error::from)?;
     let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
@@ -118,7 +118,7 @@ pub fn record(
     };
     messages::insert(tx, &new)?;
     if !routed.asks() {
-        // No turn is handed more context than its bound. What is older waits for none, and must not keep its item from being dropped;
+        // No turn gets more context than its bound. Older context waits for no turn, and must not keep its item from being dropped;
         // it remains in the conversation.
         messages::complete_older_context(tx, session.id, CONTEXT_MESSAGES_MAX)?;
     }
@@ -134,7 +134,7 @@ pub fn record(
     Ok(Recorded { message: id, session: session.id, again: false })
 }
 
-/// Returns the body of a message, neutralised, and who wrote which part of it.
+/// Returns the neutralised body of a message, and the author of each part.
 fn content(message: &Authenticated) -> (String, Vec<Span>) {
     let received = message.received();
     let (mut body, mut spans) = (String::new(), Vec::new());
@@ -150,7 +150,7 @@ fn content(message: &Authenticated) -> (String, Vec<Span>) {
     (body, spans)
 }
 
-/// Returns the message that was recorded under the same event id.
+/// Returns the message that is already recorded under the same event id.
 ///
 /// # Errors
 /// Refuses another text under that id.
@@ -158,7 +158,7 @@ fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str) -> Result<O
     let Some(event) = &received.event_id else { return Ok(None) };
     let Some(known) = messages::of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
     let digest = items::find(tx, known.message.item())?.map(|item| item.tuple.digest);
-    // One whose item was dropped since has nothing left to compare with.
+    // If the item was dropped since then, there is no digest to compare with.
     if digest.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
         let words = format!("event {event:?} was already received with another text");
         return Err(Refusal::new(DenialCode::EventReused, words).into());
@@ -166,13 +166,13 @@ fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str) -> Result<O
     Ok(Some(Recorded { message: known.message, session: known.session, again: true }))
 }
 
-/// A file's name as a model is told it: one line, and nothing that looks like a wrapper.
+/// Returns a file's name for a model: one line, without text that looks like a wrapper.
 fn file_name(name: &str) -> String {
     let line: String = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     lookalike::neutralise(&line).into_owned()
 }
 
-/// Records what the host has to tell a session outside a turn; it informs and opens no turn.
+/// Records a message of the host to a session. It is information only and opens no turn.
 pub fn tell(
     tx: &mut WriteTx<'_>,
     session: &Session,

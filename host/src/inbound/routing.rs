@@ -1,6 +1,6 @@
-//! Says which agent's which session a message goes to, whether its sender may talk to that agent, and whether it asks for an answer.
+//! Decides the agent and the session of a message, whether its sender may talk to that agent, and whether it asks for an answer.
 //!
-//! Never touches a queue or a process. Next: `inbound::inbox`.
+//! Never touches a queue or a process. See [`crate::inbound::inbox`].
 
 pub mod engage;
 
@@ -13,7 +13,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 
-/// A message with the session that it goes to. Made by [`route`] alone.
+/// A message with its session. Made by [`route`] alone.
 #[derive(Debug, Clone)]
 pub struct Routed {
     message: Authenticated,
@@ -22,27 +22,27 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// The message.
+    /// Returns the message.
     pub const fn message(&self) -> &Authenticated {
         &self.message
     }
 
-    /// Its session.
+    /// Returns its session.
     pub const fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether it opens a turn; one that does not is context of the next.
+    /// Returns whether the message opens a turn; any other message is context of the next turn.
     pub const fn asks(&self) -> bool {
         self.asks
     }
 }
 
-/// Finds the agent, and the session of this origin, made on the first message.
+/// Finds the agent and the session of this origin. The first message makes the session.
 ///
 /// # Errors
-/// Refuses a message to an agent that does not exist, one of a sender who may not talk to it, one on a channel that it does not
-/// hear, and one that would begin a conversation beyond the bounds of its person, its channel or the host.
+/// Refuses an unknown agent, a sender who may not talk to it, a channel that the agent does not hear, and a new conversation
+/// beyond the bounds of its person, its channel or the host.
 pub fn route(
     tx: &mut WriteTx<'_>,
     message: Authenticated,
@@ -57,12 +57,14 @@ pub fn route(
     let asks = if received.channel == registry::LOOPBACK {
         true
     } else {
-        // Whoever brought it looked at the channel some time ago.
+        // The caller read the channel earlier, and its agent may have changed since then.
         match channels::find(tx, &received.channel)? {
             Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
             Some(_) | None => {
                 let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-                return Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`").into());
+                return Err(refusal
+                    .hint("an operator connects an agent: `ironctl agent connect AGENT CHANNEL`")
+                    .into());
             }
         }
     };
@@ -79,10 +81,10 @@ pub fn route(
     Ok(Routed { message, session, asks })
 }
 
-/// Who has no role of an agent that is for its members does not talk to it.
+/// Returns the refusal for a person without a role of an agent that is for its members only.
 pub fn not_yours(agent: &registry::Agent) -> Refusal {
-    let words = format!("agent {} is for its members, and you are none", agent.name);
+    let words = format!("agent {} is for its members only, and you are not a member", agent.name);
     let hint =
-        format!("an admin of it makes you one: `ironctl change submit --kind permissions --agent {}`", agent.name);
+        format!("an admin of the agent can add you: `ironctl change submit --kind permissions --agent {}`", agent.name);
     Refusal::new(DenialCode::AgentNotYours, words).hint(hint)
 }

@@ -1,6 +1,7 @@
-//! Accepts or refuses what a sandbox wrote: each row once, in one transaction with the cursor and its effects.
+//! The acceptance of rows that a sandbox wrote: each row once, in one transaction with the cursor and its effects.
 //!
-//! A row asserts; the record decides. What is refused is told to the session and kept in the ledger. Next: `outbound::delivery`, `turns::calls`.
+//! Never trusts a row: the record decides. The session is notified of a refused row, and the ledger has it. See
+//! [`crate::outbound::delivery`] and [`crate::turns::calls`].
 
 use crate::gateway::proposals::Proposals;
 use crate::gateway::store::Submitted;
@@ -30,33 +31,33 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 
-/// What came of one row.
+/// The result of one row.
 #[derive(Debug, Clone)]
 pub enum Accepted {
-    /// The open turn is closed; this is to be delivered.
+    /// The open turn is closed; this delivery is open.
     Closed(Delivery),
     /// A call has its result.
     Called,
-    /// The row was refused; the turn goes on.
+    /// The row was refused; the turn continues.
     Refused,
-    /// The row cannot have been written by a sandbox that keeps to the contract.
+    /// A sandbox that follows the contract cannot have written this row.
     Violation(&'static str),
 }
 
-/// A row whose parts are what they should be. Made by [`parse`] alone.
+/// A row with well-formed parts. Made by [`parse`] alone.
 struct Outbound {
     id: MessageId,
     seq: u64,
     digest: Digest,
-    /// `None` for what names no turn.
+    /// `None` if the row names no turn.
     turn: Option<TurnId>,
-    /// The message that it answers, if any; `Err` for what names none.
+    /// The answered message, if any; `Err` for a malformed id.
     in_reply_to: Option<Result<MessageId, ids::ParseError>>,
     address: [Option<String>; 3],
-    says: Says,
+    content: Content,
 }
 
-enum Says {
+enum Content {
     Reply(ItemId),
     End(EndReason),
     Action { call: Option<String>, action: Action },
@@ -68,38 +69,38 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
     let digest = row.digest();
     let id = row.id.parse().map_err(|_| "a row has no id of a message")?;
     let limits = Limits::bytes(ROW_BYTES_MAX);
-    // The reasons are the host's own words: they are shown in its voice, and what they refuse is a stranger's text.
-    let says = match row.kind.parse::<Kind>() {
+    // The reasons are the host's own words: people see them as such, and the refused text is from a stranger.
+    let content = match row.kind.parse::<Kind>() {
         Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
-            Ok(Chat::Reply(item)) => Says::Reply(item),
-            Ok(Chat::End(reason)) => Says::End(reason),
-            Ok(Chat::Send { .. }) => Says::Send { call: row.call_id },
-            Err(_) => Says::Nothing("it is no reply, end or send"),
+            Ok(Chat::Reply(item)) => Content::Reply(item),
+            Ok(Chat::End(reason)) => Content::End(reason),
+            Ok(Chat::Send { .. }) => Content::Send { call: row.call_id },
+            Err(_) => Content::Nothing("it is no reply, end or send"),
         },
         Ok(Kind::System) => match Action::parse(&row.content) {
-            Ok(action) => Says::Action { call: row.call_id, action },
-            Err(action::Error::Unknown(_)) => Says::Nothing("it names an unknown action"),
-            Err(action::Error::Malformed(_)) => Says::Nothing("it holds no action of the contract"),
-            Err(action::Error::Change(_)) => Says::Nothing("its payload is not of its kind of change"),
-            Err(action::Error::Bounds { .. }) => Says::Nothing("a field of its action is empty or too long"),
+            Ok(action) => Content::Action { call: row.call_id, action },
+            Err(action::Error::Unknown(_)) => Content::Nothing("it names an unknown action"),
+            Err(action::Error::Malformed(_)) => Content::Nothing("it holds no action of the contract"),
+            Err(action::Error::Change(_)) => Content::Nothing("its payload is not of its kind of change"),
+            Err(action::Error::Bounds { .. }) => Content::Nothing("a field of its action is empty or too long"),
         },
-        Ok(Kind::Task | Kind::Webhook) => Says::Nothing("rows of its kind come from the host only"),
-        Err(_) => Says::Nothing("its kind is unknown"),
+        Ok(Kind::Task | Kind::Webhook) => Content::Nothing("rows of its kind come from the host only"),
+        Err(_) => Content::Nothing("its kind is unknown"),
     };
     let address = [row.channel_type, row.platform_id, row.thread_id];
     let in_reply_to = row.in_reply_to.map(|message| message.parse());
-    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, says })
+    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, content })
 }
 
-/// Judges the rows of one session.
+/// The judge of the rows of one session.
 pub struct Acceptance<'a> {
-    /// Takes what is asked for, and has the record.
+    /// Takes proposals of changes, and has the record.
     pub proposals: &'a Proposals,
     /// The limits of a turn.
     pub limits: &'a turn::Config,
     /// The session.
     pub session: &'a Session,
-    /// Opens and seals its items.
+    /// Opens and seals the items of the session.
     pub key: &'a ContentKey,
 }
 
@@ -108,14 +109,14 @@ impl Acceptance<'_> {
         &self.proposals.record
     }
 
-    /// Takes one row above the cursor: copies its digest, moves the cursor, and does what it may. Gives the new cursor too.
+    /// Takes one row above the cursor: records its digest, moves the cursor, and applies the permitted effects. Returns the new cursor too.
     pub fn accept(&self, tx: &mut WriteTx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), crate::error::Error> {
         match row.check(parse) {
             Ok(row) => {
                 let cursor = row.seq;
                 Ok((self.judge(tx, row)?, cursor))
             }
-            // A violation ends the session's launch; where its cursor stands is read anew by the next.
+            // A violation ends the session's launch, and the next launch reads the cursor from the record.
             Err(what) => Ok((Accepted::Violation(what), 0)),
         }
     }
@@ -138,19 +139,19 @@ impl Acceptance<'_> {
         if let Some(why) = misaddressed(tx, session, &open, &row)? {
             return self.refuse(tx, &row, Some(&open), why);
         }
-        match &row.says {
-            Says::Reply(item) => self.reply(tx, &open, &row, *item),
-            Says::End(reason) => {
-                // A sandbox says that its model failed; why, the record knows.
+        match &row.content {
+            Content::Reply(item) => self.reply(tx, &open, &row, *item),
+            Content::End(reason) => {
+                // The sandbox only says that its model failed; the record has the reason.
                 let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
                 let message = turn::newest_message(tx, open.id)?;
                 let general = || delivery::notice_for(*reason, self.limits, message);
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
                 Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
             }
-            Says::Action { call, action } => self.called(tx, &open, &row, call.as_deref(), Some(action)),
-            Says::Send { call } => self.called(tx, &open, &row, call.as_deref(), None),
-            Says::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
+            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), Some(action)),
+            Content::Send { call } => self.run_call(tx, &open, &row, call.as_deref(), None),
+            Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
         }
     }
 
@@ -163,7 +164,7 @@ impl Acceptance<'_> {
     ) -> Result<Accepted, crate::error::Error> {
         let Self { session, key, .. } = *self;
         let why = match items::find(tx, item)? {
-            None => Some("it names an output that does not stand in the record"),
+            None => Some("it names an output that is not in the record"),
             Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
                 Some("it names an item of another turn")
             }
@@ -188,7 +189,7 @@ impl Acceptance<'_> {
         Ok(Accepted::Closed(delivery))
     }
 
-    fn called(
+    fn run_call(
         &self,
         tx: &mut WriteTx<'_>,
         open: &Turn,
@@ -205,10 +206,15 @@ impl Acceptance<'_> {
             return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
         };
         if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
-            return self.refuse(tx, row, Some(open), "its call is used, refused, or not one that goes out as a row");
+            return self.refuse(
+                tx,
+                row,
+                Some(open),
+                "its call was already used, was refused, or does not go out as a row",
+            );
         }
         let Some(output) = items::find(tx, recorded.output)? else {
-            return self.refuse(tx, row, Some(open), "the output of its call does not stand in the record");
+            return self.refuse(tx, row, Some(open), "the output of its call is not in the record");
         };
         let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
             .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
@@ -236,7 +242,7 @@ impl Acceptance<'_> {
         Ok(Accepted::Called)
     }
 
-    /// Carries out the action of a call. Returns its result, and why it was refused.
+    /// Runs the action of a call. Returns its result, and the reason if it was refused.
     fn result_of(
         &self,
         tx: &mut WriteTx<'_>,
@@ -258,8 +264,8 @@ impl Acceptance<'_> {
                     reason: reason.clone(),
                     labels: output.tuple.labels.clone(),
                 };
-                // What is refused stands in the ledger by then.
-                (asked(self.proposals.submit(tx, proposed))?, None)
+                // `submit` already records a refusal in the ledger.
+                (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
             Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
             Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
@@ -297,7 +303,7 @@ impl Acceptance<'_> {
     }
 }
 
-/// Where a row goes is the session's origin, and what it answers is a message of its turn; a row that says otherwise is wrong.
+/// Returns the error of a row that names another address than the session's origin, or answers a message outside of its turn.
 fn misaddressed(
     tx: &ReadTx<'_>,
     session: &Session,
@@ -319,13 +325,13 @@ fn misaddressed(
     Ok(None)
 }
 
-/// A row's number lies this far above the cursor at most: as far as the undrained rows could have taken it, with room.
+/// The most that a row's number may be above the cursor: the reach of the undrained rows, with a margin.
 const SEQ_STEP_MAX: u64 = 8 * UNDRAINED_ROWS_MAX as u64;
 
-/// Digests of taken rows are kept for this many numbers, to know a changed one.
+/// Digests of taken rows are kept for this many numbers, to detect a changed row.
 const ROWS_KEPT: i64 = 4096;
 
-/// Compares rows that were taken before with what was taken: another digest means that the file was rewritten.
+/// Compares rows with the digests from when they were taken: another digest means that the file was rewritten.
 pub fn check_taken(
     tx: &ReadTx<'_>,
     session: &Session,
@@ -340,7 +346,7 @@ pub fn check_taken(
     Ok(None)
 }
 
-/// Ends a turn with words of the host.
+/// Closes a turn with a notice of the host.
 pub fn close_with_notice(
     tx: &mut WriteTx<'_>,
     record: &Record,
@@ -353,7 +359,7 @@ pub fn close_with_notice(
     close_as(tx, record, session, key, open, text, Close::Answered, outcome)
 }
 
-/// The same, with what becomes of its calls.
+/// Closes a turn with a notice of the host, and settles its calls as `how` says.
 #[allow(clippy::too_many_arguments)]
 pub fn close_as(
     tx: &mut WriteTx<'_>,
@@ -371,22 +377,20 @@ pub fn close_as(
     Ok(delivery)
 }
 
-/// What a model is told of its request for a change.
-fn asked(submitted: Result<Submitted, Denied>) -> Result<ResultBody, ironclaw_state::Error> {
+/// Returns the result of a proposed change for the model.
+fn proposal_result(submitted: Result<Submitted, Denied>) -> Result<ResultBody, ironclaw_state::Error> {
     Ok(match submitted {
         Ok(Submitted { id, again: false, .. }) => ResultBody {
             ok: true,
-            text: format!(
-                "pending as {id}: nothing is changed yet. A person decides, and you will be told what came of it."
-            ),
+            text: format!("pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."),
         },
         Ok(Submitted { id, again: true, .. }) => ResultBody {
             ok: true,
-            text: format!("pending already as {id}: the same was asked for before, and a person decides."),
+            text: format!("already pending as {id}: the same change was proposed before, and a person decides."),
         },
         Err(Denied::Failed(error)) => return Err(error),
         Err(Denied::Refused(refusal)) => {
-            // The sentence may quote what the model wrote, and goes back to it as any other text would.
+            // The sentence may quote the model's own text, so it is neutralised like any other text.
             let text = format!("refused: {} ({})", refusal.message, refusal.code);
             ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
         }

@@ -1,7 +1,7 @@
-//! Delivers answers durably: the intent is a row, then the sending, then the receipt.
+//! Durable delivery of answers: first the row of the intent, then the sending, then the receipt.
 //!
-//! Never sends what was not intended in the record. The loopback is delivered to by its session's actor, as nothing leaves the host; what
-//! goes out by a network goes through the journal. Next: `outbound::delivery::journal`.
+//! Never sends without a recorded intent. The actor of a session delivers on the loopback, because nothing leaves the host; the
+//! journal delivers over a network. See [`crate::outbound::delivery::journal`].
 
 pub mod journal;
 
@@ -22,7 +22,7 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// Writes the intent to deliver an item to the origin of its session.
+/// Records the intent to deliver an item to the origin of its session.
 pub fn intend(
     tx: &mut WriteTx<'_>,
     session: &Session,
@@ -50,7 +50,7 @@ pub fn intend(
     Ok(delivery)
 }
 
-/// How the state of a delivery is shown: `pending sent received unknown dead dropped`.
+/// Returns the display name of a delivery's state: `pending sent received unknown dead dropped`.
 pub fn shown(state: &str) -> &'static str {
     match state {
         "intent" => "pending",
@@ -62,7 +62,7 @@ pub fn shown(state: &str) -> &'static str {
     }
 }
 
-/// Notes the receipt: the answered messages are delivered.
+/// Records the receipt, and marks the answered messages as delivered.
 pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
     if !deliveries::mark_received(tx, delivery.id, now)? {
@@ -79,14 +79,14 @@ pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw
     Ok(())
 }
 
-/// What is known of a delivery that came to an end, in the words of the contract, and since when; `None` while it is on its way.
+/// Returns the outcome of a settled delivery in the words of the contract, with its time; `None` while it is open.
 pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
     let found = deliveries::progress(tx, id)?;
-    Ok(found.and_then(|progress| Some((ended(&progress.state)?, progress.settled_at?))))
+    Ok(found.and_then(|progress| Some((contract_status(&progress.state)?, progress.settled_at?))))
 }
 
-/// The contract's word for a delivery in this state.
-fn ended(state: &str) -> Option<&'static str> {
+/// Returns the contract's word for a settled delivery in this state.
+fn contract_status(state: &str) -> Option<&'static str> {
     match state {
         "received" => Some("delivered"),
         "unknown" => Some("unknown"),
@@ -95,7 +95,7 @@ fn ended(state: &str) -> Option<&'static str> {
     }
 }
 
-/// What a person reads of an item: the text of an output, or the whole of a notice.
+/// Returns the text of an item for a person: the text of an output, or the whole body of a notice.
 pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let body = items::body(tx, item, key)?;
     if item.tuple.kind != ItemKind::Output {
@@ -126,26 +126,26 @@ pub fn notify(
     Ok(intend(tx, session, turn, id, None)?)
 }
 
-/// Who ended the last attempt at a message.
+/// The process that ended the last attempt at a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ender {
-    /// The host itself: it was stopped, killed, or lost its power.
+pub enum EndedBy {
+    /// The host: it was stopped or killed, or the machine lost power.
     Host,
-    /// The agent's process.
+    /// The sandbox of the agent.
     Sandbox,
 }
 
-impl Ender {
-    /// Why the turn is closed whose message waits again.
-    pub const fn requeued(self) -> &'static str {
+impl EndedBy {
+    /// Returns the reason for closing a turn whose message is retried.
+    pub const fn requeue_reason(self) -> &'static str {
         match self {
             Self::Host => "the host ended",
             Self::Sandbox => "its sandbox went away",
         }
     }
 
-    /// Why the turn is closed whose message is given up.
-    pub const fn given_up(self) -> &'static str {
+    /// Returns the reason for closing a turn whose message is given up.
+    pub const fn give_up_reason(self) -> &'static str {
         match self {
             Self::Host => "given up: the host ended",
             Self::Sandbox => "given up: its sandbox went away",
@@ -153,57 +153,59 @@ impl Ender {
     }
 }
 
-/// The words of the notice for a message that is given up after so many attempts.
-pub fn notice_of_given_up(ender: Ender, attempts: u32, message: MessageId) -> String {
-    let who = match ender {
-        Ender::Host => "the host itself ended",
-        Ender::Sandbox => "the agent's process ended",
+/// Returns the text of the notice for a message that is given up after this many attempts.
+pub fn notice_of_given_up(ended_by: EndedBy, attempts: u32, message: MessageId) -> String {
+    let who = match ended_by {
+        EndedBy::Host => "the host itself ended",
+        EndedBy::Sandbox => "the agent's process ended",
     };
     format!(
-        "I gave this message up: {attempts} attempts at it were cut short, the last one because {who}. What was begun may be done in \
-         part: look before you ask for it again. {}",
-        kept(message)
+        "I gave up on this message after {attempts} interrupted attempts. The last one was interrupted because {who}. Parts of the work \
+         may be done: check before you ask again. {}",
+        retry_hint(message)
     )
 }
 
-/// The words of the notice for a turn whose request to a model came to nothing, for this reason.
+/// Returns the text of the notice for a turn whose model request failed for this reason.
 pub fn notice_of_model(why: &str, message: MessageId) -> String {
     let mut letters = why.chars();
     let why: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-    format!("{why}. So there is no answer, and what was done so far stays done. {}", kept(message))
+    format!("{why}. There is no answer; completed work is kept. {}", retry_hint(message))
 }
 
-/// The words of the notice for a turn that ended without a reply; `message` is the newest that it was to answer.
+/// Returns the text of the notice for a turn that ended without a reply; `message` is the newest of its messages.
 pub fn notice_for(reason: EndReason, limits: &crate::turns::turn::Config, message: MessageId) -> String {
     match reason {
         EndReason::ToolCalls => {
             format!(
-                "I stopped: this turn reached its limit of {} tool calls without coming to an answer. What was done so far stays done.",
+                "I stopped: this turn reached its limit of {} tool calls before an answer. Completed work is kept.",
                 limits.tool_calls_max
             )
         }
         EndReason::ModelCalls => {
             format!(
-                "I stopped: this turn reached its limit of {} requests to the model without coming to an answer. What was done so far stays done.",
+                "I stopped: this turn reached its limit of {} requests to the model before an answer. Completed work is kept.",
                 limits.model_calls_max
             )
         }
-        EndReason::Bytes => "I stopped: the results of this turn's tools were larger than a turn may use.".to_owned(),
-        EndReason::Time => format!("I stopped: this turn took longer than its {} seconds.", limits.seconds_max),
-        EndReason::Model => {
-            format!("The model's endpoint failed, so there is no answer. {}", kept(message))
+        EndReason::Bytes => "I stopped: the tool results of this turn are larger than its limit.".to_owned(),
+        EndReason::Time => {
+            format!("I stopped: this turn took longer than its limit of {} seconds.", limits.seconds_max)
         }
-        EndReason::Empty => "The model answered with nothing at all.".to_owned(),
+        EndReason::Model => {
+            format!("The model endpoint failed, so there is no answer. {}", retry_hint(message))
+        }
+        EndReason::Empty => "The model returned an empty answer.".to_owned(),
         EndReason::Failed => format!(
-            "The agent's process failed while it worked on this. What it began may be done in part: look before you ask for it \
+            "The agent's process failed during this turn. Parts of the work may be done: check before you ask \
              again. {}",
-            kept(message)
+            retry_hint(message)
         ),
     }
 }
 
-fn kept(message: MessageId) -> String {
-    format!("Your message is kept: `ironctl message retry {message}` has it answered once more.")
+fn retry_hint(message: MessageId) -> String {
+    format!("Your message is kept. Retry it with `ironctl message retry {message}`.")
 }
 
 #[cfg(test)]
@@ -211,18 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receipt_is_projected_only_once_there_is_one() {
-        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(ended);
+    fn only_settled_deliveries_have_a_receipt() {
+        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(contract_status);
         assert_eq!(words, [None, None, Some("delivered"), Some("unknown"), Some("failed"), Some("failed")]);
     }
 
     #[test]
     fn notice_of_given_up_message_names_who_ended_and_retry() {
         let message = MessageId::new();
-        let of = |ender| notice_of_given_up(ender, 3, message);
-        for (ender, who) in [(Ender::Host, "the host itself"), (Ender::Sandbox, "the agent's process")] {
-            let text = of(ender);
-            assert!(text.contains(who) && text.contains("may be done in part"), "{text}");
+        let of = |ended_by| notice_of_given_up(ended_by, 3, message);
+        for (ended_by, who) in [(EndedBy::Host, "the host itself"), (EndedBy::Sandbox, "the agent's process")] {
+            let text = of(ended_by);
+            assert!(text.contains(who) && text.contains("the work may be done"), "{text}");
             assert!(text.contains(&format!("`ironctl message retry {message}`")), "{text}");
         }
         let limits = crate::turns::turn::Config::default();

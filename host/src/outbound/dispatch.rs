@@ -1,8 +1,8 @@
-//! Sends deliveries by a network: takes each up in the record, sends it, and notes the outcome.
+//! The worker that sends deliveries over a network: it takes each up in the record, sends it, and records the outcome.
 //!
-//! Never holds up a session, never sends a delivery that is not taken up, and never polls: a new delivery wakes it, and so do the end of
-//! a send and the time of the next attempt. Next: `outbound::delivery::journal`, `inbound::channel`;
-//! [`crate::worker`] for the loop.
+//! Never blocks a session, never sends a delivery that is not taken up, and never polls: a new delivery, the end of a send, or the time
+//! of the next attempt wakes it. See [`crate::outbound::delivery::journal`], [`crate::inbound::channel`], and [`crate::worker`] for the
+//! loop.
 
 use crate::error::Error;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
@@ -33,33 +33,33 @@ use tokio::task::JoinSet;
 /// The wait before the next try after an error of the host, such as a full disk.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The wait before a delivery is sent again whose sending broke off in the host.
-const BROKEN_WAIT: Duration = Duration::from_secs(60);
+/// The wait before a delivery is sent again whose task panicked in the host.
+const PANIC_WAIT: Duration = Duration::from_secs(60);
 
-/// The reason that nothing is sent on a channel that was removed.
-const GONE: &str = "there is no such channel any more";
+/// The reason for a failed delivery on a removed channel.
+const CHANNEL_REMOVED: &str = "the channel was removed";
 
-/// The deliveries of the record that go out by a network, and the way out.
+/// The deliveries of the record that go over a network, and the clients that send them.
 pub struct Dispatch {
     record: Arc<Record>,
-    /// Sessions that there can be: one more may be made to say that something did not arrive.
+    /// The bound on sessions: a notice about a lost delivery may need a new session.
     sessions_max: u32,
     sender: Sender,
     bell: Notify,
 }
 
 impl Dispatch {
-    /// Makes the way out of this record.
+    /// Makes the dispatch of this record.
     pub fn new(record: Arc<Record>, sessions_max: u32) -> Self {
         Self { record, sessions_max, sender: Sender::default(), bell: Notify::new() }
     }
 
-    /// Wakes the worker, which looks for what is due.
+    /// Wakes the worker, which looks for due deliveries.
     pub fn wake(&self) {
         self.bell.notify_one();
     }
 
-    /// Sends an event that asks for nothing, so that an operator sees what the channel says. The journal does not hold it.
+    /// Sends a test event, so that an operator sees the outcome. The journal does not have it.
     pub async fn test(&self, to: &Destination, now: i64) -> outgoing::Outcome {
         let id = DeliveryId::new().to_string();
         let text = "This is a test of the channel.";
@@ -68,27 +68,27 @@ impl Dispatch {
     }
 }
 
-/// The worker that sends.
+/// The worker that sends deliveries.
 pub struct Dispatcher {
-    /// The deliveries and the way out.
+    /// The deliveries and the clients.
     pub dispatch: Arc<Dispatch>,
-    /// Keeps it from sending.
+    /// Stops the sending during an emergency stop.
     pub latch: Arc<Latch>,
-    /// Tells sessions of their receipts.
+    /// Wakes sessions that have a new receipt.
     pub wake: Arc<dyn Wake>,
     /// The settings of each kind of channel.
     pub config: Config,
 }
 
 impl Dispatcher {
-    /// Sends what is due until the host is stopped, then waits a moment for the sends in flight.
+    /// Sends due deliveries until the host stops, then waits a moment for the sends in flight.
     pub async fn run(self, shutdown: Shutdown) {
         let dispatch = Arc::clone(&self.dispatch);
-        let sending = Sending { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_swept: false };
-        worker::run(sending, &dispatch.bell, &shutdown).await;
+        let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
+        worker::run(work, &dispatch.bell, &shutdown).await;
     }
 
-    /// Sends one delivery, and notes the outcome.
+    /// Sends one delivery, and records the outcome.
     async fn send(self: Arc<Self>, outgoing: OutgoingDelivery) {
         failpoint::reach("parcel_taken");
         let id = outgoing.delivery.id.to_string();
@@ -101,19 +101,19 @@ impl Dispatcher {
             text: &outgoing.text,
         };
         let outcome = if self.latch.is_shut() {
-            Outcome::Retry("everything was stopped before it was sent".to_owned(), Duration::ZERO)
+            Outcome::Retry("an emergency stop came before it was sent".to_owned(), Duration::ZERO)
         } else {
             let now = ironclaw_state::wall_clock();
             let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
             failpoint::reach("parcel_sent");
-            // Without random bytes all come back at once, which is no reason to lose one.
+            // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
             let chance = keys::random().map_or(0, u32::from_le_bytes);
             judge(sent, outgoing.attempt, outgoing.idempotent, self.config.attempts(&outgoing.to), chance)
         };
         self.note(outgoing.delivery, outcome).await;
     }
 
-    /// Notes the outcome of one attempt, however long the record cannot take it.
+    /// Records the outcome of one attempt, and retries until the record takes it.
     async fn note(self: Arc<Self>, noted: Delivery, outcome: Outcome) {
         let id = noted.id;
         loop {
@@ -123,10 +123,10 @@ impl Dispatcher {
                     self.wake.nudge(noted.session);
                     break;
                 }
-                // The next start finds it as one whose outcome is unknown.
+                // The next start settles the delivery as unknown.
                 Err(Error::State(ironclaw_state::Error::Closed)) => break,
                 Err(error) => {
-                    tracing::error!(delivery = %id, %error, "how a delivery ended is not noted yet");
+                    tracing::error!(delivery = %id, %error, "cannot record the outcome of the delivery yet");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
@@ -147,7 +147,7 @@ struct OutgoingDelivery {
     text: String,
 }
 
-/// The sends in flight, each with its delivery and whether it may be sent twice.
+/// The sends in flight, each with its delivery and whether its channel is idempotent.
 #[derive(Default)]
 struct InFlight {
     tasks: JoinSet<()>,
@@ -161,8 +161,8 @@ impl InFlight {
         self.deliveries.insert(id, about);
     }
 
-    /// Waits for the end of one send; `None` when there is none. A send that broke off may have left the host, and this is noted in its
-    /// place.
+    /// Waits for the end of one send; `None` if none is in flight. After a panic of the task the delivery may have left the host, so this
+    /// records the outcome in its place.
     async fn finish(&mut self, dispatcher: &Arc<Dispatcher>) -> Option<()> {
         match self.tasks.join_next_with_id().await? {
             Ok((id, ())) => {
@@ -170,9 +170,9 @@ impl InFlight {
             }
             Err(error) => {
                 if let Some((delivery, idempotent)) = self.deliveries.remove(&error.id()) {
-                    tracing::error!(delivery = %delivery.id, "the sending of a delivery broke off");
+                    tracing::error!(delivery = %delivery.id, "the task that sent a delivery panicked");
                     let words = "the host failed while it was being sent".to_owned();
-                    let outcome = interrupted(words, idempotent, BROKEN_WAIT);
+                    let outcome = interrupted(words, idempotent, PANIC_WAIT);
                     self.tasks.spawn(Arc::clone(dispatcher).note(delivery, outcome));
                 }
             }
@@ -181,33 +181,33 @@ impl InFlight {
     }
 }
 
-/// The work of the dispatcher.
-struct Sending {
+/// The state of the running dispatcher.
+struct SendWork {
     dispatcher: Arc<Dispatcher>,
     in_flight: InFlight,
-    /// Whether the deliveries from before the start were looked at.
-    has_swept: bool,
+    /// `true` after the deliveries from before the start were settled.
+    has_settled_old: bool,
 }
 
-impl Due for Sending {
-    const FAILED: &'static str = "deliveries wait a moment after an error of the host";
+impl Due for SendWork {
+    const FAILED: &'static str = "deliveries pause after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
     const LOOK_AGAIN: Duration = Duration::from_secs(300);
     const IN_FLIGHT_TIME_MAX: Duration = Duration::from_secs(5);
     const INTERRUPTED: &'static str =
-        "the host stops while deliveries are being sent; the next start says that their outcome is unknown";
+        "the host stops with deliveries in flight; the next start records their outcome as unknown";
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let Self { dispatcher, in_flight, has_swept } = self;
+        let Self { dispatcher, in_flight, has_settled_old } = self;
         let (dispatch, state) = (&dispatcher.dispatch, &dispatcher.dispatch.record.state);
-        if !*has_swept {
+        if !*has_settled_old {
             let dispatch = Arc::clone(dispatch);
-            state.write(move |tx| dispatch.sweep(tx)).await?;
-            *has_swept = true;
+            state.write(move |tx| dispatch.settle_old(tx)).await?;
+            *has_settled_old = true;
         }
         loop {
             if dispatcher.latch.is_shut() {
-                // The record keeps what waits. It is found there after the emergency stop.
+                // Waiting deliveries remain in the record until after the emergency stop.
                 return Ok(Wait::Bell);
             }
             let due = state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
@@ -216,7 +216,7 @@ impl Due for Sending {
                 return Ok(due.next_at.map_or(Wait::Bell, |at| Wait::until(at, now)));
             }
             let mut has_failed = false;
-            // Each by itself: a fault of one delivery holds up no other.
+            // Each in its own transaction: a failure of one delivery delays no other.
             for id in due.now {
                 let dispatch = Arc::clone(dispatch);
                 match state.write(move |tx| dispatch.take_up(tx, id)).await {
@@ -226,7 +226,7 @@ impl Due for Sending {
                         return Err(ironclaw_state::Error::Closed.into());
                     }
                     Err(error) => {
-                        tracing::error!(delivery = %id, %error, "a delivery could not be taken up");
+                        tracing::error!(delivery = %id, %error, "cannot take up the delivery");
                         has_failed = true;
                     }
                 }
@@ -243,20 +243,22 @@ impl Due for Sending {
 }
 
 impl Dispatch {
-    /// Gives up the open deliveries of a channel that is being removed.
+    /// Settles the open deliveries of a removed channel as failed.
     pub fn give_up(&self, tx: &mut WriteTx<'_>, channel: &str) -> Result<(), Error> {
         for delivery in journal::intended_on(tx, channel)? {
-            self.settle(tx, &delivery, &Outcome::Failed(GONE.to_owned()))?;
+            self.settle(tx, &delivery, &Outcome::Failed(CHANNEL_REMOVED.to_owned()))?;
         }
         Ok(())
     }
 
-    /// Settles what may have been sent before the start: deliveries that were being sent when the host last ended, and the open ones of a
-    /// record that was put back. They are sent again only where that shows once.
-    fn sweep(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
-        for delivery in journal::doubtful(tx)? {
+    /// Settles deliveries that may have been sent before the start: those that were in flight when the host last ended, and the open ones
+    /// of a restored record. Only those of idempotent channels are sent again.
+    fn settle_old(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
+        for delivery in journal::possibly_sent(tx)? {
             if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
-                let words = "the record was put back to an earlier state, and it may have been sent since".to_owned();
+                let words =
+                    "the record was restored from an earlier state, and the delivery may have been sent since then"
+                        .to_owned();
                 self.settle(tx, &delivery, &Outcome::Unknown(words))?;
             }
         }
@@ -268,32 +270,32 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Takes a delivery up, with all that its send needs. A delivery that cannot be sent at all has failed.
+    /// Takes a delivery up, with everything that its send needs. Settles a delivery that can never be sent as failed.
     fn take_up(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
         let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
         let failed = |tx: &mut WriteTx<'_>, words: &str| {
             self.settle(tx, &delivery, &Outcome::Failed(words.to_owned())).map(|()| None)
         };
         let Some(session) = store::find(tx, delivery.session)? else {
-            return failed(tx, "its session is no longer there");
+            return failed(tx, "its session no longer exists");
         };
         let Some(channel) = channel_of(tx, &delivery)? else {
-            return failed(tx, GONE);
+            return failed(tx, CHANNEL_REMOVED);
         };
         let Ok(to) = Destination::of(&channel, &self.record.wrapping) else {
-            return failed(tx, "the channel's secret does not open, or its address is none");
+            return failed(tx, "cannot open the channel's secret, or its address is invalid");
         };
         let Some(item) = items::find(tx, delivery.item)? else {
-            return failed(tx, "what was to be said is no longer kept");
+            return failed(tx, "its text is no longer kept");
         };
         let Ok(key) = session.content_key(&self.record.wrapping) else {
-            return failed(tx, "the session's key does not open");
+            return failed(tx, "cannot open the session's key");
         };
         let text = match delivery::text_of(tx, &item, &key) {
             Ok(text) => text,
-            // No later attempt reads it better.
+            // A later attempt cannot read it either.
             Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
-                return failed(tx, "what was to be said cannot be read");
+                return failed(tx, "cannot read its text");
             }
             Err(error) => return Err(error.into()),
         };
@@ -312,7 +314,7 @@ impl Dispatch {
         }))
     }
 
-    /// Notes the outcome of an attempt, and tells the person another way if the delivery did not arrive.
+    /// Records the outcome of an attempt, and notifies the person another way if the delivery did not arrive.
     fn settle(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> Result<(), Error> {
         if !journal::settle(tx, delivery, outcome)? {
             return Ok(());
@@ -320,26 +322,26 @@ impl Dispatch {
         let words = match outcome {
             Outcome::Received | Outcome::Retry(..) => return Ok(()),
             Outcome::Unknown(why) => {
-                format!("may not have arrived there ({why}), and I do not send it twice by myself")
+                format!("may not have arrived ({why}). I do not send it again without your request")
             }
-            Outcome::Failed(why) => format!("did not arrive there ({why})"),
+            Outcome::Failed(why) => format!("did not arrive ({why})"),
         };
         let text = format!(
-            "What I had to say on {} {words}. `ironctl delivery list` shows it as {}, and with it what is lost soon after; from there it can be sent again or dropped.",
+            "My message on {} {words}. `ironctl delivery list` shows it as {}, with any that fail soon after. You can send it again or drop it from there.",
             delivery.channel, delivery.id
         );
-        if let Err(error) = self.tell(tx, delivery, &text) {
-            // The journal and `status` have it all the same.
-            tracing::error!(delivery = %delivery.id, %error, "the person could not be told that it did not arrive");
+        if let Err(error) = self.notify(tx, delivery, &text) {
+            // The journal and `status` still show it.
+            tracing::error!(delivery = %delivery.id, %error, "cannot notify the person of the lost delivery");
         }
         Ok(())
     }
 
-    /// Puts a notice into the person's own conversation with the agent on this host, which needs no network.
-    fn tell(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
+    /// Adds a notice to the person's own conversation with the agent on this host, which needs no network.
+    fn notify(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
         let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
         let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
-        if journal::was_told(tx, delivery, person)? {
+        if journal::was_notified(tx, delivery, person)? {
             return Ok(());
         }
         let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
@@ -354,17 +356,17 @@ impl Dispatch {
     }
 }
 
-/// Finds the channel that a delivery is for. A channel that was made later under the same name is another one.
+/// Finds the channel of a delivery. A channel that was made later under the same name is a different one.
 fn channel_of(tx: &ReadTx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
     Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
 }
 
-/// Makes the outcome of an attempt that broke off: it is sent again only where that shows once.
+/// Returns the outcome of an interrupted attempt: a retry only if the channel is idempotent.
 fn interrupted(words: String, idempotent: bool, wait: Duration) -> Outcome {
     if idempotent { Outcome::Retry(words, wait) } else { Outcome::Unknown(words) }
 }
 
-/// Judges what the channel's side came to. What may have arrived is sent again only where that shows once.
+/// Decides the outcome from the answer of the channel. A delivery that may have arrived is retried only if the channel is idempotent.
 fn judge(sent: outgoing::Outcome, attempt: u32, idempotent: bool, attempts: Attempts, chance: u32) -> Outcome {
     use outgoing::Outcome as Sent;
     let is_last = attempt >= attempts.most;

@@ -1,6 +1,6 @@
-//! Answers of a session whose receipts its sandbox does not have yet.
+//! The answers of a session whose receipts its sandbox does not have yet.
 //!
-//! Never waits for a receipt, and never delivers. Next: `outbound::delivery`, which knows what became of an answer.
+//! Never waits for a receipt, and never delivers. See [`crate::outbound::delivery`] for the outcome of an answer.
 
 use crate::outbound::delivery::{self, Delivery};
 use crate::session::projection::Receipt;
@@ -8,7 +8,7 @@ use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_state::ReadTx;
 use std::collections::VecDeque;
 
-/// Answers of one session that are kept in mind; the oldest gives way to one more, and its sandbox gets no receipt of it.
+/// Tracked answers of one session. A further answer evicts the oldest, and its sandbox gets no receipt of the evicted one.
 const UNRECEIPTED_MAX: usize = 64;
 
 /// Answers that have no receipt, oldest first.
@@ -16,10 +16,10 @@ const UNRECEIPTED_MAX: usize = 64;
 pub struct Unreceipted(VecDeque<(DeliveryId, MessageId)>);
 
 impl Unreceipted {
-    /// The answers of a session that the record has no receipt of.
+    /// Returns the answers of a session that have no receipt in the record.
     ///
     /// # Errors
-    /// Those of the record.
+    /// Errors of the record.
     pub fn of(tx: &ReadTx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
         let mut open = Self::default();
         for delivery in delivery::open_of(tx, session)? {
@@ -37,10 +37,10 @@ impl Unreceipted {
         self.0.push_back((delivery.id, row));
     }
 
-    /// The receipts that the record has by now.
+    /// Returns the receipts that the record now has.
     ///
     /// # Errors
-    /// Those of the record.
+    /// Errors of the record.
     pub fn receipts(&self, tx: &ReadTx<'_>) -> Result<Vec<Receipt>, ironclaw_state::Error> {
         let mut receipts = Vec::new();
         for (id, row) in &self.0 {
@@ -51,12 +51,12 @@ impl Unreceipted {
         Ok(receipts)
     }
 
-    /// Forgets the answers of these receipts, which were projected.
+    /// Removes the answers of these receipts, which are already projected.
     pub fn forget(&mut self, receipts: &[Receipt]) {
         self.0.retain(|(_, row)| receipts.iter().all(|receipt| receipt.row != *row));
     }
 
-    /// Whether no answer lacks a receipt.
+    /// Returns whether every answer has a receipt.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -95,9 +95,9 @@ mod tests {
                 |tx: &mut WriteTx<'_>| delivery::intend(tx, &session, None, ItemId::new(), Some(MessageId::new()));
             let rows =
                 |answers: &[&Delivery]| answers.iter().filter_map(|answer| answer.row_id).collect::<HashSet<_>>();
-            let told = |receipts: &[Receipt]| receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>();
+            let reported = |receipts: &[Receipt]| receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>();
             let (first, second) = (answer(tx)?, answer(tx)?);
-            // As a launch finds them.
+            // A launch reads them like this.
             let mut waiting = Unreceipted::of(tx, session.id)?;
             assert!(waiting.receipts(tx)?.is_empty());
             let third = answer(tx)?;
@@ -105,19 +105,19 @@ mod tests {
             delivery::receive(tx, &first)?;
             delivery::receive(tx, &third)?;
             let receipts = waiting.receipts(tx)?;
-            assert_eq!(told(&receipts), rows(&[&first, &third]));
+            assert_eq!(reported(&receipts), rows(&[&first, &third]));
             waiting.forget(&receipts);
             assert!(waiting.receipts(tx)?.is_empty());
             delivery::receive(tx, &second)?;
-            assert_eq!(told(&waiting.receipts(tx)?), rows(&[&second]));
-            // The oldest gives way.
+            assert_eq!(reported(&waiting.receipts(tx)?), rows(&[&second]));
+            // The oldest is evicted.
             for _ in 0..UNRECEIPTED_MAX {
                 waiting.add(&third);
             }
-            assert_eq!(told(&waiting.receipts(tx)?), rows(&[&third]));
+            assert_eq!(reported(&waiting.receipts(tx)?), rows(&[&third]));
             Ok::<_, ironclaw_state::Error>(())
         };
-        state.write(test).await.expect("the test held");
+        state.write(test).await.expect("the test passes");
         state.close().await;
     }
 }

@@ -1,6 +1,6 @@
-//! Channels beside the loopback, the secret that each signs with, and which agent hears it.
+//! The channels besides the loopback: the signing secret of each, and the agent that hears it.
 //!
-//! Never gives a channel a name that is the host's own, and never stores a secret but under the master key. Next: `inbound::channel::webhook`.
+//! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
 
 use super::{LOOPBACK, Person, Role, authorised_entry, identities};
 use crate::gateway::decide::proof::Authority;
@@ -22,24 +22,24 @@ const CHANNELS_MAX: usize = 64;
 /// Characters of a channel's name.
 const NAME_CHARACTERS_MAX: usize = 32;
 
-/// Names of the host's own.
+/// Reserved names of the host.
 const RESERVED: [&str; 2] = [LOOPBACK, "host"];
 
 impl Channel {
-    /// Its signing secret.
+    /// Returns the signing secret.
     ///
     /// # Errors
-    /// When this master key does not open it.
+    /// Fails if this master key does not open it.
     pub fn secret(&self, wrapping: &WrappingKey) -> Result<SecretText, keys::Error> {
         wrapping.secret(&secret_name(&self.name), &self.wrapped)
     }
 
-    /// The same, heard by this agent, which answers each message.
+    /// Returns the same channel, connected to this agent, which answers each message.
     pub fn heard_by(self, agent: Option<AgentId>) -> Self {
         Self { agent, hears: Hears::All, ..self }
     }
 
-    /// How this agent hears it, as the change that would make it so.
+    /// Returns the change that would connect this agent as it is connected now.
     pub fn wiring(&self, agent: AgentId) -> Wiring {
         let channel = self.name.clone();
         if self.agent != Some(agent) {
@@ -49,27 +49,27 @@ impl Channel {
     }
 }
 
-/// The name under which the secret of a channel is wrapped: it opens for no other, and no secret of an operator's has a space in it.
+/// Returns the name for wrapping the secret of a channel. It opens under no other name; an operator's secret has no space in its name.
 fn secret_name(channel: &str) -> String {
     format!("of channel {channel}")
 }
 
-/// What a new channel is to be.
+/// The properties of a new channel.
 #[derive(Debug)]
 pub struct Draft {
     /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// Its kind.
     pub kind: ChannelKind,
-    /// Where replies go; checked by the channel's own module.
+    /// Its address for replies; the module of the channel checks it.
     pub url: String,
-    /// Whether it shows a delivery once that is sent to it twice.
+    /// `true` if the other side shows a delivery once even if it is sent twice.
     pub idempotent: bool,
     /// Its signing secret.
     pub secret: SecretText,
 }
 
-/// Why a channel could not be made.
+/// The reason that a channel could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -89,20 +89,20 @@ impl From<Error> for Denied<Error> {
 /// Returns the channel of this name.
 ///
 /// # Errors
-/// Refuses a name that is no channel's.
+/// Refuses an unknown name.
 pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<Channel, Denied> {
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     find(tx, name)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
-        refusal.hint("`ironctl channel list` shows which there are").into()
+        refusal.hint("`ironctl channel list` lists the channels").into()
     })
 }
 
-/// Makes a channel, heard by nobody yet.
+/// Makes a channel that no agent hears yet.
 ///
 /// # Errors
-/// Refuses a name that is malformed or taken, and one under which people are linked already, unless an owner makes it: the holder
-/// of the secret speaks as every person who is linked there.
+/// Refuses a malformed or taken name. Refuses a name with linked people unless an owner makes the channel: the holder of the secret
+/// speaks as every person who is linked there.
 pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) -> Result<Channel, Denied<Error>> {
     let name = &draft.name;
     check_name(name)?;
@@ -118,9 +118,12 @@ pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Per
         return Err(refusal.into());
     }
     if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
-        let message = format!("people are linked under {name}: already, and whoever has its secret speaks as they");
+        let message =
+            format!("people are already linked under {name}, and the holder of its secret could speak as them");
         let refusal = Refusal::new(DenialCode::ChannelInUse, message);
-        return Err(refusal.hint("an owner makes it, or unlinks them first: `ironctl person unlink`").into());
+        return Err(refusal
+            .hint("ask an owner to make the channel, or to unlink them first: `ironctl person unlink`")
+            .into());
     }
     let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(Error::from)?;
     let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
@@ -141,26 +144,26 @@ fn check_name(name: &str) -> Result<(), Refusal> {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     if !clean {
-        let refusal = Refusal::new(DenialCode::ChannelName, format!("{shown:?} is no channel's name"));
+        let refusal = Refusal::new(DenialCode::ChannelName, format!("{shown:?} is not a valid channel name"));
         return Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _")));
     }
     if RESERVED.contains(&name) {
-        return Err(Refusal::new(DenialCode::ChannelName, format!("{shown:?} is a name of the host's own")));
+        return Err(Refusal::new(DenialCode::ChannelName, format!("the name {shown:?} is reserved for the host")));
     }
     Ok(())
 }
 
-/// Removes a channel with its secret. What is still to be sent on it is for its caller to settle.
+/// Removes a channel with its secret. The caller settles the open deliveries.
 pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
     table::delete(tx, name)?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
 }
 
-/// Connects an agent to a channel or disconnects it, as a command or a change says. Only one agent hears a channel.
+/// Connects an agent to a channel or disconnects it, for a command or a change. Only one agent hears a channel.
 ///
 /// # Errors
-/// Those of the record, and a wiring that the contract does not let through.
+/// Errors of the record, and a wiring that the contract does not allow.
 pub fn wire<'a>(
     tx: &mut WriteTx<'_>,
     authority: impl Into<Authority<'a>>,
@@ -174,7 +177,7 @@ pub fn wire<'a>(
         (Engage::None, None) => None,
         (Engage::All | Engage::None, Some(_)) | (Engage::Pattern, None) => {
             return Err(ironclaw_state::Error::Stored(format!(
-                "a wiring of {} that no contract lets through",
+                "a wiring of {} that the contract does not allow",
                 channel.name
             )));
         }
@@ -203,7 +206,7 @@ pub fn wire<'a>(
     Ok(())
 }
 
-/// Wraps every secret under another key instead; returns how many there are.
+/// Wraps every secret under another key; returns their number.
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for channel in all(tx)? {

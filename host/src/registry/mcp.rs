@@ -1,6 +1,6 @@
-//! The catalogue of MCP servers that people confirmed, and which of their tools an agent has.
+//! The catalogue of MCP servers that people confirmed, and the tools of them that an agent has.
 //!
-//! Never talks to one and never holds a value of a secret: a header names the secret. Next: `gateway::checks`.
+//! Never contacts a server and never holds the value of a secret: a header names the secret. See [`crate::gateway`].
 
 use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
@@ -21,15 +21,15 @@ pub use crate::tables::channels::{
 const SERVERS_MAX: i64 = 64;
 
 impl Server {
-    /// As the change that would register it.
+    /// Returns the change that would register this server.
     pub fn described(&self) -> McpRegister {
         let Self { name, url, tools, headers, made_at: _ } = self.clone();
         McpRegister { name, url, tools, headers }
     }
 }
 
-/// What remains of a grant once its server is registered as this: nothing where it answers elsewhere, as people said yes to that
-/// place; otherwise the tools that it still declares.
+/// Returns the tools that remain of a grant after its server is registered anew: none if the URL differs, because people approved the
+/// old URL; otherwise the tools that the server still declares.
 pub fn left_of(grant: &Grant, was: &Server, becomes: &McpRegister) -> Vec<String> {
     if was.url != becomes.url {
         return Vec::new();
@@ -37,18 +37,18 @@ pub fn left_of(grant: &Grant, was: &Server, becomes: &McpRegister) -> Vec<String
     grant.tools.iter().filter(|tool| becomes.tools.iter().any(|declared| declared.name == **tool)).cloned().collect()
 }
 
-/// The servers whose headers hold a secret, in words.
+/// Returns the names of the servers whose headers use a secret, for people.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
     let using = servers(tx)?.into_iter().filter(|server| server.headers.iter().any(holds));
     Ok(using.map(|server| format!("MCP server {}", server.name)).collect())
 }
 
-/// Puts a server into the catalogue, or another in the place of the one of its name; what its agents have ends with what it was
-/// given for. Gives how many agents lose something.
+/// Adds a server to the catalogue, or replaces the one of the same name. Grants that no longer fit are reduced. Returns the number of
+/// agents that lose a tool.
 ///
 /// # Errors
-/// Refuses one server too many.
+/// Refuses a server beyond the bound.
 pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     let count = table::count_servers(tx)?;
@@ -78,7 +78,7 @@ pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister)
     Ok(losing)
 }
 
-/// Says which tools of a server an agent has from now on; none takes its access away.
+/// Sets the tools of a server that an agent has; an empty list revokes the access.
 pub fn grant(
     tx: &mut WriteTx<'_>,
     approved: &Approved,

@@ -1,6 +1,7 @@
-//! Model endpoints as the operator gave them, which one is the default, and which agent uses which.
+//! The model endpoints of the operator, the default endpoint, and the endpoint of each agent.
 //!
-//! Never opens one and never holds a key: an endpoint names the secret that does. Next: `model::endpoint`, `model_socket::endpoints`.
+//! Never opens an endpoint and never holds a key: an endpoint names the secret with the key. See [`ironclaw_model::endpoint`] and
+//! `crate::model_socket::endpoints`.
 
 use super::{Agent, agents, approved_entry};
 use crate::gateway::decide::proof::Approved;
@@ -21,70 +22,70 @@ use url::Url;
 /// Endpoints of one host, besides the built-in one.
 const MODELS_MAX: usize = 64;
 
-/// Endpoints that stand behind one.
+/// Fallbacks of one endpoint.
 const FALLBACKS_MAX: usize = 7;
 
-/// Characters of a provider's name of a model.
+/// Characters of a provider's name for a model.
 const MODEL_CHARACTERS_MAX: usize = 200;
 
 /// Bytes of an address.
 const URL_BYTES_MAX: usize = 1024;
 
-/// Millionths of a currency for a million tokens: a million of it.
+/// The highest price of a million tokens, in millionths of the currency: a million of the currency.
 const PRICE_MAX: u64 = 1_000_000_000_000;
 
-/// An endpoint that stands in the record.
+/// An endpoint in the record.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// What it is made from.
+    /// Its specification.
     pub spec: Spec,
-    /// Which column holds what this version does not write; then no endpoint can be made of the rest.
+    /// The column with a value that this version cannot read, if any; then the endpoint is not usable.
     pub unreadable: Option<&'static str>,
-    /// Milliseconds since the epoch.
+    /// The time of its creation, milliseconds since the epoch.
     pub created_at: i64,
 }
 
-/// What an operator says an endpoint shall be; nothing in it has been checked.
+/// The unchecked properties of an endpoint, from an operator.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Its name here.
     pub name: String,
-    /// What it speaks.
+    /// Its kind, which is its protocol.
     pub kind: String,
-    /// Where it listens.
+    /// Its address.
     pub base_url: Option<String>,
-    /// The provider's name of the model.
+    /// The provider's name for the model.
     pub model: Option<String>,
     /// The secret that holds its key, with or without `secret:`.
     pub key: Option<String>,
-    /// Endpoints behind it.
+    /// Its fallbacks.
     pub fallbacks: Vec<String>,
-    /// What its tokens cost.
+    /// The prices of its tokens.
     pub prices: Prices,
-    /// Whether it is asked for streams.
+    /// `true` if requests ask for streams.
     pub streams: bool,
 }
 
-/// Reads what was wanted into what an endpoint can be made from; the record is not looked at.
+/// Checks the properties of an endpoint and returns its specification, without the record.
 ///
 /// # Errors
-/// A refusal that names the first thing that is wrong.
+/// A refusal that names the first error.
 pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
     let Wanted { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
     let shown: String = name.chars().take(64).collect();
     if !secrets::is_name(&name) {
-        let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is no model endpoint's name"));
+        let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is not a valid name of a model endpoint"));
         return Err(refusal.hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit"));
     }
     if [scripted::NAME, DEFAULT_MODEL].contains(&name.as_str()) {
-        let refusal = Refusal::new(DenialCode::ModelName, format!("the name {name} is taken by the host itself"));
+        let refusal = Refusal::new(DenialCode::ModelName, format!("the name {name} is reserved for the host"));
         return Err(refusal.hint("choose another name"));
     }
     let kind = kind_of(&kind)?;
     if prices.input.max(prices.output) > PRICE_MAX {
         return Err(Refusal::new(
             DenialCode::PriceMalformed,
-            format!("a price of {name} is beyond what the host counts"),
+            format!("a price of {name} is above the limit of the host"),
         ));
     }
     check_fallbacks(&name, &fallbacks)?;
@@ -97,7 +98,7 @@ pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
     }
     let Some(base_url) = base_url else {
         let refusal = Refusal::new(DenialCode::UrlMissing, format!("model endpoint {name} has no address"));
-        return Err(refusal.hint("say where it listens: --base-url URL"));
+        return Err(refusal.hint("set its address: --base-url URL"));
     };
     let base_url = read_url(&base_url).map_err(|why| {
         let refusal = Refusal::new(DenialCode::UrlRefused, format!("the address of {name} is refused: {why}"));
@@ -105,9 +106,9 @@ pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
     })?;
     let model = model.unwrap_or_default();
     if model.is_empty() || model.chars().count() > MODEL_CHARACTERS_MAX || model.chars().any(char::is_control) {
-        let message = format!("which model {name} shall ask for is missing, too long, or no text");
+        let message = format!("the model of {name} is missing, too long, or has control characters");
         let refusal = Refusal::new(DenialCode::ModelIdMalformed, message);
-        return Err(refusal.hint("name it as the provider does: --model ID"));
+        return Err(refusal.hint("use the provider's name for it: --model ID"));
     }
     let key = key.map(|key| key.parse::<SecretName>()).transpose()?.map(|key| key.as_str().to_owned());
     Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams })
@@ -115,7 +116,7 @@ pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
 
 fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     if fallbacks.len() > FALLBACKS_MAX {
-        let message = format!("{name} has over {FALLBACKS_MAX} endpoints behind it");
+        let message = format!("{name} has over {FALLBACKS_MAX} fallbacks");
         return Err(Refusal::new(DenialCode::FallbacksTooMany, message));
     }
     let twice = |at: usize, fallback: &String| fallbacks[..at].contains(fallback);
@@ -131,7 +132,7 @@ fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// What a kind is called.
+/// Returns the name of a kind.
 pub const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Scripted => "scripted",
@@ -144,26 +145,26 @@ fn kind_of(text: &str) -> Result<Kind, Refusal> {
     [Kind::Openai, Kind::Anthropic, Kind::Scripted].into_iter().find(|kind| kind_name(*kind) == text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
         let refusal = Refusal::new(DenialCode::KindUnknown, format!("there is no kind of model endpoint {shown:?}"));
-        refusal.hint("openai (any Chat Completions endpoint), anthropic, or scripted")
+        refusal.hint("use openai (any Chat Completions endpoint), anthropic, or scripted")
     })
 }
 
-/// An address to which prompts and a key may go.
+/// Parses an address that may receive prompts and a key.
 fn read_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("it is longer than {URL_BYTES_MAX} bytes"));
     }
-    let url: Url = text.parse().map_err(|error| format!("it is none ({error})"))?;
+    let url: Url = text.parse().map_err(|error| format!("it is not a URL ({error})"))?;
     check_url(&url)?;
     Ok(url)
 }
 
-/// Every stored endpoint, by name.
+/// Returns every stored endpoint, by name.
 pub fn models(tx: &ReadTx<'_>) -> Result<Vec<Stored>, ironclaw_state::Error> {
     Ok(table::all(tx)?.into_iter().map(stored_model).collect())
 }
 
-/// A row that this version cannot read keeps its name, so that the others can be used and it can be removed.
+/// Converts a row. A row that this version cannot read keeps its name, so that it can be removed and the others can be used.
 fn stored_model(row: Model) -> Stored {
     let kind = kind_of(&row.kind).ok();
     let url = row.base_url.map(|text| text.parse::<Url>().ok());
@@ -177,7 +178,7 @@ fn stored_model(row: Model) -> Stored {
     };
     let spec = Spec {
         name: row.name,
-        // Without an address it can never be asked.
+        // Without an address it never gets a request.
         kind: kind.filter(|_| unreadable.is_none()).unwrap_or(Kind::Openai),
         base_url: url.flatten().filter(|_| unreadable.is_none()),
         model: row.model,
@@ -189,13 +190,13 @@ fn stored_model(row: Model) -> Stored {
     Stored { spec, unreadable, created_at: row.created_at }
 }
 
-/// What every stored endpoint is made from, and why none can be made of it where that is so.
+/// Returns the specification of every stored endpoint, with the reason if it is not usable.
 pub fn specs(tx: &ReadTx<'_>) -> Result<Vec<(Spec, Option<String>)>, ironclaw_state::Error> {
-    let why = |column| format!("column {column} of the record holds what this version does not write");
+    let why = |column| format!("column {column} of the record has a value that this version cannot read");
     Ok(models(tx)?.into_iter().map(|model| (model.spec, model.unreadable.map(why))).collect())
 }
 
-/// The stored endpoint of this name.
+/// Returns the stored endpoint of this name.
 pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_state::Error> {
     Ok(models(tx)?.into_iter().find(|model| model.spec.name == name))
 }
@@ -203,7 +204,7 @@ pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Stored>, ironclaw_stat
 /// Checks that there is an endpoint of this name.
 ///
 /// # Errors
-/// Refuses another name, and says which endpoints there are.
+/// Refuses an unknown name, and lists the endpoints.
 pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     let mut names: Vec<String> = models(tx)?.into_iter().map(|model| model.spec.name).collect();
     names.push(scripted::NAME.to_owned());
@@ -215,21 +216,21 @@ pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", "))).into())
 }
 
-/// There is an endpoint of this name already.
+/// Returns the refusal for a taken name.
 pub fn exists(name: &str) -> Refusal {
     let refusal = Refusal::new(DenialCode::ModelExists, format!("there is a model endpoint {name} already"));
-    refusal.hint("choose another name, or put this one in its place with --replace")
+    refusal.hint("choose another name, or replace it with --replace")
 }
 
-/// Name of the endpoint that is the default.
+/// Returns the name of the default endpoint.
 pub fn default(tx: &ReadTx<'_>) -> Result<String, ironclaw_state::Error> {
     Ok(facts::get(tx, Fact::DefaultModel)?.unwrap_or_else(|| scripted::NAME.to_owned()))
 }
 
-/// Keeps an endpoint; with `replace`, in the place of the one of its name.
+/// Stores an endpoint; with `replace`, it replaces the one of the same name.
 ///
 /// # Errors
-/// Refuses a name that is taken, one endpoint too many, and a fallback or a secret that does not exist.
+/// Refuses a taken name, an endpoint beyond the bound, and an unknown fallback or secret.
 pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> Result<(), Denied> {
     let all = models(tx)?;
     let before = all.iter().find(|model| model.spec.name == spec.name);
@@ -279,7 +280,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
     Ok(())
 }
 
-/// Makes an endpoint the default; agents that follow the default go over to it. Gives their names.
+/// Makes an endpoint the default, and moves the agents that follow the default to it. Returns their names.
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
@@ -290,22 +291,22 @@ pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Res
     let moving: Vec<Agent> =
         agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
     for agent in &moving {
-        give(tx, approved, agent.id, name, true)?;
+        assign(tx, approved, agent.id, name, true)?;
     }
     Ok(moving.into_iter().map(|agent| agent.name).collect())
 }
 
-/// Gives an agent the endpoint of this name, or with `default` whatever is the default, also later. Gives the endpoint's name.
+/// Sets the endpoint of an agent; with `default` the agent follows the default. Returns the endpoint's name.
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
 pub fn set_model(tx: &mut WriteTx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
     let (model, follows) = choose(tx, Some(wanted))?;
-    give(tx, approved, agent, &model, follows)?;
+    assign(tx, approved, agent, &model, follows)?;
     Ok(model)
 }
 
-/// Which endpoint a wish means, and whether it is the default that was wished for.
+/// Returns the name of a requested endpoint, and whether the request was for the default.
 ///
 /// # Errors
 /// Refuses an endpoint that does not exist.
@@ -316,7 +317,7 @@ pub fn choose(tx: &ReadTx<'_>, wanted: Option<&str>) -> Result<(String, bool), D
     }
 }
 
-fn give(
+fn assign(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
@@ -332,21 +333,21 @@ fn give(
     Ok(())
 }
 
-/// Whether an agent may be sent to this endpoint: it is one's, the default, or behind another one.
+/// Returns whether requests may reach this endpoint: it is an agent's, the default, or a fallback.
 pub fn is_in_use(tx: &ReadTx<'_>, name: &str) -> Result<bool, ironclaw_state::Error> {
     let behind = |model: &Stored| model.spec.fallbacks.iter().any(|fallback| fallback == name);
     Ok(default(tx)? == name || agents(tx)?.iter().any(|agent| agent.model == name) || models(tx)?.iter().any(behind))
 }
 
-/// Removes an endpoint that nobody uses.
+/// Removes an unused endpoint.
 ///
 /// # Errors
-/// Refuses one that does not exist, the built-in one, the default, and one that agents or other endpoints use.
+/// Refuses an unknown endpoint, the built-in one, the default, and one that agents or other endpoints use.
 pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
     known(tx, name)?;
     let in_use = |message: String, hint: String| Err(Refusal::new(DenialCode::ModelInUse, message).hint(hint).into());
     if name == scripted::NAME {
-        return in_use("scripted is built into the host and always there".to_owned(), String::new());
+        return in_use("the endpoint scripted is built into the host and cannot be removed".to_owned(), String::new());
     }
     let users: Vec<String> = agents(tx)?.into_iter().filter(|agent| agent.model == name).map(|one| one.name).collect();
     let behind = models(tx)?.into_iter().filter(|model| model.spec.fallbacks.iter().any(|fallback| fallback == name));
@@ -360,7 +361,7 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Deni
         return in_use(format!("model endpoint {name} is in use by agent {}", users.join(", ")), hint);
     }
     if !behind.is_empty() {
-        let hint = "add these anew without it first: `ironctl model add … --replace`".to_owned();
+        let hint = "replace these without it first: `ironctl model add … --replace`".to_owned();
         return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
     }
     table::delete(tx, name)?;
@@ -368,7 +369,7 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Deni
     Ok(())
 }
 
-/// What refers to a secret, in words: `model openai`.
+/// Returns the users of a secret, for people: `model openai`.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     Ok(table::with_secret(tx, name.as_str())?.into_iter().map(|model| format!("model {model}")).collect())
 }
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_endpoint_can_be_made_from_is_refused_by_name() {
+    fn malformed_endpoint_properties_are_refused_by_name() {
         for name in ["", "Local", "scripted", "default", "a b", "-a"] {
             refused(Wanted { name: name.to_owned(), ..wanted() }, DenialCode::ModelName);
         }

@@ -1,6 +1,6 @@
-//! Directories of the host that an agent's jail has: what people granted, as the record has it.
+//! The granted directories of the host in an agent's jail, as in the record.
 //!
-//! Never says whether one may be granted, and never looks at a disk. Next: `runtime::launch`, which mounts them.
+//! Never decides whether a directory may be granted, and never reads a disk. See [`crate::runtime::launch`], which mounts them.
 
 pub use crate::tables::agents::{Mount, mounts_of as of};
 
@@ -12,10 +12,10 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 
-/// Puts these in the place of all mounts of an agent.
+/// Replaces all mounts of an agent.
 ///
 /// # Errors
-/// Also for a source that is not UTF-8, because the record would show another one.
+/// Errors of the record, and a source that is not UTF-8, because the record would show another path.
 pub fn set(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
@@ -69,7 +69,7 @@ mod tests {
                     noted += usize::from(entry.canonical.contains("\"agent.mounts\""));
                     Ok::<_, ironclaw_state::Error>(())
                 })?;
-                assert_eq!(noted, 2, "each change of them is noted");
+                assert_eq!(noted, 2, "each change of the mounts is in the ledger");
                 Ok::<_, ironclaw_state::Error>((both, of(tx, first)?, of(tx, other)?))
             };
             let found = state.write(work).await.expect("written");

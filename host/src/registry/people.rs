@@ -1,6 +1,7 @@
-//! People, what each may do, and the accounts by which each is known.
+//! People, their roles, and their identities on channels.
 //!
-//! An identity is a whole, opaque pair: never a prefix, never a display name, and never two people's. Next: `registry::tokens`, `inbound::identity`.
+//! An identity is a whole, opaque pair: never a prefix, never a display name, and never of two people. See
+//! [`crate::registry::tokens`] and [`crate::inbound::identity`].
 
 pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
@@ -33,7 +34,7 @@ const PEOPLE_MAX: i64 = 1000;
 const IDENTITIES_MAX: i64 = 64;
 
 impl Role {
-    /// Whether this role may do what asks for `needed`.
+    /// Returns whether this role includes the rights of `needed`.
     pub const fn covers(self, needed: Self) -> bool {
         match (self, needed) {
             (Self::Owner, _) => true,
@@ -46,12 +47,12 @@ impl Role {
 }
 
 impl Identity {
-    /// The identity by which a person speaks on their own host; it goes with the person.
+    /// Returns the identity of a person on their own host; it is removed with the person.
     pub fn own(person: PersonId) -> Self {
         Self { channel: LOOPBACK.to_owned(), sender: person.to_string() }
     }
 
-    /// Names it in the ledger without saying it.
+    /// Returns the digest, which names the identity in the ledger without revealing it.
     fn digest(&self) -> String {
         Digest::of(self.to_string().as_bytes()).to_string()
     }
@@ -65,12 +66,13 @@ impl fmt::Display for Identity {
 
 impl FromStr for Identity {
     type Err = Refusal;
-    /// Splits at the first colon; whatever follows is the sender's id, with its own colons and spaces.
+    /// Splits at the first colon; the rest is the sender's id, with its own colons and spaces.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let shown: String = text.chars().take(64).collect();
         let refuse = |why: String| {
-            let refusal = Refusal::new(DenialCode::IdentityMalformed, format!("{shown:?} is no identity: {why}"));
-            Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything behind the first colon is the id"))
+            let refusal =
+                Refusal::new(DenialCode::IdentityMalformed, format!("{shown:?} is not a valid identity: {why}"));
+            Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything after the first colon is the id"))
         };
         let Some((channel, sender)) = text.split_once(':') else { return refuse("it has no colon".to_owned()) };
         let clean = (1..=CHANNEL_BYTES_MAX).contains(&channel.len())
@@ -88,10 +90,10 @@ impl FromStr for Identity {
     }
 }
 
-/// Returns the name of a person, or the id of one who was removed.
+/// Returns the name of a person, or the id if the person was removed.
 ///
 /// # Errors
-/// Those of the database.
+/// Errors of the record.
 pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
     Ok(super::name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
 }
@@ -99,16 +101,16 @@ pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_sta
 /// Returns the person of this name or id.
 ///
 /// # Errors
-/// Refuses a name or id that is no person's.
+/// Refuses an unknown name or id.
 pub fn known_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Person, Denied> {
     let shown: String = name_or_id.chars().take(64).collect();
     find_person(tx, name_or_id)?.ok_or_else(|| {
         let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
-        refusal.hint("`ironctl person list` shows who there is; `ironctl person add NAME` adds one").into()
+        refusal.hint("`ironctl person list` lists the people; `ironctl person add NAME` adds one").into()
     })
 }
 
-/// The person that an identity is linked to.
+/// Returns the person that an identity is linked to.
 pub fn person_behind(tx: &ReadTx<'_>, identity: &Identity) -> Result<Option<Person>, ironclaw_state::Error> {
     person_of(tx, &identity.channel, &identity.sender)
 }
@@ -125,7 +127,7 @@ pub fn create_owner(tx: &mut WriteTx<'_>, name: &str) -> Result<PersonId, ironcl
 /// Adds a person.
 ///
 /// # Errors
-/// Refuses a name that is malformed, is taken, or looks like a taken one, and records the refusal in the ledger.
+/// Refuses a name that is malformed, taken, or similar to a taken one, and records the refusal in the ledger.
 pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
@@ -145,7 +147,7 @@ pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Gi
             tx,
             LedgerEvent::PersonRefused,
             by,
-            refusal.hint("choose a name that nobody can take for another's"),
+            refusal.hint("choose a name that is not similar to another person's"),
         );
     }
     let person = insert(tx, name.to_owned(), role)?;
@@ -174,18 +176,18 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     } else if name.contains(':') || name.starts_with("per_") {
         "it would read as an identity or an id".to_owned()
     } else if name.chars().any(|c| c.is_control() || ironclaw_text::confusable::is_unseen(c)) {
-        "it holds a character that is not seen".to_owned()
+        "it contains an invisible character".to_owned()
     } else {
         return Ok(());
     };
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    Err(Refusal::new(DenialCode::PersonName, format!("{shown:?} is no person's name: {why}")))
+    Err(Refusal::new(DenialCode::PersonName, format!("{shown:?} is not a valid name of a person: {why}")))
 }
 
-/// Sets what a person may do.
+/// Sets the role of a person.
 ///
 /// # Errors
-/// Refuses to take the role of the last owner, and records the refusal in the ledger.
+/// Refuses to demote the last owner, and records the refusal in the ledger.
 pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into<Giver>) -> Result<Person, Denied> {
     let giver = by.into();
     let by = giver.person;
@@ -202,24 +204,26 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
         .with("was", person.role.name())
         .with("by", by)
         .append(tx)?;
-    // The same role again is no other one: who gave it first stays noted.
+    // Setting the same role again changes nothing: the first giver stays recorded.
     if person.role != role {
         tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;
     }
     Ok(Person { role, ..person.clone() })
 }
 
-/// Links an identity to a person. Linking it to the same one again changes nothing.
+/// Links an identity to a person. Linking it to the same person again changes nothing.
 ///
 /// # Errors
-/// Refuses one that is another person's, and records the refusal in the ledger.
+/// Refuses an identity of another person, and records the refusal in the ledger.
 pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     match person_behind(tx, identity)? {
         Some(holder) if holder.id == person.id => return Ok(()),
         Some(holder) => {
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
-            let hint =
-                format!("an identity is one person's; `ironctl person unlink {} {identity}` frees it", holder.id);
+            let hint = format!(
+                "an identity belongs to one person; unlink it first: `ironctl person unlink {} {identity}`",
+                holder.id
+            );
             return refuse(
                 tx,
                 LedgerEvent::IdentityRefused,
@@ -230,9 +234,11 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
         None => {}
     }
     if identity.channel == LOOPBACK && identity.sender.parse::<PersonId>().is_ok() {
-        let refusal =
-            Refusal::new(DenialCode::IdentityOwn, format!("{identity} is the form of a person's own identity"));
-        return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it comes and goes with that person alone"));
+        let refusal = Refusal::new(
+            DenialCode::IdentityOwn,
+            format!("{identity} has the form of a person's own identity on this host"),
+        );
+        return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it is added and removed with that person"));
     }
     if tables::people::count_identities(tx, person.id)? >= IDENTITIES_MAX {
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
@@ -243,10 +249,10 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
     Ok(())
 }
 
-/// Takes an identity from a person: from now on what comes from it comes from nobody.
+/// Unlinks an identity from a person: messages from it then have no known sender.
 ///
 /// # Errors
-/// Refuses one that is not theirs, and the one by which they are known here at all, and records the refusal in the ledger.
+/// Refuses an identity that is not linked to the person, and the person's own identity on this host, and records the refusal in the ledger.
 pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
     let holder = person_behind(tx, identity)?;
     if holder.is_none_or(|holder| holder.id != person.id) {
@@ -260,8 +266,9 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
         );
     }
     if *identity == Identity::own(person.id) {
-        let message = format!("{identity} is how {} speaks on this host; it stays with the person", person.name);
-        let hint = format!("to shut {} out, end the tokens: `ironctl token list`, `ironctl token remove`", person.name);
+        let message = format!("{identity} is the identity of {} on this host; it stays with the person", person.name);
+        let hint =
+            format!("to lock {} out, remove the tokens: `ironctl token list`, `ironctl token remove`", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
     tables::people::delete_identity(tx, person.id, identity)?;
@@ -277,7 +284,7 @@ fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: 
         .with("by", by)
 }
 
-/// Records the refusal of what a person asked for, and returns it as the error.
+/// Records the refusal of a person's request, and returns it as the error.
 ///
 /// # Errors
 /// Always: the refusal, or the failure to record it.
@@ -286,7 +293,7 @@ pub fn refuse<T>(tx: &mut WriteTx<'_>, event: LedgerEvent, by: PersonId, refusal
     Err(refusal.into())
 }
 
-/// Records the refusal of what a person asked for.
+/// Records the refusal of a person's request.
 pub fn note_refusal(
     tx: &mut WriteTx<'_>,
     event: LedgerEvent,
@@ -315,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_covers_itself_and_those_below() {
+    fn a_role_covers_itself_and_lower_roles() {
         use Role::{Admin, Member, Owner};
         let covered = |role: Role| [Owner, Admin, Member].map(|needed| role.covers(needed));
         assert_eq!(covered(Owner), [true, true, true]);

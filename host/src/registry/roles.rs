@@ -1,6 +1,7 @@
-//! Who may talk to an agent, and who decides what concerns it alone.
+//! The roles of people with one agent: the right to talk to it, and the right to decide on changes of it alone.
 //!
-//! Takes no right from the host's own roles: owners and admins of the host may talk to every agent. Next: `inbound::routing`, `gateway`.
+//! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::inbound::routing`] and
+//! [`crate::gateway`].
 
 pub use crate::tables::agents::{administered, role_of, roles_of as of};
 
@@ -13,19 +14,19 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// How a person stands with one agent.
+/// The rights of a person with one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentStanding {
-    /// What they may do on the whole host.
+    /// The role of the person on the host.
     pub host: Role,
-    /// What they may do with this agent, where somebody gave them a role of it.
+    /// The role of the person with this agent, if any.
     pub own: Option<AgentRole>,
-    /// Who may talk to this agent.
+    /// The access rule of this agent.
     pub access: Access,
 }
 
 impl AgentStanding {
-    /// Whether they may talk to it.
+    /// Returns whether the person may talk to the agent.
     pub const fn may_talk(self) -> bool {
         match (self.host, self.access, self.own) {
             (Role::Owner | Role::Admin, _, _) => true,
@@ -35,13 +36,13 @@ impl AgentStanding {
         }
     }
 
-    /// What they are where it concerns this agent alone: the larger of their role on the host and that of its admin.
+    /// Returns the role for decisions about this agent alone: the higher of the role on the host and the role with the agent.
     pub const fn role(self) -> Role {
         larger(self.host, self.own)
     }
 }
 
-/// The larger of a role on the host and one of an agent.
+/// Returns the higher of a role on the host and a role with an agent.
 pub const fn larger(host: Role, own: Option<AgentRole>) -> Role {
     match (host, own) {
         (Role::Owner, _) => Role::Owner,
@@ -51,12 +52,12 @@ pub const fn larger(host: Role, own: Option<AgentRole>) -> Role {
     }
 }
 
-/// How a person stands with an agent.
+/// Returns the rights of a person with an agent.
 pub fn role_for(tx: &ReadTx<'_>, person: &Person, agent: &Agent) -> Result<AgentStanding, ironclaw_state::Error> {
     Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
 }
 
-/// Gives a person a role of an agent, or takes theirs away.
+/// Sets the role of a person with an agent, or removes it.
 pub fn set(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
@@ -81,7 +82,7 @@ pub fn set(
     Ok(())
 }
 
-/// Says who may talk to an agent.
+/// Sets the access rule of an agent.
 pub fn set_access(
     tx: &mut WriteTx<'_>,
     approved: &Approved,

@@ -1,6 +1,6 @@
-//! Software in an agent's jail: what was asked for, and the layer that came of it.
+//! The software in an agent's jail: the requested packages, and the layer made from them.
 //!
-//! Never makes a layer. Next: `packages`.
+//! Never makes a layer. See [`crate::packages`].
 
 pub use crate::tables::agents::{Software, layers, software_of as of};
 
@@ -13,12 +13,12 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// The layer of one agent, if it has one.
+/// Returns the layer of an agent, if it has one.
 pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
     Ok(of(tx, agent)?.map(|software| software.layer))
 }
 
-/// Says what an agent has from now on: these packages, which are in this layer; `None` takes all away.
+/// Sets the packages of an agent and the layer with them; `None` removes all.
 pub fn set(
     tx: &mut WriteTx<'_>,
     approved: &Approved,

@@ -1,7 +1,7 @@
-//! Tokens: what a person shows to speak to this host, stored as digests, with an end that sticks.
+//! The tokens that authenticate people to this host, stored as digests.
 //!
-//! Never keeps the text of one, and never revives one: expired and revoked are states and not a look at the clock.
-//! Next: `registry::people`, `api::auth`.
+//! Never stores the text of a token, and never revives one: expired and revoked are stored states, not a comparison with the clock. See
+//! [`crate::registry::people`] and `crate::api::auth`.
 
 pub use crate::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
 
@@ -18,55 +18,55 @@ use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
 use zeroize::Zeroizing;
 
-/// What every token starts with, so that one that was pasted somewhere can be found.
+/// The prefix of every token, so that a search can find a leaked token.
 pub const PREFIX: &str = "ict_";
 
 /// Characters of a token: the prefix and 256 random bits in hex.
 pub const TEXT_CHARACTERS: usize = PREFIX.len() + 64;
 
-/// Name of the token that the home's own file holds.
+/// Name of the token in the home's own file.
 pub const OF_THE_FILE: &str = "owner.token";
 
-/// Live tokens of a host: each request is compared with every one.
+/// Live tokens of a host: each request is compared with all of them.
 const LIVE_MAX: i64 = 1024;
 
-/// Ended tokens that are kept, so that whoever still uses one is told which end it came to.
+/// Ended tokens that are kept, so that a client that still uses one learns the reason of the refusal.
 const ENDED_KEPT_MAX: i64 = 1024;
 
 /// Characters of a token's name.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// A token that nobody has yet: its text exists here alone.
+/// A new token that has no owner yet; its text exists here alone.
 pub struct Fresh {
     id: TokenId,
     text: Zeroizing<String>,
 }
 
 impl Fresh {
-    /// Random text, random id.
+    /// Makes a token with random text and id.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// Fails if the system gives no random bytes.
     pub fn new() -> Result<Self, keys::Error> {
         let secret = Digest::from_bytes(keys::random()?);
         Ok(Self { id: TokenId::of(keys::random()?), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
     }
 
-    /// Its text, to be told once.
+    /// Returns the text, which is shown once.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is stored of it.
+    /// Returns the digest, which is stored.
     pub fn digest(&self) -> Digest {
         Digest::of(self.text.as_bytes())
     }
 }
 
-/// Gives a person a token.
+/// Issues a token to a person.
 ///
 /// # Errors
-/// Refuses an end that has passed, a malformed name, and one token too many, and records the refusal in the ledger.
+/// Refuses an expiry in the past, a malformed name, and a token beyond the bound, and records the refusal in the ledger.
 pub fn issue(
     tx: &mut WriteTx<'_>,
     person: &Person,
@@ -78,7 +78,9 @@ pub fn issue(
     let giver = by.into();
     let by = giver.person;
     if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
-        let message = format!("a token's name has up to {NAME_CHARACTERS_MAX} characters, and is not {OF_THE_FILE}");
+        let message = format!(
+            "a token's name has up to {NAME_CHARACTERS_MAX} characters without control characters, and is not {OF_THE_FILE}"
+        );
         return refuse(tx, LedgerEvent::TokenRefused, by, Refusal::new(DenialCode::TokenName, message));
     }
     if expires_at.is_some_and(|at| at <= tx.wall()) {
@@ -96,17 +98,17 @@ pub fn issue(
             tx,
             LedgerEvent::TokenRefused,
             by,
-            refusal.hint("end some: `ironctl token list`, `ironctl token remove`"),
+            refusal.hint("remove some: `ironctl token list`, `ironctl token remove`"),
         );
     }
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
     tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(made(tx, &fresh.id)?)
+    Ok(find_new(tx, &fresh.id)?)
 }
 
-/// Gives a person the token that the home's own file holds, and ends the one that the file held before.
+/// Issues the token for the home's own file to a person, and revokes the previous token of the file.
 pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), ironclaw_state::Error> {
     for lost in tables::people::live_tokens_named(tx, person, OF_THE_FILE)? {
         end(tx, &lost, TokenState::Revoked)?;
@@ -131,7 +133,7 @@ fn insert(
     tables::people::insert_token(tx, &new)
 }
 
-fn made(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
+fn find_new(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
     find_token(tx, id)?.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))
 }
 
@@ -144,10 +146,10 @@ fn end(tx: &mut WriteTx<'_>, token: &Token, state: TokenState) -> Result<(), iro
     tables::people::end_token(tx, &token.id, state, now)
 }
 
-/// Ends a token for good. `current` is the one that the request came with.
+/// Revokes a token. `current` is the token of the request.
 ///
 /// # Errors
-/// Refuses a token that ended already, and the one in use. Anyone can ask for it, so the caller records the refusal at a bounded
+/// Refuses an ended token, and the one in use. Any person can send this request, so the caller records the refusal at a bounded
 /// rate.
 pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: PersonId) -> Result<Token, Denied> {
     if token.state != TokenState::Live {
@@ -159,13 +161,13 @@ pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: Person
     }
     end(tx, token, TokenState::Revoked)?;
     about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by).append(tx)?;
-    Ok(made(tx, &token.id)?)
+    Ok(find_new(tx, &token.id)?)
 }
 
-/// Replaces a token by a fresh one of the same person, name and end; the old one is over in the same moment.
+/// Replaces a token with a new one of the same person, name and expiry, and revokes the old one in the same transaction.
 ///
 /// # Errors
-/// Refuses a token that ended already; the caller records the refusal at a bounded rate.
+/// Refuses an ended token; the caller records the refusal at a bounded rate.
 pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver>) -> Result<Token, Denied> {
     let giver = by.into();
     if token.state != TokenState::Live {
@@ -178,14 +180,14 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &Fresh, by: impl Into<
         .with("by", giver.person)
         .append(tx)?;
     tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
-    Ok(made(tx, &fresh.id)?)
+    Ok(find_new(tx, &fresh.id)?)
 }
 
 fn ended(token: &Token) -> Refusal {
     Refusal::new(DenialCode::TokenEnded, format!("{} is {} already", token.id, token.state.name()))
 }
 
-/// Writes down which tokens' time has come; from then on they are over, whatever the clock says. Returns how many.
+/// Records the expiry of due tokens, and returns their number. They stay expired even if the clock is set back.
 pub fn expire(tx: &mut WriteTx<'_>) -> Result<usize, ironclaw_state::Error> {
     let due = tables::people::live_tokens_due(tx, tx.wall())?;
     for token in &due {

@@ -1,12 +1,12 @@
-//! One actor for a session that is awake or wants to be: waiting for a slot, starting, awake, stopping. It goes when its session
-//! sleeps, and is made again by the next message or command.
+//! The actor of a session that is awake or has work: it waits for a slot, starts, is awake, or stops. It exits when its session
+//! sleeps, and the next message or command makes a new one.
 //!
-//! Performs what `runtime::life` decides, and decides nothing. Nothing waits in its memory: a restart reads everything from the
-//! record. Next: `runtime::turn_loop` for what it does awake.
+//! Performs the effects of `runtime::life`, and decides nothing. No work waits in memory only: a restart reads everything from the
+//! record. See [`crate::runtime::turn_loop`] for an awake session.
 
 use crate::error::Error;
 use crate::runtime::actors::{Actors, Start};
-use crate::runtime::admission::Place;
+use crate::runtime::admission::Slot;
 use crate::runtime::command::{Command, Phase, Shown};
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::life::{Effect, Ending, Event, Life, Note};
@@ -25,16 +25,16 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// A sandbox that was told to go has this long before it is killed.
+/// The time for a sandbox to exit before it is killed.
 pub(crate) const EXIT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The whole of a shutdown: a launch on its way, an open turn, two exits and the last rows.
+/// The time of a whole shutdown: a launch in progress, an open turn, two exits and the last rows.
 pub(crate) const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(45);
 
-/// Waits between failed launches grow up to this.
+/// The longest wait between failed launches.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// After an error of the host itself, an actor looks again after this long.
+/// The wait of an actor after an error of the host.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// One session's actor.
@@ -48,14 +48,14 @@ pub(crate) struct Actor {
 
 /// The resources of an actor between two effects.
 struct Resources {
-    /// The session's row, as it was found last.
+    /// The session's row, from the last read.
     session: Option<Session>,
-    /// On whose behalf the next turn is.
+    /// The principal of the next turn.
     person: String,
-    /// The processes, while there are some. Before the slot, so that they are dropped first.
+    /// The processes, if any. The field is before the slot, so that they are dropped first.
     awake: Option<Awake>,
-    /// A wish for a slot, then the slot.
-    slot: Option<Place>,
+    /// A queued request for a slot, then the slot.
+    slot: Option<Slot>,
     backoff_until: Instant,
 }
 
@@ -69,14 +69,14 @@ pub(crate) async fn run(runtime: Arc<Runtime>, actors: Arc<Actors>, id: SessionI
     let mut event = Some(Event::Begun);
     while let Some(next) = event.take() {
         for effect in life.step(next) {
-            // Only the last one has a result.
+            // Only the last effect has a result.
             event = actor.perform(effect, &mut resources).await.unwrap_or_else(|error| Some(Event::Failed(error)));
         }
     }
 }
 
 impl Actor {
-    /// Performs an effect. Returns what came of it, if that is an event.
+    /// Performs an effect. Returns its result, if it has one.
     async fn perform(
         &mut self,
         effect: Effect<Command>,
@@ -92,9 +92,9 @@ impl Actor {
             Effect::AwaitSlot => self.await_slot(resources).await,
             Effect::CheckRoom => Event::Room(shortages::no_room(home)),
             Effect::Launch => return Ok(self.launch(resources).await),
-            Effect::Probe(reported) => Event::Probed(shortages::behind(home, reported)),
+            Effect::Probe(reported) => Event::Probed(shortages::find(home, reported)),
             Effect::NoteRefusedLaunch(why) => self.note_refused_launch(&why).await.map(done)?,
-            Effect::Work { forgives } => return Ok(self.work_awake(resources, forgives).await),
+            Effect::Work { keeps_attempts } => return Ok(self.work_awake(resources, keeps_attempts).await),
             Effect::EndProcesses(ending) => end_processes(resources, ending).await,
             Effect::Drain => self.last_drain(resources).await,
             Effect::Requeue(why) => self.requeue_open_turn(why).await.map(done)?,
@@ -108,10 +108,10 @@ impl Actor {
                 Event::TimeOver
             }
             Effect::NoteStop(command) => self.note_stop(command).await?,
-            Effect::Obey(command) => self.obey(command, resources.session.clone()).await.map(done)?,
+            Effect::RunCommand(command) => self.run_command(command, resources.session.clone()).await.map(done)?,
             Effect::LeaveOrWait => self.leave_or_wait().await,
             Effect::LeaveRemoved => self.leave_removed().await,
-            // Named one by one, so that the compiler asks where a new effect belongs.
+            // Listed one by one, so that the compiler reports a new effect here.
             at_once @ (Effect::Show(_)
             | Effect::Log(_)
             | Effect::Join
@@ -149,15 +149,15 @@ impl Actor {
             Effect::EndDrafts => self.runtime.turns.drafts.end(self.id),
             Effect::DropAwake => {
                 resources.awake = None;
-                // Not before: a request of a sandbox that is being stopped would be refused as late, and the turn would end as failed.
+                // Not earlier: a request of a stopping sandbox would be refused as late, and the turn would end as failed.
                 self.runtime.turns.deadlines.end(self.id);
             }
             Effect::SetBackoff(tries) => resources.backoff_until = Instant::now() + self.backoff(tries),
-            Effect::Answer(Command::Stop(_, done) | Command::Shutdown(done)) => tell(done, ()),
+            Effect::Answer(Command::Stop(_, done) | Command::Shutdown(done)) => reply(done, ()),
             Effect::RefuseProof(Command::Prove(_, done)) => {
-                tell(done, Err("everything is stopped: nothing is launched, not even a probe".to_owned()));
+                reply(done, Err("an emergency stop is in force: nothing is launched, not even a self-test".to_owned()));
             }
-            // The requester of a command that is dropped hears that the host stops.
+            // The requester of a dropped command gets the error that the host stops.
             other => drop(other),
         }
     }
@@ -167,20 +167,20 @@ impl Actor {
         match note {
             Note::Asleep => tracing::info!(%session, "asleep"),
             Note::ShortLaunch(why) => {
-                tracing::warn!(%session, why = why.words, "a launch failed for want of something");
+                tracing::warn!(%session, why = why.words, "a launch failed because of a shortage");
             }
             Note::WaitsFor(shortage) => {
                 tracing::warn!(%session, shortage = %shortage.code(), "the session waits: {}", shortage.words());
             }
-            Note::Ends(error) => tracing::error!(%session, %error, "the session ends on an error of the host"),
-            Note::Stopped(error) => tracing::error!(%session, %error, "the session stopped on an error of the host"),
+            Note::Ends(error) => tracing::error!(%session, %error, "an error of the host ends the session"),
+            Note::Stopped(error) => tracing::error!(%session, %error, "an error of the host stopped the session"),
             Note::Waits(error) => {
-                tracing::error!(%session, %error, "the session waits a moment after an error of the host");
+                tracing::error!(%session, %error, "the session pauses after an error of the host");
             }
         }
     }
 
-    /// Reads the session's row as it is now.
+    /// Reads the session's row into the resources.
     async fn find(&self, resources: &mut Resources) -> Result<Event<Command>, Error> {
         let Some(session) = self.session().await? else { return Ok(Event::Gone) };
         let standing = session.standing;
@@ -188,7 +188,7 @@ impl Actor {
         Ok(Event::Found { standing, is_halted: self.runtime.latch.is_shut() })
     }
 
-    /// Reads on whose behalf the turn is that is open, or else the one that is next.
+    /// Reads the principal of the open turn, or else of the next one.
     async fn find_work(&self, resources: &mut Resources) -> Result<Event<Command>, Error> {
         let id = self.id;
         let person = self.state().read(move |tx| {
@@ -202,7 +202,7 @@ impl Actor {
         Ok(Event::Work(true))
     }
 
-    /// Waits for a command, the emergency stop or the slot; the first of these that is there wins, in this order.
+    /// Waits for a command, the emergency stop or the slot, with priority in this order.
     async fn await_slot(&mut self, resources: &mut Resources) -> Event<Command> {
         let slot = async {
             match &mut resources.slot {
@@ -212,7 +212,7 @@ impl Actor {
         };
         tokio::select! {
             biased;
-            command = self.mailbox.recv() => heard(command, &self.runtime),
+            command = self.mailbox.recv() => command_event(command, &self.runtime),
             () = self.runtime.latch.shut() => Event::Halted,
             () = slot => Event::SlotHeld,
         }
@@ -221,27 +221,27 @@ impl Actor {
     /// Waits for a command or the end of the backoff.
     async fn await_backoff(&mut self, until: Instant) -> Event<Command> {
         let command = tokio::time::timeout_at(until, self.mailbox.recv()).await;
-        command.map_or(Event::TimeOver, |command| heard(command, &self.runtime))
+        command.map_or(Event::TimeOver, |command| command_event(command, &self.runtime))
     }
 
-    /// Goes if the mailbox is empty, or else takes a command.
+    /// Leaves if the mailbox is empty, or else takes a command.
     async fn leave_or_wait(&mut self) -> Event<Command> {
         if self.actors.leave(self.id, &self.mailbox) {
             return Event::Left;
         }
-        heard(self.mailbox.recv().await, &self.runtime)
+        command_event(self.mailbox.recv().await, &self.runtime)
     }
 
-    /// Waits until nothing is in the mailbox of a session that is gone.
+    /// Empties the mailbox of a removed session, then leaves.
     async fn leave_removed(&mut self) -> Event<Command> {
-        // A person who asks for something that is gone hears of it by not being answered.
+        // A dropped command gives its requester an error.
         while !self.actors.leave(self.id, &self.mailbox) {
             drop(self.mailbox.recv().await);
         }
         Event::Left
     }
 
-    /// Launches the session. The emergency stop ends the launch.
+    /// Launches the session. An emergency stop cancels the launch.
     async fn launch(&self, resources: &mut Resources) -> Option<Event<Command>> {
         let session = resources.session.as_ref()?;
         let launched = tokio::select! {
@@ -266,12 +266,12 @@ impl Actor {
     }
 
     /// Works until there is a reason to sleep.
-    async fn work_awake(&mut self, resources: &mut Resources, forgives: bool) -> Option<Event<Command>> {
+    async fn work_awake(&mut self, resources: &mut Resources, keeps_attempts: bool) -> Option<Event<Command>> {
         let (awake, slot) = (resources.awake.as_mut()?, resources.slot.as_mut()?);
-        Some(self.work(awake, slot, forgives).await)
+        Some(self.work(awake, slot, keeps_attempts).await)
     }
 
-    /// Takes the rows between the sandbox's end and the reader's.
+    /// Takes the rows that are left after the sandbox ended.
     async fn last_drain(&mut self, resources: &mut Resources) -> Event<Command> {
         let Some(awake) = &mut resources.awake else { return Event::Drained(None) };
         match self.drain(awake).await {
@@ -284,23 +284,23 @@ impl Actor {
         }
     }
 
-    /// Does what a command asks of a session that sleeps, and answers it.
-    async fn obey(&mut self, command: Command, session: Option<Session>) -> Result<(), Error> {
+    /// Runs a command for a sleeping session, and replies.
+    async fn run_command(&mut self, command: Command, session: Option<Session>) -> Result<(), Error> {
         let Some(session) = session else { return Ok(()) };
         match command {
             Command::Cancel(by, done) => self.cancel(by, done).await.map(drop)?,
-            Command::Release(by, done) => tell(done, self.release(&session, by).await),
+            Command::Release(by, done) => reply(done, self.release(&session, by).await),
             Command::Remove(by, done) => {
                 let removed = self.remove(&session, by).await;
-                tell(done, removed);
+                reply(done, removed);
             }
-            Command::Prove(by, done) => tell(done, self.prove(&session, by).await),
+            Command::Prove(by, done) => reply(done, self.prove(&session, by).await),
             Command::Wake | Command::Respawn | Command::Stop(..) | Command::Shutdown(_) => {}
         }
         Ok(())
     }
 
-    /// Closes the open turn, if there is one, with no attempt used.
+    /// Closes the open turn, if any, with no attempt used.
     async fn requeue_open_turn(&self, why: &'static str) -> Result<(), Error> {
         let id = self.id;
         self.state()
@@ -312,7 +312,7 @@ impl Actor {
             .await
     }
 
-    /// Returns whether what a jail did is only the end of the launcher, which ends every jail.
+    /// Returns whether the launcher died, which ends every jail.
     pub(crate) async fn launcher_died(&self) -> bool {
         tokio::time::timeout(launch::LAUNCHER_END_TIME, self.runtime.jails.launcher.died()).await.is_ok()
     }
@@ -323,14 +323,14 @@ impl Actor {
         Ok(Event::Counted(failures))
     }
 
-    /// Returns the wait before the next try; it doubles with each one before it.
+    /// Returns the wait before the next try; it doubles with each try.
     fn backoff(&self, tries: u32) -> Duration {
         let first = Duration::from_millis(self.runtime.config.backoff_ms);
         Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries)
     }
 
     async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {
-        // A stranger's detail may hold content: it is in the encrypted state, for `session show`, and in no log.
+        // The detail is from a stranger and may hold content: it is in the encrypted state, for `session show`, and in no log.
         tracing::warn!(session = %self.id, why = why.words, "a launch failed");
         let (id, words) = (self.id, why.words.clone());
         let note = self.state().write(move |tx| {
@@ -356,13 +356,13 @@ impl Actor {
         &self.runtime.turns.record.state
     }
 
-    /// Reads the session's row as it is now.
+    /// Reads the current row of the session.
     pub(crate) async fn session(&self) -> Result<Option<Session>, Error> {
         let id = self.id;
         self.state().read(move |tx| Ok(store::find(tx, id)?)).await
     }
 
-    /// Shows the phase of the actor; what the sandbox last said of its progress stays.
+    /// Sets the visible phase of the actor, and keeps the last progress of the sandbox.
     pub(crate) fn show(&self, phase: Phase, sandbox: Option<Process>, reader: Option<Process>) {
         let mut shown = self.shown.lock().expect("no holder panics");
         let (progress, shortage) = (std::mem::take(&mut shown.progress), shown.shortage);
@@ -370,7 +370,7 @@ impl Actor {
     }
 }
 
-/// Ends the processes of a session that goes to sleep; the reader stays for the last rows, except in an emergency stop.
+/// Ends the processes of a session that goes to sleep. The reader stays for the last rows, except in an emergency stop.
 async fn end_processes(resources: &mut Resources, ending: Ending) -> Event<Command> {
     let Some(awake) = &mut resources.awake else { return Event::Ended { is_reader_gone: true } };
     awake.hang_up();
@@ -381,13 +381,13 @@ async fn end_processes(resources: &mut Resources, ending: Ending) -> Event<Comma
         let _ = tokio::time::timeout(EXIT_TIME_MAX, ends).await;
     } else if ending == Ending::Killed || tokio::time::timeout(EXIT_TIME_MAX, awake.sandbox.exited()).await.is_err() {
         awake.sandbox.kill();
-        // Process 1 of a jail cannot ignore it; a launcher that does not report it any more has died.
+        // Process 1 of a jail cannot ignore the signal; if its exit is not reported, the launcher has died.
         let _ = tokio::time::timeout(EXIT_TIME_MAX, awake.sandbox.exited()).await;
     }
     Event::Ended { is_reader_gone: awake.reader_gone }
 }
 
-fn heard(command: Option<Command>, runtime: &Runtime) -> Event<Command> {
+fn command_event(command: Option<Command>, runtime: &Runtime) -> Event<Command> {
     command.map_or(Event::MailboxClosed, |command| Event::Asked { command, is_halted: runtime.latch.is_shut() })
 }
 
@@ -395,7 +395,7 @@ const fn done<C>((): ()) -> Event<C> {
     Event::Done
 }
 
-fn tell<T>(done: oneshot::Sender<T>, result: T) {
+fn reply<T>(done: oneshot::Sender<T>, result: T) {
     // The requester may have given up waiting.
     let _ = done.send(result);
 }

@@ -1,6 +1,6 @@
-//! The actors that exist: one for each session that is awake, wants to be, or was asked something; none for one that sleeps.
+//! The running actors: one for each session that is awake, waits for a slot, or has a command; none for a session that sleeps.
 //!
-//! Everything is put into a mailbox, and an actor goes, under one lock: so no wake-up falls between the two. Next: `runtime::actor`.
+//! Commands are sent and actors leave under one lock, so no wake is lost between the two. See [`crate::runtime::actor`].
 
 use crate::runtime::command::{Command, Shown};
 use ironclaw_contract::ids::SessionId;
@@ -10,24 +10,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
-/// Commands that may wait for one actor before whoever brings the next has to.
+/// Commands in the mailbox of one actor; a sender waits while it is full.
 const MAILBOX_MAX: usize = 64;
 
-/// How others reach an actor.
+/// The other end of an actor.
 struct Handle {
     commands: mpsc::Sender<Command>,
     shown: Arc<Mutex<Shown>>,
 }
 
-/// What an actor needs to begin.
+/// The parts that a new actor starts with.
 pub struct Start {
-    /// Its mailbox; something lies in it.
+    /// The mailbox, with a command in it.
     pub mailbox: mpsc::Receiver<Command>,
-    /// Where it shows how it stands.
+    /// The view of its state, which it updates.
     pub shown: Arc<Mutex<Shown>>,
 }
 
-/// Every actor there is.
+/// All running actors.
 #[derive(Default)]
 pub struct Actors {
     inner: Mutex<Inner>,
@@ -40,16 +40,16 @@ struct Inner {
     stopping: bool,
 }
 
-/// Why a command did not reach an actor.
+/// The reason that a command did not reach an actor.
 pub enum Unsent {
-    /// Its mailbox is full; whoever waits for room tries again then.
+    /// Its mailbox is full; the sender waits for room and tries again.
     Full(Command, mpsc::Sender<Command>),
     /// The daemon stops.
     Stopping,
 }
 
 impl Actors {
-    /// Puts a command into the mailbox of a session's actor, which is made with `begin` if there is none.
+    /// Sends a command to a session's actor. Starts the actor with `begin` if there is none.
     pub fn send(&self, session: SessionId, command: Command, begin: impl FnOnce(Start)) -> Result<(), Unsent> {
         let mut inner = self.lock();
         if inner.stopping {
@@ -60,7 +60,7 @@ impl Actors {
             Some(handle) => match handle.commands.try_send(command) {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(command)) => return Err(Unsent::Full(command, handle.commands.clone())),
-                // It ended on a defect of ours; whatever it did stands in the record.
+                // The actor panicked; its completed steps are in the record.
                 Err(TrySendError::Closed(command)) => command,
             },
         };
@@ -72,15 +72,15 @@ impl Actors {
         Ok(())
     }
 
-    /// Has the actor of a session look again, if there is one. One whose mailbox is full looks in any case.
+    /// Wakes the actor of a session, if there is one. An actor with a full mailbox wakes anyway.
     pub fn nudge(&self, session: SessionId) {
         if let Some(handle) = self.lock().running.get(&session) {
             let _ = handle.commands.try_send(Command::Wake);
         }
     }
 
-    /// An actor goes, unless something lies in its mailbox: then it has to look at it first. True when it may go; nothing can
-    /// come into that mailbox any more.
+    /// Removes an actor if its mailbox is empty. Returns `true` if the actor may exit; its mailbox can get no further command. Returns
+    /// `false` if it must first take a command.
     pub fn leave(&self, session: SessionId, mailbox: &mpsc::Receiver<Command>) -> bool {
         let mut inner = self.lock();
         if !mailbox.is_empty() {
@@ -90,26 +90,26 @@ impl Actors {
         true
     }
 
-    /// What is shown of a session that has an actor.
+    /// Returns the view of a session that has an actor.
     pub fn shown(&self, session: SessionId) -> Option<Shown> {
         let inner = self.lock();
         let handle = inner.running.get(&session)?;
         Some(handle.shown.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// What some session waits for that the machine is short of.
+    /// Returns the shortage that some session waits for.
     pub fn shortage(&self) -> Option<Shortage> {
         let inner = self.lock();
         let short = |handle: &Handle| handle.shown.lock().unwrap_or_else(PoisonError::into_inner).shortage;
         inner.running.values().find_map(short)
     }
 
-    /// Told each time that a session begins or ends to wait for something that the machine is short of.
+    /// Watches for sessions that start or stop waiting for a shortage to end.
     pub fn shortages(&self) -> watch::Receiver<()> {
         self.shortages.subscribe()
     }
 
-    /// Notes what a session waits for.
+    /// Sets the shortage that a session waits for.
     pub fn note_shortage(&self, shown: &Mutex<Shown>, shortage: Option<Shortage>) {
         let before = std::mem::replace(&mut shown.lock().unwrap_or_else(PoisonError::into_inner).shortage, shortage);
         if before != shortage {
@@ -117,7 +117,7 @@ impl Actors {
         }
     }
 
-    /// Lets nobody begin any more, and gives the mailboxes of those that are there.
+    /// Prevents new actors, and returns the mailboxes of the running ones.
     pub fn stop(&self) -> Vec<mpsc::Sender<Command>> {
         let mut inner = self.lock();
         inner.stopping = true;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// An actor without a session: takes what work there is, then goes as soon as it may.
+    /// An actor without a session: it takes all work, then leaves when it may.
     async fn brief(
         actors: Arc<Actors>,
         session: SessionId,
@@ -167,9 +167,9 @@ mod tests {
                             tokio::spawn(brief(Arc::clone(&actors), session, start.mailbox, Arc::clone(&work)));
                         };
                         match actors.send(session, Command::Wake, begin) {
-                            // A full mailbox has a wake in it already.
+                            // A full mailbox already wakes the actor.
                             Ok(()) | Err(Unsent::Full(..)) => {}
-                            Err(Unsent::Stopping) => panic!("nobody stops it"),
+                            Err(Unsent::Stopping) => panic!("the actors are not stopped"),
                         }
                         if n % 7 == 0 {
                             tokio::task::yield_now().await;
@@ -184,16 +184,16 @@ mod tests {
         while actors.shown(session).is_some() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(work.load(Ordering::SeqCst), 0, "work is left and nobody is there to do it");
-        assert!(begun.load(Ordering::SeqCst) > 1, "they came and went");
-        assert!(actors.lock().running.is_empty(), "whoever sleeps leaves nothing");
+        assert_eq!(work.load(Ordering::SeqCst), 0, "work is left without an actor");
+        assert!(begun.load(Ordering::SeqCst) > 1, "actors started more than once");
+        assert!(actors.lock().running.is_empty(), "no handle is left");
     }
 
     #[test]
     fn no_actor_begins_after_the_stop() {
         let actors = Actors::default();
         assert!(actors.stop().is_empty());
-        let sent = actors.send(SessionId::new(), Command::Wake, |_| panic!("nobody begins"));
+        let sent = actors.send(SessionId::new(), Command::Wake, |_| panic!("no actor starts"));
         assert!(matches!(sent, Err(Unsent::Stopping)));
     }
 }

@@ -1,7 +1,7 @@
-//! The places among the awake sessions: who waits for one, who holds one, who is asked to give it back.
+//! The slots of awake sessions: the sessions that wait for one, hold one, or are asked to give it back.
 //!
-//! Decides nothing: after each change it does what `fair` says until there is nothing more to do. Never blocks on anything but
-//! its own lock. Next: `runtime::admission::fair`.
+//! Decides nothing: after each change it applies the steps of `fair` until there is none. Never blocks except on its own lock. See
+//! `runtime::admission::fair`.
 
 mod capacity;
 mod fair;
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 impl Limits {
-    /// The limits that the settings name, and where they name none, what this machine can bear.
+    /// Returns the limits of the settings. A limit that is not set is derived from this machine.
     pub fn of(config: &session::Config) -> Self {
         let awake_max = match config.awake_max {
             0 => capacity::awake_max(),
             set => set as usize,
         };
-        // Half: one busy agent leaves room for a second without anybody being put to sleep.
+        // Half: so one busy agent leaves slots for a second one without an eviction.
         let awake_per_agent_max = match config.awake_per_agent_max {
             0 => awake_max.div_ceil(2),
             set => (set as usize).min(awake_max),
@@ -31,11 +31,11 @@ impl Limits {
     }
 }
 
-/// Every place of the host.
+/// All slots of the host.
 pub struct Places {
     limits: Limits,
     inner: Mutex<Inner>,
-    /// How many are taken, for whoever waits until none is.
+    /// The number of held slots, for callers that wait until it is 0.
     taken: watch::Sender<usize>,
 }
 
@@ -43,60 +43,60 @@ pub struct Places {
 struct Inner {
     waiting: Waiting,
     awake: Awake,
-    /// Who is to be told what becomes of its wish or of its place.
-    told: HashMap<SessionId, watch::Sender<Stand>>,
+    /// Notifies each session of a change of its slot.
+    watchers: HashMap<SessionId, watch::Sender<SlotState>>,
 }
 
-/// Where a session stands with its place.
+/// The state of a session's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
+enum SlotState {
     Waits,
     Held,
     AskedBack,
 }
 
-/// How full it is.
+/// The numbers of held slots and of waiting sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// Places taken.
+pub struct Occupancy {
+    /// Held slots.
     pub awake: usize,
-    /// Places there are.
+    /// All slots.
     pub awake_max: usize,
-    /// Sessions that wait for one.
+    /// Sessions that wait for a slot.
     pub waiting: usize,
 }
 
 impl Places {
-    /// Nobody is awake.
+    /// Makes the slots; no session is awake.
     pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, inner: Mutex::default(), taken: watch::Sender::new(0) })
     }
 
-    /// Joins those who wait for a place, for a turn on behalf of this person. A session that waits or holds one already must not join
+    /// Queues a session for a slot, for a turn on behalf of this person. A session that already waits or holds a slot must not join
     /// again.
-    pub fn join(self: &Arc<Self>, agent: AgentId, person: &str, session: SessionId) -> Place {
-        let (tell, stand) = watch::channel(Stand::Waits);
+    pub fn join(self: &Arc<Self>, agent: AgentId, person: &str, session: SessionId) -> Slot {
+        let (sender, state) = watch::channel(SlotState::Waits);
         self.change(|inner| {
-            inner.told.insert(session, tell);
+            inner.watchers.insert(session, sender);
             inner.waiting.join(agent, person, session, &inner.awake);
         });
-        Place { places: Arc::clone(self), session, stand }
+        Slot { places: Arc::clone(self), session, state }
     }
 
-    /// The place in the line of a session that waits, from 1.
+    /// Returns the position of a waiting session in the queue, from 1.
     pub fn line(&self, session: SessionId) -> Option<usize> {
         self.lock().waiting.order().iter().position(|waiting| *waiting == session).map(|at| at + 1)
     }
 
-    /// How full it is now.
-    pub fn room(&self) -> Room {
+    /// Returns the current numbers.
+    pub fn room(&self) -> Occupancy {
         let inner = self.lock();
-        Room { awake: inner.awake.len(), awake_max: self.limits.awake_max, waiting: inner.waiting.len() }
+        Occupancy { awake: inner.awake.len(), awake_max: self.limits.awake_max, waiting: inner.waiting.len() }
     }
 
-    /// Returns once no place is taken.
+    /// Returns once no slot is held.
     pub async fn empty(&self) {
-        // Its other end is in `self`.
+        // The sender is in `self`.
         let _ = self.taken.subscribe().wait_for(|taken| *taken == 0).await;
     }
 
@@ -104,75 +104,75 @@ impl Places {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, then does what follows from it.
+    /// Applies a change, then every step that follows from it.
     fn change(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.lock();
         change(&mut inner);
         while let Some(step) = fair::next(&inner.waiting, &inner.awake, self.limits) {
-            let (session, stand) = match step {
+            let (session, state) = match step {
                 Step::Admit(session) => {
                     if let Some((agent, person)) = inner.waiting.leave(session, true) {
                         inner.awake.enter(agent, person, session);
                     }
-                    (session, Stand::Held)
+                    (session, SlotState::Held)
                 }
                 Step::AskBack(session) => {
                     inner.awake.ask_back(session);
-                    (session, Stand::AskedBack)
+                    (session, SlotState::AskedBack)
                 }
             };
-            if let Some(tell) = inner.told.get(&session) {
-                tell.send_replace(stand);
+            if let Some(sender) = inner.watchers.get(&session) {
+                sender.send_replace(state);
             }
         }
         self.taken.send_replace(inner.awake.len());
     }
 }
 
-/// A wish for a place, then the place itself. Dropping it gives up either.
-pub struct Place {
+/// A queued request for a slot, then the slot itself. Dropping it gives up either.
+pub struct Slot {
     places: Arc<Places>,
     session: SessionId,
-    stand: watch::Receiver<Stand>,
+    state: watch::Receiver<SlotState>,
 }
 
-impl Place {
-    /// Returns once the place is there. Can be dropped and asked again.
+impl Slot {
+    /// Returns once the slot is held. Cancel safe.
     pub async fn held(&mut self) {
-        // Its other end lives in the map until this is dropped.
-        let _ = self.stand.wait_for(|stand| *stand != Stand::Waits).await;
+        // The sender is in the map until this slot is dropped.
+        let _ = self.state.wait_for(|state| *state != SlotState::Waits).await;
     }
 
-    /// Returns once others need the place more. Can be dropped and asked again.
+    /// Returns once other sessions need the slot more. Cancel safe.
     pub async fn asked_back(&mut self) {
-        let _ = self.stand.wait_for(|stand| *stand == Stand::AskedBack).await;
+        let _ = self.state.wait_for(|state| *state == SlotState::AskedBack).await;
     }
 
-    /// Whether others need it more.
+    /// Returns whether other sessions need the slot more.
     pub fn is_asked_back(&self) -> bool {
-        *self.stand.borrow() == Stand::AskedBack
+        *self.state.borrow() == SlotState::AskedBack
     }
 
-    /// Its session has opened a turn.
+    /// Records that the session has opened a turn.
     pub fn busy(&self) {
         self.places.change(|inner| inner.awake.busy(self.session));
     }
 
-    /// Its session has ended a turn.
+    /// Records that the session has ended a turn.
     pub fn turn_ended(&self) {
         self.places.change(|inner| inner.awake.turn_ended(self.session));
     }
 
-    /// Its session has nothing to do.
+    /// Records that the session has no work.
     pub fn idle(&self) {
         self.places.change(|inner| inner.awake.idle(self.session));
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.places.change(|inner| {
-            inner.told.remove(&self.session);
+            inner.watchers.remove(&self.session);
             inner.waiting.leave(self.session, false);
             inner.awake.leave(self.session);
         });
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn released_place_goes_to_the_next_and_never_to_a_leaver() {
+    async fn released_slot_goes_to_the_next_waiting_session() {
         let places = Places::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
         let agent = AgentId::new();
         let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
@@ -193,7 +193,7 @@ mod tests {
         let second = places.join(agent, "ann", ids[1]);
         let mut third = places.join(agent, "ann", ids[2]);
         assert_eq!((places.line(ids[0]), places.line(ids[1]), places.line(ids[2])), (None, Some(1), Some(2)));
-        assert_eq!(places.room(), Room { awake: 1, awake_max: 1, waiting: 2 });
+        assert_eq!(places.room(), Occupancy { awake: 1, awake_max: 1, waiting: 2 });
         drop(second);
         assert_eq!(places.line(ids[2]), Some(1));
         assert!(!first.is_asked_back(), "it is in a turn");
@@ -201,9 +201,9 @@ mod tests {
         first.asked_back().await;
         drop(first);
         third.held().await;
-        assert_eq!(places.room(), Room { awake: 1, awake_max: 1, waiting: 0 });
+        assert_eq!(places.room(), Occupancy { awake: 1, awake_max: 1, waiting: 0 });
         drop(third);
-        assert_eq!(places.room(), Room { awake: 0, awake_max: 1, waiting: 0 });
-        assert!(places.lock().told.is_empty(), "nobody who has gone leaves anything");
+        assert_eq!(places.room(), Occupancy { awake: 0, awake_max: 1, waiting: 0 });
+        assert!(places.lock().watchers.is_empty(), "no watcher is left");
     }
 }

@@ -1,6 +1,7 @@
-//! Ends one turn because its person or an operator cancels it, or because its workspace is over its bound.
+//! The end of one turn because its person or an operator cancels it, or because its workspace is over its bound.
 //!
-//! Asks nothing of the sandbox, which may be busy or hostile: the turn is over in the record first. Next: `turns::turn::Close`.
+//! Needs nothing from the sandbox, which may be busy or hostile: the record closes the turn first. See
+//! [`crate::turns::turn::Close`].
 
 use crate::error::Error;
 use crate::outbound::accept;
@@ -18,11 +19,11 @@ use ironclaw_ledger::Entry;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What the person reads in place of an answer.
-const NOTICE: &str = "This was cancelled before there was an answer. What was done so far stays done.";
+/// The notice in place of an answer.
+const NOTICE: &str = "This was cancelled before there was an answer. Completed work is kept.";
 
 impl Actor {
-    /// Cancels a turn and tells the person who asked. Returns whether the turn was being worked on.
+    /// Cancels a turn and replies to the requester. Returns whether the turn was open.
     pub(crate) async fn cancel(
         &self,
         by: Person,
@@ -34,15 +35,15 @@ impl Actor {
             Err(Denied::Failed(error)) => return Err(error),
         };
         let running = cancelled.as_ref().is_ok_and(|cancelled| cancelled.running);
-        // The person who asked may have given up waiting.
+        // The requester may have given up waiting.
         let _ = done.send(cancelled);
         Ok(running)
     }
 
-    /// Closes the open turn, or else the one that would be next, with a notice. Sends nothing yet.
+    /// Closes the open turn, or else the next one, with a notice. Sends nothing yet.
     ///
     /// # Errors
-    /// Refuses a person who is neither the one of the turn nor an operator, and a session with nothing to cancel.
+    /// Refuses a person who is neither the principal of the turn nor an operator, and a session with nothing to cancel.
     async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
         let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
         self.state()
@@ -54,9 +55,10 @@ impl Actor {
                     Some(open) => Some(open.principal.clone()),
                     None => turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.principal.clone()),
                 };
-                if !may(&by, &principal.ok_or_else(|| nothing(id))?) {
-                    let words =
-                        format!("the turn of {id} is somebody else's: its person, an admin or the owner cancels it");
+                if !may_cancel(&by, &principal.ok_or_else(|| nothing(id))?) {
+                    let words = format!(
+                        "the turn of {id} belongs to another person: that person, an admin or the owner can cancel it"
+                    );
                     return Err(Refusal::new(DenialCode::Forbidden, words).into());
                 }
                 let open = match open {
@@ -78,7 +80,7 @@ impl Actor {
             .await
     }
 
-    /// Answers the open turn, or else the one that would be next, with why there is no work on it. Sends nothing yet.
+    /// Closes the open turn, or else the next one, with a notice about the full workspace. Sends nothing yet.
     pub(crate) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
         let (turns, workspaces, id) = (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.workspaces), self.id);
         self.state()
@@ -109,8 +111,8 @@ fn nothing(session: SessionId) -> Refusal {
     )
 }
 
-/// Its own person, and whoever runs agents.
-fn may(by: &Person, principal: &str) -> bool {
+/// Returns whether a person may cancel a turn: its principal, admins and owners may.
+fn may_cancel(by: &Person, principal: &str) -> bool {
     match by.role {
         Role::Owner | Role::Admin => true,
         Role::Member => principal.parse::<PersonId>().is_ok_and(|principal| principal == by.id),
@@ -125,8 +127,8 @@ mod tests {
     fn a_member_cancels_their_own_turn_and_no_other() {
         let person = |role| Person { id: PersonId::new(), name: "p".into(), role, created_at: 0 };
         let member = person(Role::Member);
-        assert!(may(&member, &member.id.to_string()));
-        assert!(!may(&member, &PersonId::new().to_string()));
-        assert!(may(&person(Role::Admin), "anybody") && may(&person(Role::Owner), "anybody"));
+        assert!(may_cancel(&member, &member.id.to_string()));
+        assert!(!may_cancel(&member, &PersonId::new().to_string()));
+        assert!(may_cancel(&person(Role::Admin), "another") && may_cancel(&person(Role::Owner), "another"));
     }
 }

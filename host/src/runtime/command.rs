@@ -1,6 +1,6 @@
-//! What an actor can be asked, and what it shows of itself.
+//! The commands to an actor, and the view of its state.
 //!
-//! Decides nothing. Next: `runtime::actor`.
+//! Decides nothing. See [`crate::runtime::actor`].
 
 use crate::refusal::Refusal;
 use crate::registry::Person;
@@ -11,29 +11,29 @@ use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use tokio::sync::oneshot;
 
-/// What an actor is asked.
+/// A command to an actor.
 pub enum Command {
-    /// Look at your work, and at what is intended and not sent: it may have been held back while everything was stopped.
+    /// Look for work and for deliveries without a receipt; an emergency stop may have delayed them.
     Wake,
     /// Sleep now; an open turn is closed and its messages wait for the next wake.
     Stop(PersonId, oneshot::Sender<()>),
-    /// End the open turn, or the one that would be next, with a notice.
+    /// End the open turn, or else the next one, with a notice.
     Cancel(Person, oneshot::Sender<Result<Cancelled, Refusal>>),
-    /// The daemon stops: let an open turn end, then sleep and end.
+    /// The daemon stops: let an open turn end, then sleep and exit.
     Shutdown(oneshot::Sender<()>),
     /// Leave the parked or quarantined state.
     Release(PersonId, oneshot::Sender<Result<(), String>>),
-    /// Begin anew once no turn is open: the agent has changed, and only a fresh process sees it.
+    /// Restart the sandbox when no turn is open: the agent has changed, and only a new process sees it.
     Respawn,
     /// Erase the session.
     Remove(PersonId, oneshot::Sender<Result<(), String>>),
-    /// Launch the probe under this session's walls.
+    /// Run the self-test in a jail like this session's.
     Prove(PersonId, oneshot::Sender<Result<Proof, String>>),
 }
 
-/// The kind of a command, without what is needed to do it or to answer it.
+/// The kind of a command, without its arguments and its reply channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum CommandKind {
     Wake,
     Stop,
     Cancel,
@@ -44,23 +44,23 @@ pub(crate) enum Ask {
     Prove,
 }
 
-/// A command, as far as `runtime::life` and `runtime::work` look into it.
-pub(crate) trait Asks {
-    /// Returns what it asks.
-    fn ask(&self) -> Ask;
+/// A command with a kind. `runtime::life` and `runtime::work` know no more of it.
+pub(crate) trait HasKind {
+    /// Returns the kind of the command.
+    fn kind(&self) -> CommandKind;
 }
 
-impl Asks for Command {
-    fn ask(&self) -> Ask {
+impl HasKind for Command {
+    fn kind(&self) -> CommandKind {
         match self {
-            Self::Wake => Ask::Wake,
-            Self::Stop(..) => Ask::Stop,
-            Self::Cancel(..) => Ask::Cancel,
-            Self::Shutdown(_) => Ask::Shutdown,
-            Self::Release(..) => Ask::Release,
-            Self::Respawn => Ask::Respawn,
-            Self::Remove(..) => Ask::Remove,
-            Self::Prove(..) => Ask::Prove,
+            Self::Wake => CommandKind::Wake,
+            Self::Stop(..) => CommandKind::Stop,
+            Self::Cancel(..) => CommandKind::Cancel,
+            Self::Shutdown(_) => CommandKind::Shutdown,
+            Self::Release(..) => CommandKind::Release,
+            Self::Respawn => CommandKind::Respawn,
+            Self::Remove(..) => CommandKind::Remove,
+            Self::Prove(..) => CommandKind::Prove,
         }
     }
 }
@@ -71,7 +71,7 @@ pub enum Phase {
     /// No process.
     #[default]
     Asleep,
-    /// Work, and no place among the awake ones yet.
+    /// Has work, and waits for a slot.
     Waiting,
     /// Being launched.
     Starting,
@@ -81,7 +81,7 @@ pub enum Phase {
     Stopping,
 }
 
-/// What is shown of an actor.
+/// The view of an actor's state.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
     /// Its phase.
@@ -90,9 +90,9 @@ pub struct Shown {
     pub sandbox: Option<Process>,
     /// The reader's process.
     pub reader: Option<Process>,
-    /// What the sandbox says of its progress; without authority.
+    /// The progress that the sandbox reports; without authority.
     pub progress: Vec<Progress>,
-    /// What the machine is short of, while the session waits for it.
+    /// The shortage that the session waits for.
     pub shortage: Option<Shortage>,
 }
 
@@ -101,20 +101,20 @@ pub struct Shown {
 pub struct Cancelled {
     /// The turn.
     pub turn: TurnId,
-    /// The messages that it was to answer.
+    /// The messages of the turn.
     pub messages: Vec<MessageId>,
-    /// Whether it was being worked on, and not still to begin.
+    /// `true` if the turn was open, and not only the next one.
     pub running: bool,
 }
 
-/// A command without a requester, for the tests of what looks no further into one: what it asks, and its number.
+/// A command without a requester, for tests of code that only needs the kind: its kind and its number.
 #[cfg(test)]
 #[derive(Debug)]
-pub(crate) struct Ticket(pub(crate) Ask, pub(crate) usize);
+pub(crate) struct Ticket(pub(crate) CommandKind, pub(crate) usize);
 
 #[cfg(test)]
-impl Asks for Ticket {
-    fn ask(&self) -> Ask {
+impl HasKind for Ticket {
+    fn kind(&self) -> CommandKind {
         self.0
     }
 }
@@ -123,17 +123,17 @@ impl Asks for Ticket {
 impl Ticket {
     /// Makes the ticket with this number.
     pub(crate) fn numbered(number: usize) -> Self {
-        use Ask::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
+        use CommandKind::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
         let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove];
         Self(asks[number % asks.len()], number)
     }
 
-    /// Returns whether a requester waits for its answer.
-    pub(crate) fn is_request(ask: Ask) -> bool {
-        !matches!(ask, Ask::Wake | Ask::Respawn)
+    /// Returns whether a requester waits for the answer to this kind.
+    pub(crate) fn is_request(ask: CommandKind) -> bool {
+        !matches!(ask, CommandKind::Wake | CommandKind::Respawn)
     }
 
-    /// Counts the commands that want an answer an event or some effects show.
+    /// Counts the commands with a requester in the debug output of an event or of effects.
     pub(crate) fn requests(shown: &impl std::fmt::Debug) -> usize {
         let shown = format!("{shown:?}");
         let asks = shown.split("Ticket(").skip(1);

@@ -1,12 +1,12 @@
-//! Proves the walls of a session: its jail and its reader's are launched with the probe in place of the program.
+//! The check of a session's walls: it launches the session's jail and its reader's with the probe in place of the program.
 //!
-//! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns; what came of it is in the
-//! ledger. Next: `ironclaw_jail::self_test`.
+//! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns. The ledger has the result. See
+//! [`ironclaw_jail::self_test`].
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
-use crate::runtime::launch::{self, Jails, make_run_directory, pair};
+use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
 use crate::session::link::{self, Link, Rung};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
@@ -21,29 +21,29 @@ use ironclaw_state::home;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a probe on the link may take to end once the host has hung up.
+/// The longest time until a probe on the link exits after the host closed the link.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
-/// So many breaches are named in the ledger.
+/// The number of breaches that the ledger names.
 const NAMES_MAX: usize = 8;
-/// What stops a second request for the key.
+/// The wall that stops a second request for the key.
 const PROTOCOL: &str = "link protocol";
 
 impl Actor {
-    /// Makes the proof of this session's walls and records what came of it; an error says why there is none. A stop of everything
-    /// ends it at once: the person who waits for it here hears of nothing else meanwhile.
+    /// Runs the self-test for this session's walls and records the result; an error gives the reason for no result. An emergency stop
+    /// ends it at once, because the actor handles no other event meanwhile.
     pub(crate) async fn prove(&self, session: &Session, by: PersonId) -> Result<Proof, String> {
         let Runtime { jails, latch, turns, .. } = &*self.runtime;
         let made = tokio::select! {
             biased;
-            // What it has launched ends with it, and what it was about to launch is not.
-            () = latch.shut() => Err("everything was stopped before the proof was made".to_owned()),
-            made = make(jails, turns.config.limits(), session) => made,
+            // Dropping the future ends the launched jails and prevents further launches.
+            () = latch.shut() => Err("an emergency stop came before the self-test finished".to_owned()),
+            made = run_self_test(jails, turns.config.limits(), session) => made,
         };
         let entry = match &made {
             Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => {
                 Entry::new(LedgerEvent::JailProved)
             }
-            Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&fault(proof)),
+            Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&failure(proof)),
             Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
         };
         let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
@@ -54,8 +54,8 @@ impl Actor {
     }
 }
 
-/// Why a proof does not hold, in the host's own words.
-fn fault(proof: &Proof) -> String {
+/// Returns the reason that a proof fails, in the host's own words.
+fn failure(proof: &Proof) -> String {
     let names: Vec<&str> = proof.breaches().map(|attempt| attempt.name.as_str()).collect();
     match names.as_slice() {
         [] => "the negative control was not caught".to_owned(),
@@ -66,19 +66,19 @@ fn fault(proof: &Proof) -> String {
     }
 }
 
-async fn make(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
+async fn run_self_test(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
     let (spec, reader) = prepared(jails, session).await.map_err(|error| error.to_string())?;
     let surroundings = Surroundings { host_socket: api_socket(jails), host_files: host_files(jails, session) };
     let mut proof = self_test::prove(&jails.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
     for after_bell in [false, true] {
-        proof
-            .attempts
-            .push(key_again(jails, limits, session, &spec, after_bell).await.map_err(|error| error.to_string())?);
+        proof.attempts.push(
+            request_key_again(jails, limits, session, &spec, after_bell).await.map_err(|error| error.to_string())?,
+        );
     }
     Ok(proof)
 }
 
-/// What of the host's own is worth reading, as far as it is there: nobody is kept from what does not exist.
+/// Returns the host's files that a jail must not reach, if they exist: a missing file would prove nothing.
 fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
     let sessions = jails.home.path().join("sessions");
     let own = jails.home.session(session.id);
@@ -89,7 +89,7 @@ fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
         ("the host's state", Some(jails.home.state_db())),
         ("the master key", Some(jails.home.master_key())),
         ("the owner's token", Some(jails.home.owner_token())),
-        ("the file that says where the host listens", Some(jails.home.run_file())),
+        ("the run file with the host's socket", Some(jails.home.run_file())),
         ("the host's log", Some(jails.home.log())),
         ("the directories of every session", Some(sessions.clone())),
         ("the directory of another session", another),
@@ -99,7 +99,7 @@ fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
     all.into_iter().filter_map(there).collect()
 }
 
-/// Where the API listens, as whoever wants to ask it finds out.
+/// Returns the socket of the API, from the run file that clients read.
 fn api_socket(jails: &Jails) -> PathBuf {
     let run = home::read_small(&jails.home.run_file()).ok();
     let run = run.and_then(|run| serde_json::from_str::<Run>(&run).ok());
@@ -113,15 +113,15 @@ async fn prepared(jails: &Jails, session: &Session) -> Result<(Spec, Spec), laun
     Ok((jails.sandbox_spec(session).await?, jails.reader_spec(session)?))
 }
 
-/// A real handshake with a key that opens nothing, by a probe that asks for it again.
-async fn key_again(
+/// Runs a real handshake, with a key that opens nothing and a probe that asks for the key again.
+async fn request_key_again(
     jails: &Jails,
     limits: TurnLimits,
     session: &Session,
     spec: &Spec,
     after_bell: bool,
 ) -> Result<Attempt, launch::Error> {
-    let (ours, theirs) = pair(session)?;
+    let (ours, theirs) = link_pair(session)?;
     let spec = Spec { role: Role::Probe(Probe::KeyAgain { after_bell }), ..spec.clone() };
     let probe = jails.launcher.launch(spec, theirs).await?;
     let mut link = Link::new(session.id, ours);
@@ -131,10 +131,10 @@ async fn key_again(
         (Err(link::Error::Violation { what, .. }), false) => Ok(what),
         (Ok(()), true) => match link.rung().await {
             Rung::Violation(what) => Ok(what),
-            Rung::Bell => Err("it was taken for a bell".to_owned()),
+            Rung::Bell => Err("it was accepted as a bell".to_owned()),
             Rung::Ended => Err("the link ended".to_owned()),
         },
-        (Ok(()), false) => Err("it was taken for a bell".to_owned()),
+        (Ok(()), false) => Err("it was accepted as a bell".to_owned()),
         (Err(error), _) => Err(error.to_string()),
     };
     link.close();

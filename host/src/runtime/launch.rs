@@ -1,6 +1,7 @@
-//! Wakes a session: directories, queue, sockets, jail, handshake, kernel check, key, first bell, drain.
+//! The launch of a session: directories, queue, sockets, jail, handshake, kernel check, key, first bell, drain.
 //!
-//! Hands out nothing before the kernel said that the walls stand; a wall that is missing is a refusal, never a downgrade. Next: `jail::inspect`.
+//! Never gives out a key before the kernel reports that the walls are in place; a missing wall is a refusal, never a downgrade. See
+//! [`ironclaw_jail::inspect`].
 
 mod jails;
 
@@ -36,10 +37,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// The end of a launcher is heard of within this time of the end of its jails.
+/// The end of a launcher is reported within this time of the end of its jails.
 pub(crate) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
-/// A session whose sandbox and reader run.
+/// A session with a running sandbox and reader.
 pub struct Awake {
     /// The jailed agent.
     pub sandbox: Jailed,
@@ -47,52 +48,52 @@ pub struct Awake {
     pub reader_process: Jailed,
     /// The host's end of the reader.
     pub reader: Reader,
-    /// Whether a reader died since the last row was taken.
+    /// `true` if a reader died since the last row was taken.
     pub reader_died: bool,
-    /// Whether there is none any more.
+    /// `true` if there is no reader and none is started.
     pub reader_gone: bool,
     /// The host's end of the link.
     pub link: Link,
-    /// The host's end of the inbound queue; away while it is being written.
+    /// The host's end of the inbound queue; `None` during a write.
     pub inbound: Option<Inbound>,
-    /// Opens bodies.
+    /// Opens the bodies of items.
     pub key: Arc<ContentKey>,
-    /// Opens queues, for a second reader.
+    /// Opens the queues; kept for a second reader.
     pub queue: SessionKey,
-    /// Tells the model server that a call has its result.
+    /// Notifies the model server that a call has its result.
     pub results: watch::Sender<u64>,
-    /// Hears from the model server when the sandbox is out of order.
-    pub trouble: mpsc::Receiver<&'static str>,
-    /// The session as it was when it was launched.
+    /// Receives violations of the sandbox from the model server.
+    pub violations: mpsc::Receiver<&'static str>,
+    /// The session's row at the launch.
     pub session: Arc<Session>,
-    /// Outbound rows up to here were taken.
+    /// The number of the last taken outbound row.
     pub cursor: u64,
-    /// Outbound rows that were refused in this launch.
+    /// The number of refused outbound rows in this launch.
     pub refused_rows: u32,
     /// Answers whose receipts are still to be projected.
     pub unreceipted: Unreceipted,
-    /// When it was launched, milliseconds since the epoch.
+    /// The time of the launch, milliseconds since the epoch.
     pub since: i64,
-    _server: Serving,
+    _server: ServerTask,
     socket: PathBuf,
 }
 
-/// The server of a session's model socket; it ends with whoever holds this.
-struct Serving(JoinHandle<()>);
+/// The task that serves a session's model socket. Dropping this value ends it.
+struct ServerTask(JoinHandle<()>);
 
-impl Drop for Serving {
+impl Drop for ServerTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 impl Awake {
-    /// Returns its outbound queue, for the way of a row through [`crate::pipeline`].
+    /// Returns its outbound queue, for [`crate::pipeline`].
     pub const fn outbound(&mut self) -> Queue<'_> {
         Queue { session: &self.session, key: &self.key, cursor: &mut self.cursor, unreceipted: &mut self.unreceipted }
     }
 
-    /// Takes the bell away: the sandbox sees the end of its link and goes.
+    /// Closes the link: the sandbox notices it and exits.
     pub fn hang_up(&mut self) {
         self.link.close();
     }
@@ -107,7 +108,7 @@ impl Drop for Awake {
     }
 }
 
-/// Why a session did not wake.
+/// The reason that a session did not wake.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its keys.
@@ -122,7 +123,7 @@ pub enum Error {
     /// A socket.
     #[error("cannot make the sockets of {session}: {source}")]
     Socket {
-        /// Whose.
+        /// The session.
         session: ironclaw_contract::ids::SessionId,
         /// The cause.
         source: std::io::Error,
@@ -130,12 +131,12 @@ pub enum Error {
     /// The launcher.
     #[error(transparent)]
     Launch(#[from] launcher::Error),
-    /// The kernel reports something else than what was asked for.
+    /// The kernel reports a jail that differs from the specification.
     #[error("the jail of {session} is not what it must be: {what}")]
     Walls {
-        /// Whose.
+        /// The session.
         session: ironclaw_contract::ids::SessionId,
-        /// What differs.
+        /// The differences.
         what: String,
     },
     /// The handshake.
@@ -144,31 +145,31 @@ pub enum Error {
     /// The reader.
     #[error(transparent)]
     Reader(#[from] reader::Error),
-    /// The range of uids is used up.
+    /// The range of uids is exhausted.
     #[error("{session} is number {offset} and jail.uid_count is {count}: widen the range")]
     Uids {
-        /// Whose.
+        /// The session.
         session: ironclaw_contract::ids::SessionId,
         /// Its number.
         offset: u32,
         /// The range.
         count: u32,
     },
-    /// A directory that was granted may not be mounted as the settings are now.
+    /// A granted directory may not be mounted under the current settings.
     #[error(
-        "{directory} may not be mounted at {target} any more: it is not below a directory of `[mounts] allow` in config.toml, or the host's own \
-         lies there; allow it again, or take it from the agent with a change of kind mounts"
+        "{directory} may no longer be mounted at {target}: it is not below a directory of `[mounts] allow` in config.toml, or it contains files \
+         of the host; allow it again, or take it from the agent with a change of kind mounts"
     )]
     Mount {
         /// The directory.
         directory: PathBuf,
-        /// Its place in the jail.
+        /// Its path in the jail.
         target: String,
     },
-    /// Whether a directory may still be mounted is unknown.
+    /// The table of mounts is unreadable, so the check of a granted directory is not possible.
     #[error("cannot read the table of mounts: {0}")]
     Mounts(#[source] std::io::Error),
-    /// The agent's software is not what was fetched.
+    /// The agent's software differs from the fetched layer.
     #[error(transparent)]
     Layer(#[from] packages::Error),
     /// The record.
@@ -177,16 +178,16 @@ pub enum Error {
 }
 
 impl Error {
-    /// Why, in the host's own words, with what a stranger said apart.
+    /// Returns the reason in the host's own words, with a stranger's words apart.
     pub fn why(&self) -> Why {
         match self {
             Self::Link(link::Error::Fatal { reason, .. }) => {
-                Why { words: "its process could not go on".to_owned(), detail: reason.clone() }
+                Why { words: "its process failed".to_owned(), detail: reason.clone() }
             }
             Self::Reader(reader::Error::Violation(what)) => {
                 Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
             }
-            // The person who reads this is who can ask for them again.
+            // The reader of this reason can request the packages again.
             Self::Layer(packages::Error::Refused(refusal)) if !refusal.hint.is_empty() => {
                 Why::new(format!("{}; {}", refusal.message, refusal.hint))
             }
@@ -194,7 +195,7 @@ impl Error {
         }
     }
 
-    /// What the machine is short of, if that is what the error reports.
+    /// Returns the shortage that the error reports, if any.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
             Self::Launch(error) | Self::Layer(packages::Error::Launch(error)) => error.shortage(),
@@ -203,11 +204,11 @@ impl Error {
         }
     }
 
-    /// Whether the sandbox's own doing stands behind it, so that a person has to look before it runs again.
+    /// Returns whether the sandbox caused the error, so that a person must check before it runs again.
     pub fn is_violation(&self) -> bool {
         match self {
             Self::Link(link::Error::Violation { .. }) | Self::Reader(reader::Error::Violation(_)) => true,
-            // It opens its own file; one that is not what it left there is its doing, or an operator's.
+            // The sandbox opens its own file; only the sandbox or an operator can have changed it.
             Self::Link(link::Error::Fatal { reason, .. }) => {
                 let found = ["wrong key or damaged file", "not a regular file", "its schema is not the contract's"];
                 reason.starts_with("cannot open outbound queue") && found.iter().any(|found| reason.contains(found))
@@ -229,9 +230,9 @@ impl Error {
     }
 }
 
-/// Starts a reader in its jail and hands it the key.
+/// Starts a reader in its jail and gives it the key.
 pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) -> Result<(Jailed, Reader), Error> {
-    let (ours, theirs) = pair(session)?;
+    let (ours, theirs) = link_pair(session)?;
     let spec = jails.reader_spec(session)?;
     let process = jails.launcher.launch(spec.clone(), theirs).await?;
     check_walls(session, &process, &spec)?;
@@ -239,10 +240,10 @@ pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) 
     Ok((process, reader))
 }
 
-/// Says so where a workspace that a session worked in is gone: its agent finds an empty one.
+/// Records a lost workspace, if the session has already worked: its agent finds an empty one.
 async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), Error> {
     let id = session.id;
-    // Old turns and items are forgotten, and the number of rows that were taken is not. Without a row, a turn may have had an output.
+    // Old turns and items are deleted, but the cursor stays. A turn without a row may still have had an output.
     let has_worked = session.cursor > 0
         || record.state.read(move |tx| Ok::<_, PipelineError>(items::has_turn(tx, id)?)).await.map_err(Box::new)?;
     if !has_worked {
@@ -253,16 +254,16 @@ async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), E
         Ok::<_, PipelineError>(())
     };
     record.state.write(note).await.map_err(Box::new)?;
-    tracing::error!(session = %id, "the workspace of this session is gone; an empty one was made: put back its backup");
+    tracing::error!(session = %id, "the workspace of this session was missing; an empty one was made: restore its backup");
     Ok(())
 }
 
 /// Wakes a session.
 pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session) -> Result<Awake, Error> {
     let record = &*jails.record;
-    // Room first: at a start of the daemon, every session with work wants to wake at once.
-    let _room = jails.at_once.acquire().await;
-    let (since, unreceipted) = intend(record, session).await?;
+    // First a permit: at a start of the daemon, every session with work wakes at the same time.
+    let _permit = jails.at_once.acquire().await;
+    let (since, unreceipted) = record_launch(record, session).await?;
     let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = jails.uid_of(session)?;
     let place = jails.home.session(session.id);
@@ -273,14 +274,14 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);
     let (results, changed) = watch::channel(0);
-    let (complain, trouble) = mpsc::channel(1);
+    let (report_violation, violations) = mpsc::channel(1);
     let (sandbox_pid, known) = watch::channel(None);
     let (listener, socket) = listen(jails, session, uid)?;
-    let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, complain));
-    let server = Serving(tokio::spawn(server.run(listener, known)));
+    let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, report_violation));
+    let server = ServerTask(tokio::spawn(server.run(listener, known)));
     let spec = jails.sandbox_spec(session).await?;
     let started = async {
-        let (ours, theirs) = pair(session)?;
+        let (ours, theirs) = link_pair(session)?;
         let sandbox = jails.launcher.launch(spec.clone(), theirs).await?;
         sandbox_pid.send_replace(Some(sandbox.pid));
         #[cfg(feature = "relay")]
@@ -308,7 +309,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         key,
         queue,
         results,
-        trouble,
+        violations,
         session: Arc::new(session.clone()),
         cursor: session.cursor,
         refused_rows: 0,
@@ -318,14 +319,14 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     })
 }
 
-/// Records the launch before anything of it happens. Returns its time, and the answers that an earlier launch left without a receipt.
-async fn intend(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
+/// Records the launch before its first step. Returns its time, and the answers that an earlier launch left without a receipt.
+async fn record_launch(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
     let id = session.id;
-    let intend = record.state.write(move |tx| {
+    let launch = record.state.write(move |tx| {
         Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
         Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
     });
-    Ok(intend.await.map_err(Box::new)?)
+    Ok(launch.await.map_err(Box::new)?)
 }
 
 async fn open_inbound(
@@ -353,7 +354,7 @@ async fn open_inbound(
     Ok(inbound)
 }
 
-/// Makes the directory of a session's sockets, for the session's uid to look into.
+/// Makes the directory of a session's sockets, which the session's uid may enter.
 pub(crate) fn make_run_directory(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<PathBuf, Error> {
     use std::os::unix::fs::{PermissionsExt, lchown};
     let directory = jails.run_directory(session);
@@ -386,7 +387,7 @@ fn listen(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<(UnixLis
     Ok((listener, socket))
 }
 
-pub(crate) fn pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
+pub(crate) fn link_pair(session: &Session) -> Result<(UnixStream, OwnedFd), Error> {
     let make = || -> std::io::Result<(UnixStream, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
         let ours = std::os::unix::net::UnixStream::from(ours);

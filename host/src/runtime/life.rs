@@ -1,7 +1,7 @@
-//! Decides what the actor of one session does: wait for a slot, launch, let it work, end its processes, wait out a failure, go.
+//! The decisions of one session's actor: wait for a slot, launch, let the session work, end its processes, wait after a failure, exit.
 //!
-//! Pure: it knows no clock, no process, no lock and not the record. `runtime::actor` performs its effects and tells it what came of
-//! them. Next: `runtime::work` for the decisions of an awake session.
+//! Pure: it has no clock, no process, no lock and no record. [`crate::runtime::actor`] performs the effects and returns the resulting
+//! events. See `runtime::work` for the decisions of an awake session.
 
 mod effect;
 mod event;
@@ -10,45 +10,45 @@ pub(crate) use effect::{Effect, Ending, Note};
 pub(crate) use event::Event;
 
 use crate::error::Error;
-use crate::runtime::command::{Ask, Asks, Phase};
+use crate::runtime::command::{CommandKind, HasKind, Phase};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::session::store::{Standing, Why};
 use ironclaw_jail::shortage::Shortage;
 
-/// The life of an actor; `C` is a command, which it hands on and never opens.
+/// The life of an actor; `C` is a command, which it passes on and never opens.
 pub(crate) struct Life<C> {
     stage: Stage<C>,
-    /// A command that came while something else was done.
+    /// A command that came during another effect.
     pending: Option<C>,
-    /// The daemon stops; what put the session to sleep comes first.
+    /// The shutdown command of the daemon; the reason to sleep is handled first.
     shutdown: Option<C>,
-    /// Put to sleep by an operator: work waits until the next wake.
+    /// `true` after an operator stopped the session: work waits until the next wake.
     is_held: bool,
-    /// The slot: none, in line, or held. A command that comes in line does not cost it.
-    slot: Slot,
-    /// Whether an awake session is to be dropped.
+    /// The progress toward a slot. A command that comes while the session waits does not lose the position.
+    slot: SlotProgress,
+    /// `true` while an awake session has resources to drop.
     is_awake: bool,
-    /// Launches and turns in a row that ended on a shortage of the machine.
+    /// Launches and turns in a row that ended because of a shortage of the machine.
     shortages: u32,
-    /// Whether the open turn ended for no fault of its session: its messages keep their attempts.
-    forgives: bool,
+    /// `true` if the open turn ended without a fault of its session, so that its messages keep their attempts.
+    keeps_attempts: bool,
     /// The number of failures in a row at which the session is parked.
     failures_max: u32,
 }
 
-/// The session's slot among the awake ones.
+/// The session's progress toward a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slot {
+enum SlotProgress {
     None,
     InLine,
     Held,
 }
 
-/// What the actor waits for.
+/// The event that the actor waits for.
 #[derive(Debug)]
 enum Stage<C> {
     New,
-    /// The end of an effect without another result.
+    /// The end of an effect without a result.
     Doing(Then<C>),
     Finding,
     FindingWork,
@@ -56,19 +56,19 @@ enum Stage<C> {
     InLine,
     CheckingRoom,
     Launching,
-    /// What is behind a launch that failed.
+    /// The cause of a failed launch.
     ProbingLaunch(Why),
     Working,
     EndingProcesses(SleepReason<C>),
     Draining(SleepReason<C>),
-    /// What is behind the end of a sandbox.
+    /// The cause of the end of a sandbox.
     ProbingFailure(Why),
     CheckingLauncher(Setback),
     Counting(Why),
     BackingOff,
     NotingStop,
     Leaving,
-    /// What is behind an error of the host.
+    /// The cause of an error of the host.
     ProbingError,
     Pausing,
     Over,
@@ -83,7 +83,7 @@ enum Then<C> {
     AwaitBackoff,
     Requeue(SleepReason<C>),
     Settle(SleepReason<C>),
-    /// Without processes there is nothing to settle.
+    /// The same as `Settle`, but without processes.
     Conclude(SleepReason<C>),
 }
 
@@ -94,58 +94,60 @@ enum Setback {
     Failure(Why),
 }
 
-impl<C: Asks> Life<C> {
-    /// Makes the life of an actor that has not begun; so many failures in a row park its session.
+impl<C: HasKind> Life<C> {
+    /// Makes the life of a new actor; `failures_max` failures in a row park its session.
     pub(crate) const fn new(failures_max: u32) -> Self {
         Self {
             stage: Stage::New,
             pending: None,
             shutdown: None,
             is_held: false,
-            slot: Slot::None,
+            slot: SlotProgress::None,
             is_awake: false,
             shortages: 0,
-            forgives: false,
+            keeps_attempts: false,
             failures_max,
         }
     }
 
-    /// Takes an event, and returns what is to be done in this order. An event that cannot come now does not change the stage; a command
-    /// in it is abandoned.
+    /// Takes an event, and returns the effects to perform in this order. An event that cannot come now does not change the stage; a
+    /// command in it is abandoned.
     pub(crate) fn step(&mut self, event: Event<C>) -> Vec<Effect<C>> {
         match (std::mem::replace(&mut self.stage, Stage::Over), event) {
             (stage, Event::Failed(error)) if !matches!(stage, Stage::Over) => self.fail(stage, error),
             (Stage::New, Event::Begun) | (Stage::Pausing, Event::TimeOver) => self.deliver(Then::Look),
-            (Stage::Doing(then), Event::Done) => self.go_on(then),
+            (Stage::Doing(then), Event::Done) => self.proceed_with(then),
             (Stage::Finding, Event::Found { standing, is_halted }) => self.found(standing, is_halted),
             (Stage::Finding, Event::Gone) => self.wait(Stage::Leaving, vec![Effect::LeaveRemoved]),
-            (Stage::FindingWork, Event::Work(true)) if self.slot == Slot::None => {
+            (Stage::FindingWork, Event::Work(true)) if self.slot == SlotProgress::None => {
                 self.wait(Stage::Measuring, vec![Effect::Measure])
             }
             (Stage::FindingWork, Event::Work(true)) => self.stay_in_line(),
             (Stage::FindingWork, Event::Work(false)) => self.leave_or_wait(),
-            // Also after a turn that went over it: nothing is launched into a workspace that has no room.
+            // This also holds after a turn that exceeded the bound: nothing is launched into a full workspace.
             (Stage::Measuring, Event::Measured(Some(over))) => {
                 self.wait(Stage::Doing(Then::Deliver), vec![Effect::EndOverBound(over)])
             }
             (Stage::Measuring, Event::Measured(None)) => self.join(),
             (Stage::Leaving, Event::Left) => self.end(None),
-            (Stage::Leaving, Event::Asked { command, is_halted }) => self.obey(command, is_halted),
+            (Stage::Leaving, Event::Asked { command, is_halted }) => self.run_command(command, is_halted),
             (Stage::Leaving | Stage::InLine, Event::MailboxClosed) => self.end(None),
-            (Stage::InLine, Event::Asked { command, .. }) => self.asked_waiting(command, Then::AwaitSlot),
-            // Without a slot nothing is launched, also if everything goes on a moment later.
-            (Stage::InLine, Event::Halted) => self.give_back_and(Self::look),
+            (Stage::InLine, Event::Asked { command, .. }) => self.command_while_waiting(command, Then::AwaitSlot),
+            // Without a slot nothing is launched, even if the emergency stop ends a moment later.
+            (Stage::InLine, Event::Halted) => self.give_back_then(Self::look),
             (Stage::InLine, Event::SlotHeld) => {
-                self.slot = Slot::Held;
+                self.slot = SlotProgress::Held;
                 self.wait(Stage::CheckingRoom, vec![Effect::CheckRoom])
             }
-            (Stage::BackingOff, Event::Asked { command, .. }) => self.asked_waiting(command, Then::AwaitBackoff),
+            (Stage::BackingOff, Event::Asked { command, .. }) => {
+                self.command_while_waiting(command, Then::AwaitBackoff)
+            }
             (Stage::BackingOff, Event::MailboxClosed | Event::TimeOver) => self.look(),
             (Stage::NotingStop, Event::StopNoted(command)) => {
                 self.is_held = true;
                 let mut effects = self.give_back();
                 effects.push(Effect::Answer(command));
-                self.and_look(effects)
+                self.look_after(effects)
             }
             (Stage::ProbingError, Event::Probed(shortage)) => {
                 self.wait(Stage::Pausing, vec![Effect::NoteShortage(shortage), Effect::Pause])
@@ -154,7 +156,7 @@ impl<C: Asks> Life<C> {
         }
     }
 
-    /// Takes the events of a launch, and those that follow on a failure.
+    /// Takes the events of a launch, and those after a failure.
     fn step_awake(&mut self, stage: Stage<C>, event: Event<C>) -> Vec<Effect<C>> {
         match (stage, event) {
             (Stage::CheckingRoom, Event::Room(Some(shortage))) => self.conclude(SleepReason::Short(shortage)),
@@ -178,17 +180,17 @@ impl<C: Asks> Life<C> {
             (Stage::ProbingLaunch(why), Event::Probed(None)) => self.refuse_launch(why.clone(), SleepReason::Died(why)),
             (Stage::Launching, Event::Launched) => {
                 self.is_awake = true;
-                let work = Effect::Work { forgives: self.forgives };
+                let work = Effect::Work { keeps_attempts: self.keeps_attempts };
                 self.wait(Stage::Working, vec![Effect::Show(Phase::Awake), Effect::NoteShortage(None), work])
             }
-            (Stage::Working, Event::Slept { reason, shutdown, is_halted, forgives }) => {
-                (self.shutdown, self.forgives) = (shutdown, forgives);
-                // Whatever a killed process looks like: it is no failure of its session.
+            (Stage::Working, Event::Slept { reason, shutdown, is_halted, keeps_attempts }) => {
+                (self.shutdown, self.keeps_attempts) = (shutdown, keeps_attempts);
+                // The end of a killed process may look like a crash, but it is no failure of its session.
                 self.end_processes(if is_halted && !reason.is_asked() { SleepReason::Halted } else { reason })
             }
             (Stage::ProbingFailure(_), Event::Probed(Some(shortage))) => self.set_back(Setback::Shortage(shortage)),
             (Stage::ProbingFailure(why), Event::Probed(None)) => self.set_back(Setback::Failure(why)),
-            // That is no failure of this session's; the host ends with its launcher.
+            // This is no failure of the session; the host ends with its launcher.
             (Stage::CheckingLauncher(_), Event::Launcher { is_dead: true }) => self.look(),
             (Stage::CheckingLauncher(Setback::Shortage(shortage)), Event::Launcher { .. }) => self.wait_out(shortage),
             (Stage::CheckingLauncher(Setback::Failure(why)), Event::Launcher { .. }) => {
@@ -206,14 +208,14 @@ impl<C: Asks> Life<C> {
     fn step_settling(&mut self, stage: Stage<C>, event: Event<C>) -> Vec<Effect<C>> {
         match (stage, event) {
             (Stage::EndingProcesses(reason), Event::Ended { is_reader_gone }) => match reason {
-                // What was written in the last moment is taken by the next launch, as after a crash.
+                // The next launch takes the last rows, as after a crash.
                 SleepReason::Halted => self.requeue(reason, "everything was stopped"),
                 SleepReason::Violated(_) => self.settle(reason),
                 reason if is_reader_gone => self.settle(reason),
                 reason => self.wait(Stage::Draining(reason), vec![Effect::Drain]),
             },
             (Stage::Draining(reason), Event::Drained(Some(why))) if reason.is_asked() => {
-                // The requester is served as well: first the session is quarantined.
+                // First the session is quarantined, then the command is served.
                 self.wait(Stage::Doing(Then::Requeue(reason)), vec![Effect::Quarantine(why)])
             }
             (Stage::Draining(_), Event::Drained(Some(why))) => self.settle(SleepReason::Violated(why)),
@@ -237,7 +239,7 @@ impl<C: Asks> Life<C> {
         self.wait(Stage::Doing(then), vec![Effect::Deliver])
     }
 
-    fn go_on(&mut self, then: Then<C>) -> Vec<Effect<C>> {
+    fn proceed_with(&mut self, then: Then<C>) -> Vec<Effect<C>> {
         match then {
             Then::Look => self.look(),
             Then::Deliver => self.deliver(Then::Look),
@@ -249,19 +251,19 @@ impl<C: Asks> Life<C> {
         }
     }
 
-    /// Looks at the record again.
+    /// Reads the session's row again.
     fn look(&mut self) -> Vec<Effect<C>> {
-        self.and_look(Vec::new())
+        self.look_after(Vec::new())
     }
 
-    fn and_look(&mut self, mut effects: Vec<Effect<C>>) -> Vec<Effect<C>> {
+    fn look_after(&mut self, mut effects: Vec<Effect<C>>) -> Vec<Effect<C>> {
         effects.extend([Effect::Show(Phase::Asleep), Effect::Find]);
         self.wait(Stage::Finding, effects)
     }
 
     fn found(&mut self, standing: Standing, is_halted: bool) -> Vec<Effect<C>> {
         if let Some(command) = self.pending.take().or_else(|| self.shutdown.take()) {
-            return self.obey(command, is_halted);
+            return self.run_command(command, is_halted);
         }
         if self.is_held || standing != Standing::Live || is_halted {
             return self.leave_or_wait();
@@ -270,11 +272,11 @@ impl<C: Asks> Life<C> {
     }
 
     fn leave_or_wait(&mut self) -> Vec<Effect<C>> {
-        self.give_back_and(|life| life.wait(Stage::Leaving, vec![Effect::LeaveOrWait]))
+        self.give_back_then(|life| life.wait(Stage::Leaving, vec![Effect::LeaveOrWait]))
     }
 
     fn join(&mut self) -> Vec<Effect<C>> {
-        self.slot = Slot::InLine;
+        self.slot = SlotProgress::InLine;
         let mut effects = vec![Effect::Join];
         effects.extend(self.stay_in_line());
         effects
@@ -284,32 +286,39 @@ impl<C: Asks> Life<C> {
         self.wait(Stage::InLine, vec![Effect::Show(Phase::Waiting), Effect::AwaitSlot])
     }
 
-    /// Takes a command that comes in line or in a backoff: a wake does not end the wait, and what is launched later is launched as the
-    /// agent is then.
-    fn asked_waiting(&mut self, command: C, then: Then<C>) -> Vec<Effect<C>> {
-        match command.ask() {
-            Ask::Wake => self.deliver(then),
-            Ask::Respawn => self.go_on(then),
-            Ask::Stop | Ask::Cancel | Ask::Shutdown | Ask::Release | Ask::Remove | Ask::Prove => {
+    /// Takes a command during the wait for a slot or a backoff. A wake does not end the wait. A respawn needs no action, because a later
+    /// launch uses the agent's current settings.
+    fn command_while_waiting(&mut self, command: C, then: Then<C>) -> Vec<Effect<C>> {
+        match command.kind() {
+            CommandKind::Wake => self.deliver(then),
+            CommandKind::Respawn => self.proceed_with(then),
+            CommandKind::Stop
+            | CommandKind::Cancel
+            | CommandKind::Shutdown
+            | CommandKind::Release
+            | CommandKind::Remove
+            | CommandKind::Prove => {
                 self.pending = Some(command);
                 self.look()
             }
         }
     }
 
-    /// Does what a command asks of a session that sleeps.
-    fn obey(&mut self, command: C, is_halted: bool) -> Vec<Effect<C>> {
-        match command.ask() {
-            Ask::Wake => {
+    /// Runs a command for a sleeping session.
+    fn run_command(&mut self, command: C, is_halted: bool) -> Vec<Effect<C>> {
+        match command.kind() {
+            CommandKind::Wake => {
                 self.is_held = false;
                 self.deliver(Then::Look)
             }
-            Ask::Respawn => self.look(),
-            Ask::Stop => self.wait(Stage::NotingStop, vec![Effect::NoteStop(command)]),
-            Ask::Shutdown => self.end(Some(Effect::Answer(command))),
-            Ask::Cancel => self.wait(Stage::Doing(Then::Deliver), vec![Effect::Obey(command)]),
-            Ask::Prove if is_halted => self.and_look(vec![Effect::RefuseProof(command)]),
-            Ask::Release | Ask::Remove | Ask::Prove => self.wait(Stage::Doing(Then::Look), vec![Effect::Obey(command)]),
+            CommandKind::Respawn => self.look(),
+            CommandKind::Stop => self.wait(Stage::NotingStop, vec![Effect::NoteStop(command)]),
+            CommandKind::Shutdown => self.end(Some(Effect::Answer(command))),
+            CommandKind::Cancel => self.wait(Stage::Doing(Then::Deliver), vec![Effect::RunCommand(command)]),
+            CommandKind::Prove if is_halted => self.look_after(vec![Effect::RefuseProof(command)]),
+            CommandKind::Release | CommandKind::Remove | CommandKind::Prove => {
+                self.wait(Stage::Doing(Then::Look), vec![Effect::RunCommand(command)])
+            }
         }
     }
 
@@ -327,12 +336,12 @@ impl<C: Asks> Life<C> {
         self.wait(Stage::EndingProcesses(reason), effects)
     }
 
-    /// An orderly end in the middle of a turn is no failure: its messages wait, with no attempt used.
+    /// Requeues the messages of an open turn with no attempt used: an orderly end in the middle of a turn is no failure.
     fn requeue(&mut self, reason: SleepReason<C>, why: &'static str) -> Vec<Effect<C>> {
         self.wait(Stage::Doing(Then::Settle(reason)), vec![Effect::Requeue(why)])
     }
 
-    /// The processes are gone.
+    /// Drops the resources of the ended processes.
     fn settle(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
         self.is_awake = false;
         let mut effects = vec![Effect::DropAwake, Effect::Log(Note::Asleep)];
@@ -340,12 +349,12 @@ impl<C: Asks> Life<C> {
         effects
     }
 
-    /// Gives the slot back, then draws the consequences of the reason to sleep.
+    /// Gives the slot back, then acts on the reason to sleep.
     fn conclude(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
-        self.give_back_and(|life| life.draw_consequences(reason))
+        self.give_back_then(|life| life.act_on(reason))
     }
 
-    fn draw_consequences(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
+    fn act_on(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
         match reason {
             SleepReason::Idle | SleepReason::Yielded | SleepReason::Halted => {
                 self.shortages = 0;
@@ -361,10 +370,10 @@ impl<C: Asks> Life<C> {
             SleepReason::Violated(why) => self.wait(Stage::Doing(Then::Look), vec![Effect::Quarantine(why)]),
             SleepReason::Short(shortage) => self.set_back(Setback::Shortage(shortage)),
             SleepReason::Died(why) => self.wait(Stage::ProbingFailure(why), vec![Effect::Probe(None)]),
-            // No failure of the session, and it passes: a full disk, or a lock that another process holds.
+            // No failure of the session, and temporary: a full disk, or a lock of another process.
             SleepReason::Broken(error) if error.is_unwritten() => self.fail(Stage::Over, error),
             SleepReason::Broken(error) => {
-                let (why, reported) = (Why::new("the host failed; its log says how"), Shortage::of(&error));
+                let (why, reported) = (Why::new("the host failed; its log has the cause"), Shortage::of(&error));
                 let effects = vec![Effect::Log(Note::Stopped(error)), Effect::Probe(reported)];
                 self.wait(Stage::ProbingFailure(why), effects)
             }
@@ -372,14 +381,14 @@ impl<C: Asks> Life<C> {
     }
 
     fn set_back(&mut self, setback: Setback) -> Vec<Effect<C>> {
-        // Before it can be seen that the session is parked.
+        // The view changes to asleep before the session shows as parked.
         let effects = vec![Effect::Show(Phase::Asleep), Effect::CheckLauncher];
         self.wait(Stage::CheckingLauncher(setback), effects)
     }
 
-    /// Waits for what the machine is short of, and tries again: nothing is counted, and the session is never parked for it.
+    /// Waits for the end of a shortage, and retries. A shortage is never counted as a failure and parks no session.
     fn wait_out(&mut self, shortage: Shortage) -> Vec<Effect<C>> {
-        self.forgives = true;
+        self.keeps_attempts = true;
         self.shortages = self.shortages.saturating_add(1);
         let effects = vec![Effect::Log(Note::WaitsFor(shortage)), Effect::NoteShortage(Some(shortage))];
         self.back_off(effects, self.shortages)
@@ -387,18 +396,18 @@ impl<C: Asks> Life<C> {
 
     fn back_off(&mut self, mut effects: Vec<Effect<C>>, tries: u32) -> Vec<Effect<C>> {
         if self.shutdown.is_some() {
-            return self.and_look(effects);
+            return self.look_after(effects);
         }
         effects.extend([Effect::SetBackoff(tries), Effect::AwaitBackoff]);
         self.wait(Stage::BackingOff, effects)
     }
 
-    /// Begins anew after a pause: an error of the host, such as a full disk, is not the end of an actor. Only the stop of the daemon
-    /// is, which finds the rest at its next start.
+    /// Restarts after a pause: an error of the host, such as a full disk, does not end the actor. During a stop of the daemon it does; the
+    /// next start finds the rest.
     fn fail(&mut self, stage: Stage<C>, error: Error) -> Vec<Effect<C>> {
         let commands: Vec<C> =
             [stage.into_command(), self.pending.take(), self.shutdown.take()].into_iter().flatten().collect();
-        let is_stopping = commands.iter().any(|command| command.ask() == Ask::Shutdown);
+        let is_stopping = commands.iter().any(|command| command.kind() == CommandKind::Shutdown);
         let mut effects: Vec<_> = commands.into_iter().map(Effect::Abandon).collect();
         if std::mem::take(&mut self.is_awake) {
             effects.push(Effect::DropAwake);
@@ -408,18 +417,18 @@ impl<C: Asks> Life<C> {
             effects.extend([Effect::Log(Note::Ends(error)), Effect::Show(Phase::Asleep), Effect::End]);
             return self.wait(Stage::Over, effects);
         }
-        self.forgives = true;
+        self.keeps_attempts = true;
         let reported = Shortage::of(&error);
         effects.extend([Effect::Log(Note::Waits(error)), Effect::Show(Phase::Asleep), Effect::Probe(reported)]);
         self.wait(Stage::ProbingError, effects)
     }
 
     fn give_back(&mut self) -> Vec<Effect<C>> {
-        let slot = std::mem::replace(&mut self.slot, Slot::None);
-        (slot != Slot::None).then_some(Effect::GiveSlotBack).into_iter().collect()
+        let slot = std::mem::replace(&mut self.slot, SlotProgress::None);
+        (slot != SlotProgress::None).then_some(Effect::GiveSlotBack).into_iter().collect()
     }
 
-    fn give_back_and(&mut self, then: impl FnOnce(&mut Self) -> Vec<Effect<C>>) -> Vec<Effect<C>> {
+    fn give_back_then(&mut self, then: impl FnOnce(&mut Self) -> Vec<Effect<C>>) -> Vec<Effect<C>> {
         let mut effects = self.give_back();
         effects.extend(then(self));
         effects

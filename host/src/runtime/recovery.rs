@@ -1,6 +1,6 @@
-//! Finishes at a start what a crash cut short.
+//! The recovery at a start of work that a crash interrupted.
 //!
-//! Wakes no session. See `runtime::sessions`.
+//! Wakes no session. See [`crate::runtime::sessions`].
 
 use crate::error::Error;
 use crate::record::Record;
@@ -8,15 +8,16 @@ use crate::session;
 use crate::turns::memories;
 use ironclaw_state::home::Home;
 
-/// Finishes the removals that a crash cut short, and the index of memories.
+/// Finishes the removals that a crash interrupted, and the index of memories.
 pub async fn recover(record: &Record, home: &Home) -> Result<(), Error> {
     finish_removals(record, home).await?;
-    // After a change of the schema that made the index anew.
+    // A change of the schema may have rebuilt the index.
     while record.state.write(memories::index_some).await? {}
     Ok(())
 }
 
-/// A removal is a row first: what the row has lost may still be in the log, and its files in their directory.
+/// Finishes interrupted removals. A removal first changes the row; the erased data may still be in the write-ahead log, and the files in
+/// their directory.
 async fn finish_removals(record: &Record, home: &Home) -> Result<(), Error> {
     record.state.checkpoint().await?;
     for id in record.state.read(session::store::removed).await? {
@@ -25,9 +26,9 @@ async fn finish_removals(record: &Record, home: &Home) -> Result<(), Error> {
         if !is_gone {
             record.forget_snapshots().await?;
             match ironclaw_state::home::remove_tree(&directory) {
-                Ok(()) => tracing::warn!(session = %id, "its removal was cut short and is finished now"),
+                Ok(()) => tracing::warn!(session = %id, "finished the removal that a crash interrupted"),
                 Err(error) => {
-                    tracing::error!(session = %id, %error, "it is erased, but its directory remains");
+                    tracing::error!(session = %id, %error, "the session is erased, but its directory remains");
                     continue;
                 }
             }

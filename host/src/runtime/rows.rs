@@ -1,6 +1,6 @@
-//! Takes the rows of an outbound queue, one by one, and replaces a reader that died.
+//! The taking of rows from an outbound queue, one by one, and the replacement of a dead reader.
 //!
-//! Judges no row. Next: `outbound::accept`.
+//! Judges no row. See [`crate::outbound::accept`].
 
 use crate::model_socket::REFUSALS_MAX;
 use crate::outbound::accept::{self, Accepted};
@@ -12,14 +12,14 @@ use crate::session::store::Why;
 use ironclaw_jail::reader;
 use std::sync::Arc;
 
-/// Rows that are taken before the actor looks at its mailbox again.
+/// Rows that are taken before the actor checks its mailbox again.
 const ROWS_AT_ONCE_MAX: usize = 64;
 
-/// What a look at the outbound queue came to.
+/// The result of one read of the outbound queue.
 pub(crate) struct Taken {
-    /// Whether there may be more.
+    /// `true` if there may be more rows.
     pub(crate) more: bool,
-    /// Whether the turn was closed.
+    /// `true` if a row closed the turn.
     pub(crate) closed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Takes rows out of the outbound queue, row by row, up to a bound.
+    /// Takes rows from the outbound queue one by one, up to a bound.
     ///
     /// # Errors
     /// A reason to sleep.
@@ -44,7 +44,7 @@ impl Actor {
             Err(reader::Error::NeedsRecovery) => return Ok(taken),
             Err(reader::Error::Locked) => return Err(SleepReason::died("it held the lock of its outbound queue")),
             Err(reader::Error::Failed(detail)) => {
-                let words = "its outbound queue could not be read now".to_owned();
+                let words = "its outbound queue cannot be read now".to_owned();
                 return Err(SleepReason::Died(Why { words, detail }));
             }
             Err(reader::Error::Violation(detail)) => {
@@ -52,7 +52,7 @@ impl Actor {
             }
             Err(reader::Error::Dead(error)) => {
                 tracing::warn!(session = %self.id, %error, "the reader died");
-                self.second_reader(awake).await?;
+                self.replace_reader(awake).await?;
                 return Ok(Taken { more: true, closed: false });
             }
         };
@@ -68,7 +68,7 @@ impl Actor {
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
             let before = awake.cursor;
             let accepted = self.runtime.outbound.outbound(awake.outbound(), row).await;
-            // A reader may die once at each cursor, also where the delivery of the answer fails.
+            // A reader may die once at each cursor, even if the delivery of the answer fails.
             if awake.cursor != before {
                 awake.reader_died = false;
             }
@@ -87,11 +87,11 @@ impl Actor {
         Ok(taken)
     }
 
-    /// Replaces a reader that died. It may die once at the same cursor; a second death there is not an accident, unless everything dies.
+    /// Replaces a dead reader. A reader may die once at the same cursor; a second death there is a violation, unless the launcher died.
     ///
     /// # Errors
     /// A reason to sleep.
-    pub(crate) async fn second_reader(&mut self, awake: &mut Awake) -> Result<(), SleepReason> {
+    pub(crate) async fn replace_reader(&mut self, awake: &mut Awake) -> Result<(), SleepReason> {
         if self.runtime.latch.is_shut() {
             return Err(SleepReason::Halted);
         }
@@ -112,7 +112,7 @@ impl Actor {
                 Ok(())
             }
             Err(error) => {
-                // The last rows wait for the next launch; looking for them now would count as a second death.
+                // The last rows wait for the next launch; a read now would count as a second death.
                 awake.reader_gone = true;
                 Err(match error.shortage() {
                     Some(shortage) => SleepReason::Short(shortage),

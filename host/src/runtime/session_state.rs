@@ -1,6 +1,7 @@
-//! What takes a session out of service and back: parking, quarantine, release, removal. A person hears of each.
+//! Changes of a session's state: parking, quarantine, release, removal. A notice informs the person.
 //!
-//! What a stranger said is never repeated in the host's voice: the notice and the ledger have the host's own words. Next: `session::store`.
+//! Never repeats a stranger's text in the host's voice: the notice and the ledger have the host's own words. See
+//! [`crate::session::store`].
 
 use crate::error::Error;
 use crate::gateway::store as changes;
@@ -14,21 +15,21 @@ use ironclaw_state::home::remove_tree;
 use std::sync::Arc;
 
 impl Actor {
-    /// Takes a session that broke the contract out of service.
+    /// Quarantines a session that broke the contract.
     pub(crate) async fn quarantine(&mut self, why: &Why) -> Result<(), Error> {
         tracing::error!(session = %self.id, why = why.words, "quarantined");
         let text = format!(
-            "I was stopped: my process broke its contract with the host ({}). A person has to look: `ironctl session release {}`.",
+            "I was stopped: my process broke its contract with the host ({}). A person must check this: `ironctl session release {}`.",
             why.words, self.id
         );
         self.halt(Standing::Quarantined, why, text).await
     }
 
-    /// Takes a session that failed too often out of service.
+    /// Parks a session that failed too often.
     pub(crate) async fn park(&mut self, failures: u32, why: &Why) -> Result<(), Error> {
         tracing::error!(session = %self.id, failures, why = why.words, "parked");
         let text = format!(
-            "I was parked: my process failed {failures} times in a row ({}). When the cause is mended: `ironctl session release {}`.",
+            "I was parked: my process failed {failures} times in a row ({}). When the cause is fixed: `ironctl session release {}`.",
             why.words, self.id
         );
         self.halt(Standing::Parked, why, text).await
@@ -39,8 +40,8 @@ impl Actor {
         let halt = self.state().write(move |tx| {
             store::set_standing(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
-            // The queues' key may be the very thing that is damaged. Without the other one there is no notice either, but the
-            // standing is still written, and says why.
+            // The wrapped keys may be damaged. Without the content key there is no notice, but the state and its reason are
+            // still recorded.
             match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {
                 (Ok(key), Some(open)) => {
                     accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "halted").map(drop)
@@ -56,7 +57,7 @@ impl Actor {
         self.deliver().await
     }
 
-    /// Puts a halted session back into service; what a quarantined sandbox left is set aside and never opened again.
+    /// Releases a parked or quarantined session. The outbound queue of a quarantined sandbox is moved aside and never opened again.
     pub(crate) async fn release(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         match session.standing {
             Standing::Live | Standing::Removed => {
@@ -68,7 +69,7 @@ impl Actor {
                 let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
                 if let Some(aside) = aside.filter(|_| out.symlink_metadata().is_ok()) {
                     std::fs::rename(&out, &aside)
-                        .map_err(|error| format!("cannot set {} aside: {error}", out.display()))?;
+                        .map_err(|error| format!("cannot move {} aside: {error}", out.display()))?;
                 }
             }
             Standing::Parked => {}
@@ -79,7 +80,7 @@ impl Actor {
         release.await.map_err(|error| error.to_string())
     }
 
-    /// Erases a session: first its keys and rows, then the log that held them, then its files.
+    /// Erases a session: first its keys and rows, then the write-ahead log with their old content, then its files.
     pub(crate) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         let id = self.id;
         let erase = self.state().write(move |tx| {

@@ -1,6 +1,6 @@
-//! The sessions of this host, as the rest of it reaches them: woken, asked, watched, and put to sleep.
+//! The interface to the sessions of this host: wake them, send them commands, watch them, and put them to sleep.
 //!
-//! Makes the actor of a session when it is needed. See `runtime::actor`.
+//! Makes the actor of a session on demand. See [`crate::runtime::actor`].
 
 use crate::error::Error;
 use crate::outbound::delivery;
@@ -8,7 +8,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::runtime::Runtime;
 use crate::runtime::actor::{self, SHUTDOWN_TIME_MAX};
 use crate::runtime::actors::{Actors, Unsent};
-use crate::runtime::admission::Room;
+use crate::runtime::admission::Occupancy;
 use crate::runtime::command::{Command, Shown};
 use crate::runtime::shortages::no_room;
 use crate::session::{Wake, store};
@@ -34,7 +34,7 @@ impl Wake for Sessions {
         if self.runtime.latch.is_shut() {
             return;
         }
-        // A full mailbox has a wake in it already; after the daemon's stop, the next start finds the work.
+        // A full mailbox already wakes its actor; after the daemon's stop, the next start finds the work.
         let _ = self.send(session, Command::Wake);
     }
 
@@ -44,7 +44,7 @@ impl Wake for Sessions {
 }
 
 impl Sessions {
-    /// The sessions of a runtime; none is awake.
+    /// Makes the sessions of a runtime; none is awake.
     pub fn new(runtime: Runtime) -> Self {
         Self { actors: Arc::default(), runtime: Arc::new(runtime) }
     }
@@ -63,7 +63,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Asks a session's actor and waits for its answer.
+    /// Sends a command to a session's actor and waits for its answer.
     pub async fn ask<T>(
         &self,
         session: SessionId,
@@ -76,7 +76,7 @@ impl Sessions {
                 Ok(()) => break,
                 Err(Unsent::Stopping) => return Err(Error::Stopping),
                 Err(Unsent::Full(command, commands)) => {
-                    // Only waits for room. Put in under the lock of the register, or it might come after its actor went.
+                    // This only waits for room. `send` adds the command under the lock of the actors, so it cannot come after the actor left.
                     drop(commands.reserve().await);
                     command
                 }
@@ -93,14 +93,14 @@ impl Sessions {
         self.actors.send(session, command, begin)
     }
 
-    /// Has the awake sessions of an agent begin anew, each once its open turn is over: only then do they see what they have.
+    /// Restarts the awake sessions of an agent, each after its open turn: only a new process sees the changed agent.
     pub(crate) async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
         for session in self.state().read(move |tx| store::of_agent(tx, agent)).await? {
             let session = session.id;
             while self.actors.shown(session).is_some() {
                 match self.send(session, Command::Respawn) {
                     Ok(()) | Err(Unsent::Stopping) => break,
-                    // Only waits for room, as each that asks an actor for anything.
+                    // This only waits for room, as in `ask`.
                     Err(Unsent::Full(_, commands)) => drop(commands.reserve().await),
                 }
             }
@@ -111,7 +111,7 @@ impl Sessions {
     /// Erases the conversations of an agent that is about to be removed.
     ///
     /// # Errors
-    /// Refuses where a conversation could not be removed.
+    /// Refuses if a conversation cannot be removed.
     pub async fn remove_of(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
         let found = self.state().read(move |tx| store::of_agent(tx, agent)).await?;
         for session in found {
@@ -119,37 +119,37 @@ impl Sessions {
                 return Err(Refusal::new(DenialCode::SessionNotRemoved, message).into());
             }
         }
-        // Before its notes and itself are erased: a crash in between leaves nothing that was erased in a snapshot.
+        // Before the notes and the agent are erased: so a crash in between leaves no erased data in a snapshot.
         self.runtime.turns.record.forget_snapshots().await?;
         Ok(())
     }
 
-    /// Returns what is shown of a session that has an actor.
+    /// Returns the view of a session that has an actor.
     pub fn shown(&self, session: SessionId) -> Option<Shown> {
         self.actors.shown(session)
     }
 
-    /// Returns what the host is short of now: room in the home, or what a session waits for.
+    /// Returns the current shortage of the host: no room in the home, or the shortage that a session waits for.
     pub fn shortage(&self) -> Option<Shortage> {
         no_room(&self.runtime.jails.home).or_else(|| self.actors.shortage())
     }
 
-    /// Watches for sessions that begin or end to wait for something that the machine is short of.
+    /// Watches for sessions that start or stop waiting for a shortage to end.
     pub fn shortages(&self) -> watch::Receiver<()> {
         self.actors.shortages()
     }
 
-    /// Returns how many sessions are awake, and how many wait.
-    pub fn room(&self) -> Room {
+    /// Returns the numbers of awake and of waiting sessions.
+    pub fn room(&self) -> Occupancy {
         self.runtime.places.room()
     }
 
-    /// Returns the place in the line of a session that waits, from 1.
+    /// Returns the position of a waiting session in the queue for slots, from 1.
     pub fn line(&self, session: SessionId) -> Option<usize> {
         self.runtime.places.line(session)
     }
 
-    /// Watches the words of a turn, if it has asked for some.
+    /// Watches the partial output of a turn, if it has a running model request.
     pub fn words(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
         self.runtime.turns.drafts.watch(session, turn)
     }
@@ -159,7 +159,7 @@ impl Sessions {
         self.runtime.places.empty().await;
     }
 
-    /// Puts every session to sleep: open turns get a moment to end, then each last row is taken.
+    /// Puts every session to sleep: open turns get a moment to end, then their last rows are taken.
     pub async fn stop(&self) {
         let mut stopped = Vec::new();
         for commands in self.actors.stop() {
@@ -169,9 +169,9 @@ impl Sessions {
             }
         }
         for answer in stopped {
-            // Each actor is bounded; one that is not must not hold up the others or the end.
+            // The time of each actor is bounded; an actor that exceeds it must not delay the others or the shutdown.
             if tokio::time::timeout(SHUTDOWN_TIME_MAX, answer).await.is_err() {
-                tracing::error!("a session did not come to its end in time");
+                tracing::error!("a session did not end in time");
             }
         }
     }

@@ -1,19 +1,19 @@
-//! Finds out whether the machine is short of something.
+//! Detection of shortages of the machine.
 //!
-//! Counts no failure and parks no session; `runtime::life` decides to wait. Next: `shortage`.
+//! Counts no failure and parks no session; `runtime::life` decides to wait. See [`ironclaw_jail::shortage`].
 
 use crate::error::Error;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::home::Home;
 use std::thread;
 
-/// With fewer free bytes where the home lies, nothing is launched: queues and workspaces need some.
+/// With fewer free bytes in the file system of the home, no session is launched: queues and workspaces need some.
 pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
 
-/// With fewer free inodes where the home lies, nothing is launched: a session's directories, queues and journals need some.
+/// With fewer free inodes there, no session is launched: a session's directories, queues and journals need some.
 pub const ROOM_INODES_MIN: u64 = 32;
 
-/// Returns what a launch would lack in this home, as the file system reports it.
+/// Returns the shortage that a launch in this home would meet, from the figures of the file system.
 pub fn no_room(home: &Home) -> Option<Shortage> {
     let room = home.room()?;
     if room.is_read_only {
@@ -25,17 +25,17 @@ pub fn no_room(home: &Home) -> Option<Shortage> {
     room.free_inodes.is_some_and(|free| free < ROOM_INODES_MIN).then_some(Shortage::Inodes)
 }
 
-/// Returns the shortage behind a failure. `reported` is what the failure itself says. A failure that says nothing (a process that
-/// ended, a file that SQLite could not open) is one of the machine if the machine is short of something at this moment.
-pub(crate) fn behind(home: &Home, reported: Option<Shortage>) -> Option<Shortage> {
+/// Returns the shortage that caused a failure. `reported` is the shortage that the failure itself names. A failure without one (a process
+/// that ended, a file that SQLite could not open) counts as a shortage if the machine is short of something at this moment.
+pub(crate) fn find(home: &Home, reported: Option<Shortage>) -> Option<Shortage> {
     match reported.or_else(|| probe(home)) {
-        // The kernel says the same of bytes and of inodes.
+        // The kernel reports the same error for bytes and for inodes.
         Some(Shortage::Disk) => Some(no_room(home).unwrap_or(Shortage::Disk)),
         found => found,
     }
 }
 
-/// Does what a launch needs of the machine: makes a small file in the home, and a thread.
+/// Tries the operations of a launch: makes a small file in the home, and a thread.
 fn probe(home: &Home) -> Option<Shortage> {
     if let Some(shortage) = no_room(home) {
         return Some(shortage);
@@ -50,11 +50,11 @@ fn probe(home: &Home) -> Option<Shortage> {
 }
 
 impl Error {
-    /// What a person does about a record that cannot be written.
-    pub const UNWRITTEN_REMEDY: &str = "make room where the home lies (disk space, inodes, quota), or end what else holds the record \
-         open; `ironctl logs` has the cause";
+    /// The hint for a record that cannot be written.
+    pub const UNWRITTEN_REMEDY: &str = "make room in the file system of the home (disk space, inodes, quota), or end the other process \
+         that holds the record open; `ironctl logs` has the cause";
 
-    /// Whether a change was undone because the record cannot be written now. It passes, and it is no session's failure.
+    /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.
     pub fn is_unwritten(&self) -> bool {
         use crate::inbound::inbox::Error as Record;
         use crate::turns::items::BodyError;
@@ -82,7 +82,7 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
 
-    /// Each error of a launch in which the kernel's answer may lie.
+    /// Makes each error of a launch that can carry an error of the kernel.
     fn wrapped(errno: i32) -> Vec<Launch> {
         let source = || io::Error::from_raw_os_error(errno);
         let (session, path) = (SessionId::new(), PathBuf::from("/h"));

@@ -1,6 +1,6 @@
-//! The reason for which an awake session goes to sleep.
+//! The reason that an awake session goes to sleep.
 //!
-//! Decides nothing: `runtime::work` gives one, `runtime::life` draws the consequences.
+//! Decides nothing: `runtime::work` returns a reason, and `runtime::life` acts on it.
 
 use crate::error::Error;
 use crate::runtime::command::Command;
@@ -10,19 +10,19 @@ use ironclaw_jail::shortage::Shortage;
 /// A reason for an awake session to go to sleep; `C` is a command.
 #[derive(Debug)]
 pub(crate) enum SleepReason<C = Command> {
-    /// It had nothing to do for a while.
+    /// The session had no work for a while.
     Idle,
-    /// Other sessions need its slot more, or it has to begin anew.
+    /// Other sessions need its slot more, or the sandbox must restart.
     Yielded,
-    /// Its turn was ended for no fault of its sandbox, which may still be at it.
+    /// The turn was closed without a fault of the sandbox, which may still work on it.
     Cancelled,
-    /// The emergency stop holds.
+    /// An emergency stop is in force.
     Halted,
-    /// A command asks for something that is done asleep.
+    /// A command needs a sleeping session.
     Asked(C),
-    /// The daemon stops, with the command that says so, or the session is gone.
+    /// The daemon stops, with the shutdown command, or the session is gone.
     Ended(Option<C>),
-    /// The sandbox ended by itself, or was ended for holding a lock or missing a deadline.
+    /// The sandbox exited, or was ended because it held a lock or missed a deadline.
     Died(Why),
     /// The sandbox broke the contract.
     Violated(Why),
@@ -49,7 +49,7 @@ impl<C> SleepReason<C> {
         Self::Violated(Why::new(words))
     }
 
-    /// Returns whether the sandbox is told to go and has time for it; a turn that is still open is no failure then.
+    /// Returns whether the sandbox is asked to exit and gets time for it; an open turn is then no failure.
     pub(crate) const fn is_orderly(&self) -> bool {
         match self {
             Self::Idle | Self::Yielded | Self::Asked(_) | Self::Ended(_) => true,
@@ -59,7 +59,7 @@ impl<C> SleepReason<C> {
         }
     }
 
-    /// Returns whether a command or the end of the session is behind it: the emergency stop does not replace that.
+    /// Returns whether a command or the end of the session is the reason: an emergency stop does not replace these.
     pub(crate) const fn is_asked(&self) -> bool {
         matches!(self, Self::Asked(_) | Self::Ended(_))
     }

@@ -1,19 +1,19 @@
-//! Performs the work of an awake session: opens turns, hears bells, takes rows, delivers. It never polls, and never decides.
+//! The execution of an awake session's work: it opens turns, waits for bells, takes rows and delivers.
 //!
-//! What the sandbox does comes last in every choice, so that no noise of it keeps a stop or a deadline from being heard. See
-//! `runtime::work` for the decisions. Next: `outbound::accept`.
+//! Never polls, and never decides. Events of the sandbox have the lowest priority, so that a noisy sandbox cannot delay a stop or a
+//! deadline. See `runtime::work` for the decisions, and [`crate::outbound::accept`].
 
 use crate::error::Error;
 use crate::outbound::accept;
-use crate::outbound::delivery::{self, Ender};
+use crate::outbound::delivery::{self, EndedBy};
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
-use crate::runtime::admission::Place;
+use crate::runtime::admission::Slot;
 use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
 use crate::runtime::life;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Work};
-use crate::runtime::workspace::Looking;
+use crate::runtime::workspace::WorkspaceMonitor;
 use crate::session::link::Rung;
 use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
@@ -30,41 +30,41 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The reason of a turn whose model had not answered at its end.
-const LATE_MODEL: &str = "the model did not answer in the time of this turn";
+/// The reason for a turn whose model did not answer before the deadline.
+const LATE_MODEL: &str = "the model did not answer before the deadline of this turn";
 
 /// The resources of an awake session's work.
 struct WorkResources<'a> {
     awake: &'a mut Awake,
-    slot: &'a mut Place,
-    looking: Looking,
-    /// The turn that is being worked on.
+    slot: &'a mut Slot,
+    monitor: WorkspaceMonitor,
+    /// The open turn.
     open: Option<Opened>,
-    /// The turn that is over and still open in the inbound queue.
+    /// The ended turn that is still open in the inbound queue.
     closing: Option<Opened>,
-    /// When the work began, by a clock that is never set.
+    /// The start of the work, by the monotonic clock.
     began: Instant,
 }
 
 impl WorkResources<'_> {
     /// Performs an effect that has no result.
-    fn do_at_once(&mut self, effect: Effect<Command>) {
+    fn perform_at_once(&mut self, effect: Effect<Command>) {
         match effect {
-            Effect::Watch { is_open } => self.looking.turn(is_open),
+            Effect::Watch { is_open } => self.monitor.turn(is_open),
             Effect::MarkBusy => self.slot.busy(),
             Effect::MarkIdle => self.slot.idle(),
             Effect::EndTurn => {
                 self.closing = self.open.take();
                 self.slot.turn_ended();
             }
-            // The requester of a command that is dropped hears that the host stops.
+            // The requester of a dropped command gets the error that the host stops.
             other => drop(other),
         }
     }
 }
 
-/// Finds out what a sandbox says by its end. One that has closed its link and stays is ended when the session goes to sleep.
-async fn ending(sandbox: &Jailed) -> &'static str {
+/// Finds the reason from the exit of a sandbox. A sandbox that closed its link but still runs is killed when the session goes to sleep.
+async fn exit_reason(sandbox: &Jailed) -> &'static str {
     match tokio::time::timeout(EXIT_TIME_MAX, sandbox.exited()).await {
         Ok(Exit::Code(code)) if code == i32::from(RUNNER_LOST_CODE) => "the process that runs its commands was lost",
         Ok(Exit::Code(_) | Exit::Signal(_)) | Err(_) => "its process ended",
@@ -72,68 +72,73 @@ async fn ending(sandbox: &Jailed) -> &'static str {
 }
 
 impl Actor {
-    /// Works until there is a reason to sleep. Returns the event that tells the life of the actor this reason.
-    pub(crate) async fn work(&mut self, awake: &mut Awake, slot: &mut Place, forgives: bool) -> life::Event<Command> {
-        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), forgives);
-        let looking = Looking::begin(&self.runtime.workspaces, self.id);
-        let mut desk = WorkResources { awake, slot, looking, open: None, closing: None, began: Instant::now() };
+    /// Works until there is a reason to sleep. Returns it as an event for the life of the actor.
+    pub(crate) async fn work(
+        &mut self,
+        awake: &mut Awake,
+        slot: &mut Slot,
+        keeps_attempts: bool,
+    ) -> life::Event<Command> {
+        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), keeps_attempts);
+        let monitor = WorkspaceMonitor::begin(&self.runtime.workspaces, self.id);
+        let mut resources = WorkResources { awake, slot, monitor, open: None, closing: None, began: Instant::now() };
         let mut event = Some(Event::Begun);
         while let Some(next) = event.take() {
-            for effect in work.step(desk.began.elapsed(), next) {
+            for effect in work.step(resources.began.elapsed(), next) {
                 if let Effect::Sleep { reason, shutdown } = effect {
-                    return self.slept(reason, shutdown, work.forgives());
+                    return self.slept(reason, shutdown, work.keeps_attempts());
                 }
-                event = self.do_work(effect, &mut desk).await.unwrap_or_else(|reason| Some(Event::Slept(reason)));
+                event = self.do_work(effect, &mut resources).await.unwrap_or_else(|reason| Some(Event::Slept(reason)));
             }
         }
-        // Not before a reason to sleep.
-        self.slept(SleepReason::Ended(None), None, work.forgives())
+        // Unreachable before a reason to sleep.
+        self.slept(SleepReason::Ended(None), None, work.keeps_attempts())
     }
 
-    fn slept(&self, reason: SleepReason, shutdown: Option<Command>, forgives: bool) -> life::Event<Command> {
-        life::Event::Slept { reason, shutdown, is_halted: self.runtime.latch.is_shut(), forgives }
+    fn slept(&self, reason: SleepReason, shutdown: Option<Command>, keeps_attempts: bool) -> life::Event<Command> {
+        life::Event::Slept { reason, shutdown, is_halted: self.runtime.latch.is_shut(), keeps_attempts }
     }
 
-    /// Performs an effect. Returns what came of it, if that is an event.
+    /// Performs an effect. Returns its result, if it has one.
     ///
     /// # Errors
     /// A reason to sleep.
     async fn do_work(
         &mut self,
         effect: Effect<Command>,
-        desk: &mut WorkResources<'_>,
+        resources: &mut WorkResources<'_>,
     ) -> Result<Option<Event<Command>>, SleepReason> {
         let event = match effect {
-            Effect::Drain => self.drain(desk.awake).await.map(done)?,
-            Effect::CloseLeftOver { forgives } => {
-                self.close_left_over(Arc::clone(&desk.awake.key), forgives).await.map(done)?
+            Effect::Drain => self.drain(resources.awake).await.map(done)?,
+            Effect::CloseLeftOver { keeps_attempts } => {
+                self.close_left_over(Arc::clone(&resources.awake.key), keeps_attempts).await.map(done)?
             }
             Effect::Deliver => self.deliver().await.map(done)?,
-            Effect::ProjectReceipts => self.project_receipts(desk.awake).await.map(done)?,
-            Effect::CheckSlot => Event::Slot { is_asked_back: desk.slot.is_asked_back() },
-            Effect::OpenTurn => Event::Opened(self.open_turn(desk).await?),
-            Effect::Listen { until, is_free, has_more } => self.listen(desk, until, is_free, has_more).await,
+            Effect::ProjectReceipts => self.project_receipts(resources.awake).await.map(done)?,
+            Effect::CheckSlot => Event::Slot { is_asked_back: resources.slot.is_asked_back() },
+            Effect::OpenTurn => Event::Opened(self.open_turn(resources).await?),
+            Effect::Listen { until, is_free, has_more } => self.listen(resources, until, is_free, has_more).await,
             Effect::Take => {
-                let taken = self.take(desk.awake).await?;
+                let taken = self.take(resources.awake).await?;
                 Event::Taken { has_more: taken.more, is_closed: taken.closed }
             }
-            Effect::CloseTurn => self.close_turn(desk.awake, desk.closing.take()).await.map(done)?,
-            Effect::MissDeadline => {
-                Event::Missed { is_models: self.miss_deadline(Arc::clone(&desk.awake.key), desk.open.take()).await? }
-            }
+            Effect::CloseTurn => self.close_turn(resources.awake, resources.closing.take()).await.map(done)?,
+            Effect::MissDeadline => Event::Missed {
+                is_models: self.miss_deadline(Arc::clone(&resources.awake.key), resources.open.take()).await?,
+            },
             Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
-            Effect::ReplaceReader => self.second_reader(desk.awake).await.map(done)?,
-            Effect::FindEnd => Event::End(ending(&desk.awake.sandbox).await),
+            Effect::ReplaceReader => self.replace_reader(resources.awake).await.map(done)?,
+            Effect::FindEnd => Event::End(exit_reason(&resources.awake.sandbox).await),
             Effect::Cancel(command) => Event::Cancelled { is_running: self.cancel_by(command).await? },
             Effect::Prove(command) => self.prove_by(command).await.map(done)?,
-            // Named one by one, so that the compiler asks where a new effect belongs.
+            // Listed one by one, so that the compiler reports a new effect here.
             at_once @ (Effect::Watch { .. }
             | Effect::MarkBusy
             | Effect::MarkIdle
             | Effect::EndTurn
             | Effect::Abandon(_)
             | Effect::Sleep { .. }) => {
-                desk.do_at_once(at_once);
+                resources.perform_at_once(at_once);
                 return Ok(None);
             }
         };
@@ -156,25 +161,25 @@ impl Actor {
         Ok(())
     }
 
-    /// Waits for what is next. The order is the order of importance; every branch can be dropped without a loss.
+    /// Waits for the next event. The branches are in order of priority, and every branch is cancel safe.
     async fn listen(
         &mut self,
-        desk: &mut WorkResources<'_>,
+        resources: &mut WorkResources<'_>,
         until: Duration,
         is_free: bool,
         has_more: bool,
     ) -> Event<Command> {
-        let awake = &mut *desk.awake;
+        let awake = &mut *resources.awake;
         tokio::select! {
             biased;
             () = self.runtime.latch.shut() => Event::Halted,
             command = self.mailbox.recv() => command.map_or(Event::MailboxClosed, Event::Asked),
-            () = desk.slot.asked_back(), if is_free => Event::AskedBack,
-            () = tokio::time::sleep_until(desk.began + until) => Event::TimeOver,
+            () = resources.slot.asked_back(), if is_free => Event::AskedBack,
+            () = tokio::time::sleep_until(resources.began + until) => Event::TimeOver,
             _ = awake.sandbox.exited() => Event::SandboxEnded,
             _ = awake.reader_process.exited() => Event::ReaderEnded,
-            Some(what) = awake.trouble.recv() => Event::Violation(what),
-            Some(over) = desk.looking.over.recv() => Event::Full(over),
+            Some(what) = awake.violations.recv() => Event::Violation(what),
+            Some(over) = resources.monitor.over.recv() => Event::Full(over),
             () = std::future::ready(()), if has_more => Event::Rows,
             rung = awake.link.rung() => match rung {
                 Rung::Bell => Event::Rows,
@@ -184,33 +189,41 @@ impl Actor {
         }
     }
 
-    /// Closes the turn that an earlier launch left open, once its rows are taken.
-    async fn close_left_over(&self, key: Arc<ContentKey>, forgives: bool) -> Result<(), Error> {
+    /// Closes the turn that an earlier launch left open, after its rows are taken.
+    async fn close_left_over(&self, key: Arc<ContentKey>, keeps_attempts: bool) -> Result<(), Error> {
         let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
         let close = self.state().write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
-            if forgives {
+            if keeps_attempts {
                 let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
                 return Ok(turn::forgive(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
-            let ender = if turns.cut.contains(&open.id) { Ender::Host } else { Ender::Sandbox };
+            let ended_by = if turns.cut.contains(&open.id) { EndedBy::Host } else { EndedBy::Sandbox };
             match store::find(tx, id)? {
                 Some(session) if attempts >= turn::MESSAGE_ATTEMPTS_MAX => {
                     let message = turn::newest_message(tx, open.id)?;
-                    let text = delivery::notice_of_given_up(ender, attempts, message);
-                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, ender.given_up())
-                        .map(drop)
+                    let text = delivery::notice_of_given_up(ended_by, attempts, message);
+                    accept::close_with_notice(
+                        tx,
+                        &turns.record,
+                        &session,
+                        &key,
+                        &open,
+                        &text,
+                        ended_by.give_up_reason(),
+                    )
+                    .map(drop)
                 }
-                _ => Ok(turn::close(tx, &open, Close::Requeued, ender.requeued()).map(drop)?),
+                _ => Ok(turn::close(tx, &open, Close::Requeued, ended_by.requeue_reason()).map(drop)?),
             }
         });
         close.await
     }
 
-    /// Opens the next turn, projects it and rings. Returns until when it may go on.
-    async fn open_turn(&mut self, desk: &mut WorkResources<'_>) -> Result<Option<Duration>, SleepReason> {
-        let awake = &mut *desk.awake;
+    /// Opens the next turn, projects it and rings. Returns its deadline.
+    async fn open_turn(&mut self, resources: &mut WorkResources<'_>) -> Result<Option<Duration>, SleepReason> {
+        let awake = &mut *resources.awake;
         let (turns, session, key, since) =
             (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
@@ -231,7 +244,7 @@ impl Actor {
         let Some((opened, rows, routing, receipts)) = opened else { return Ok(None) };
         failpoint::reach("turn_open");
         let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config.seconds_max));
-        // Before the sandbox hears of the turn.
+        // Before the sandbox sees the turn.
         self.runtime.turns.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
         awake.unreceipted.forget(&receipts);
@@ -239,13 +252,13 @@ impl Actor {
         self.project(awake, open).await?;
         failpoint::reach("project");
         if awake.link.ring().is_err() {
-            return Err(SleepReason::died(ending(&awake.sandbox).await));
+            return Err(SleepReason::died(exit_reason(&awake.sandbox).await));
         }
-        (desk.open, desk.closing) = (Some(opened), None);
-        Ok(Some(until.saturating_duration_since(desk.began)))
+        (resources.open, resources.closing) = (Some(opened), None);
+        Ok(Some(until.saturating_duration_since(resources.began)))
     }
 
-    /// Projects that the turn is over, and what became of answers as far as that is known.
+    /// Projects the end of the turn, and the known receipts of answers.
     async fn close_turn(&self, awake: &mut Awake, closing: Option<Opened>) -> Result<(), SleepReason> {
         let Some(opened) = closing else { return Ok(()) };
         let receipts = self.receipts(awake).await?;
@@ -254,7 +267,7 @@ impl Actor {
         self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await
     }
 
-    /// Projects the receipts of answers, once there are some: what goes out by a network has its receipt after its turn.
+    /// Projects new receipts of answers: a delivery over a network gets its receipt after its turn.
     pub(crate) async fn project_receipts(&self, awake: &mut Awake) -> Result<(), SleepReason> {
         let receipts = self.receipts(awake).await?;
         if receipts.is_empty() {
@@ -263,7 +276,7 @@ impl Actor {
         self.project(awake, move |inbound| inbound.receipts(&receipts)).await
     }
 
-    /// Takes the receipts that there are by now, for the sandbox.
+    /// Takes the available receipts for the sandbox.
     pub(crate) async fn receipts(&self, awake: &mut Awake) -> Result<Vec<Receipt>, Error> {
         if awake.unreceipted.is_empty() {
             return Ok(Vec::new());
@@ -274,7 +287,7 @@ impl Actor {
         Ok(receipts)
     }
 
-    /// Writes to the inbound queue off the runtime's threads; a lock that a sandbox holds ends it.
+    /// Writes to the inbound queue on a blocking thread; a lock that the sandbox holds ends the session.
     pub(crate) async fn project<F>(&self, awake: &mut Awake, write: F) -> Result<(), SleepReason>
     where
         F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
@@ -296,7 +309,7 @@ impl Actor {
         }
     }
 
-    /// Delivers what has no receipt on the loopback, and notes the receipt; what goes out by a network is left to its sender.
+    /// Delivers open answers on the loopback and records their receipts; the dispatcher sends those that go over a network.
     pub(crate) async fn deliver(&self) -> Result<(), Error> {
         let id = self.id;
         let open = self.state().read(move |tx| Ok::<_, Error>(delivery::open_of(tx, id)?)).await?;
@@ -306,8 +319,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Ends a turn that is over and has no answer. Returns whether a model was being asked or had failed: then that is why, and it is
-    /// no failure of the sandbox.
+    /// Closes a turn that has no answer at its deadline. Returns whether a model request was running or had failed: then the model is the
+    /// reason, and this is no failure of the sandbox.
     async fn miss_deadline(&self, key: Arc<ContentKey>, opened: Option<Opened>) -> Result<bool, Error> {
         let Some(Opened { id: turn, .. }) = opened else { return Ok(false) };
         let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);

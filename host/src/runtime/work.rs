@@ -1,51 +1,51 @@
-//! Decides what an awake session does: take what an earlier launch left, open turns, take rows, obey, and go to sleep for a reason.
+//! The decisions of an awake session: close the turn of an earlier launch, open turns, take rows, run commands, and go to sleep.
 //!
-//! Pure: it knows no clock, no process, no lock and not the record; a time is a duration since the work began. `runtime::turn_loop`
-//! performs its effects and tells it what came of them. Next: `runtime::life` for what follows on the reason.
+//! Pure: it has no clock, no process, no lock and no record; a time is a duration since the work began. [`crate::runtime::turn_loop`]
+//! performs the effects and returns the resulting events. See `runtime::life` for the handling of the reason to sleep.
 
 use crate::quota::workspace::Over;
-use crate::runtime::command::{Ask, Asks};
+use crate::runtime::command::{CommandKind, HasKind};
 use crate::runtime::sleep_reason::SleepReason;
 use std::time::Duration;
 
-/// At a stop of the daemon, an open turn has this long to come to its end.
+/// At a stop of the daemon, an open turn has this time to end.
 pub(crate) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// That a turn is over is projected after this long, unless the next one is projected in its place: the sandbox has answered and
-/// waits for the bell either way.
+/// The delay before the end of a turn is projected. The next turn may be projected instead: in both cases the sandbox has answered and
+/// waits for the bell.
 const CLOSE_AFTER: Duration = Duration::from_millis(20);
 
-/// The work of an awake session; `C` is a command, which it hands on and never opens.
+/// The work of an awake session; `C` is a command, which it passes on and never opens.
 pub(crate) struct Work<C> {
     stage: Stage,
-    /// Until when the open turn may go on.
+    /// The deadline of the open turn.
     open_until: Option<Duration>,
-    /// When it is projected that the last turn is over.
+    /// The time at which the end of the last turn is projected.
     close_at: Option<Duration>,
-    /// The daemon stops: the command that says so, and until when an open turn may go on.
+    /// The daemon's stop: its command, and the deadline for an open turn.
     stopping: Option<(C, Duration)>,
-    /// How long it stays awake without a turn.
+    /// The time that the session stays awake without a turn.
     idle: Duration,
     idle_until: Duration,
-    /// Whether more rows may be in the outbound queue.
+    /// `true` if more rows may be in the outbound queue.
     has_more: bool,
-    /// Whether it begins anew once no turn is open.
+    /// `true` if the sandbox restarts when no turn is open.
     is_stale: bool,
-    /// Whether the messages of a turn that an earlier launch left keep their attempts.
-    forgives: bool,
+    /// `true` if the messages of a turn of an earlier launch keep their attempts.
+    keeps_attempts: bool,
 }
 
-/// What the session waits for.
+/// The event that the session waits for.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     New,
-    /// The end of an effect without another result.
+    /// The end of an effect without a result.
     Doing(Then),
     CheckingSlot,
     Opening,
     Listening,
     Taking,
-    /// Rows that were written before the deadline of the turn.
+    /// Takes the rows from before the deadline of the turn.
     TakingLast,
     /// The deadline of a turn is missed.
     Missing,
@@ -54,16 +54,16 @@ enum Stage {
     Over,
 }
 
-/// What follows on an effect.
+/// The step after an effect.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     CloseLeftOver,
     DeliverFirst,
     ProjectFirst,
-    /// What an earlier launch left is dealt with.
+    /// The turn of an earlier launch is settled.
     Begin,
     ProjectReceipts,
-    GoOn,
+    Proceed,
     SleepCancelled,
 }
 
@@ -72,32 +72,32 @@ enum Then {
 pub(crate) enum Event<C> {
     /// The work begins.
     Begun,
-    /// The effect is done; it has no other result.
+    /// The effect is complete; it has no other result.
     Done,
-    /// The effect came to a reason to sleep.
+    /// The effect led to a reason to sleep.
     Slept(SleepReason<C>),
-    /// Whether other sessions need the slot more.
+    /// The state of the slot: `true` if other sessions need it more.
     Slot { is_asked_back: bool },
-    /// A turn is open until then, or there was none to open.
+    /// A turn is open until this time, or there was none to open.
     Opened(Option<Duration>),
-    /// Rows were taken: whether there may be more, and whether the turn was closed by one.
+    /// Rows were taken; with whether there may be more, and whether one closed the turn.
     Taken { has_more: bool, is_closed: bool },
-    /// Whether the turn that was cancelled was the open one.
+    /// A turn was cancelled; with whether it was the open one.
     Cancelled { is_running: bool },
-    /// The turn has its notice; and whether a model was the reason.
+    /// The turn has its notice; with whether a model was the reason.
     Missed { is_models: bool },
-    /// What the sandbox says by its end.
+    /// The reason that the exit of the sandbox shows.
     End(&'static str),
 
-    /// The emergency stop holds.
+    /// An emergency stop is in force.
     Halted,
     /// Other sessions need the slot more.
     AskedBack,
     /// A command came.
     Asked(C),
-    /// No command can come any more.
+    /// No further command can come.
     MailboxClosed,
-    /// The time that was listened for has come.
+    /// The time limit of `Listen` is reached.
     TimeOver,
     /// The sandbox has ended, or has closed its link.
     SandboxEnded,
@@ -107,62 +107,62 @@ pub(crate) enum Event<C> {
     Violation(&'static str),
     /// The workspace is over its bound.
     Full(Over),
-    /// The sandbox rang, or rows are left from the last look.
+    /// The sandbox rang, or rows are left from the last read.
     Rows,
 }
 
-/// What an awake session is told to do; `C` is a command. Those of the first part have no result. One of the second part is the last
-/// of each step, and the event that it names is the next one, or else `Slept`.
+/// An effect of an awake session; `C` is a command. Effects of the first part have no result. Each step ends with one effect of the
+/// second part; its result is the next event, the one named here or `Slept`.
 #[derive(Debug)]
 pub(crate) enum Effect<C> {
-    /// Measure the workspace now and then while a turn is open, and only then.
+    /// Measure the workspace periodically while a turn is open, and only then.
     Watch { is_open: bool },
-    /// Tell the slots that the session has a turn.
+    /// Notify admission that the session has a turn.
     MarkBusy,
-    /// Tell the slots that the session has nothing to do.
+    /// Notify admission that the session has no work.
     MarkIdle,
-    /// Keep the open turn as the one that is over, and tell the slots.
+    /// Move the open turn to the closing one, and notify admission.
     EndTurn,
-    /// Drop a command that cannot be answered; its requester hears that the host stops.
+    /// Drop a command without a reply; its requester gets the error that the host stops.
     Abandon(C),
 
-    /// Do nothing more, and sleep; the daemon may have said meanwhile that it stops.
+    /// End the work and sleep; `shutdown` is the daemon's stop command, if it came.
     Sleep { reason: SleepReason<C>, shutdown: Option<C> },
     /// Take every row: `Done`.
     Drain,
     /// Close the turn that an earlier launch left open: `Done`.
-    CloseLeftOver { forgives: bool },
-    /// Deliver what has no receipt: `Done`.
+    CloseLeftOver { keeps_attempts: bool },
+    /// Deliver the answers without a receipt: `Done`.
     Deliver,
-    /// Project the receipts that there are: `Done`.
+    /// Project the available receipts: `Done`.
     ProjectReceipts,
-    /// Look whether the slot is asked back: `Slot`.
+    /// Check whether the slot is asked back: `Slot`.
     CheckSlot,
     /// Open the next turn, project it and ring: `Opened`.
     OpenTurn,
-    /// Wait for what is next, at most until then; only a free session hears that its slot is asked back.
+    /// Wait for the next event, at most until this time. Only a session without an open turn reacts to a request for its slot.
     Listen { until: Duration, is_free: bool, has_more: bool },
     /// Take rows, up to a bound: `Taken`.
     Take,
-    /// Project that the last turn is over: `Done`.
+    /// Project the end of the last turn: `Done`.
     CloseTurn,
-    /// End the open turn because its time is over: `Missed`.
+    /// Close the open turn because its deadline is missed: `Missed`.
     MissDeadline,
-    /// End the open turn because of a full workspace: `Done`.
+    /// Close the open turn because of a full workspace: `Done`.
     EndOverBound(Over),
     /// Replace the reader: `Done`.
     ReplaceReader,
-    /// Find out what the sandbox says by its end: `End`.
+    /// Find the reason from the exit of the sandbox: `End`.
     FindEnd,
-    /// Cancel a turn and answer: `Cancelled`.
+    /// Cancel a turn and reply: `Cancelled`.
     Cancel(C),
-    /// Prove the walls and answer: `Done`.
+    /// Run the self-test and reply: `Done`.
     Prove(C),
 }
 
-impl<C: Asks> Work<C> {
-    /// Makes the work of a session that has just woken and stays awake so long without a turn.
-    pub(crate) const fn new(idle: Duration, forgives: bool) -> Self {
+impl<C: HasKind> Work<C> {
+    /// Makes the work of a session that has just woken; it stays awake for `idle` without a turn.
+    pub(crate) const fn new(idle: Duration, keeps_attempts: bool) -> Self {
         Self {
             stage: Stage::New,
             open_until: None,
@@ -172,32 +172,32 @@ impl<C: Asks> Work<C> {
             idle_until: Duration::ZERO,
             has_more: false,
             is_stale: false,
-            forgives,
+            keeps_attempts,
         }
     }
 
     /// Returns whether the messages of an open turn still keep their attempts.
-    pub(crate) const fn forgives(&self) -> bool {
-        self.forgives
+    pub(crate) const fn keeps_attempts(&self) -> bool {
+        self.keeps_attempts
     }
 
-    /// Takes an event at this time, and returns what is to be done in this order. An event that cannot come now does not change the stage; a command
-    /// in it is abandoned.
+    /// Takes an event at this time, and returns the effects to perform in this order. An event that cannot come now does not change the
+    /// stage; a command in it is abandoned.
     pub(crate) fn step(&mut self, now: Duration, event: Event<C>) -> Vec<Effect<C>> {
         match (self.stage, event) {
             (Stage::Over, event) => event.into_command().map(Effect::Abandon).into_iter().collect(),
             (_, Event::Slept(reason)) => self.sleep(reason),
             (Stage::New, Event::Begun) => self.then(Then::CloseLeftOver, Effect::Drain),
-            (Stage::Doing(then), Event::Done) => self.go_on_with(now, then),
+            (Stage::Doing(then), Event::Done) => self.proceed_with(now, then),
             (Stage::CheckingSlot, Event::Slot { is_asked_back: true }) => self.sleep(SleepReason::Yielded),
             (Stage::CheckingSlot, Event::Slot { is_asked_back: false }) => self.wait(Stage::Opening, Effect::OpenTurn),
             (Stage::Opening, Event::Opened(until)) => self.opened(until),
             (Stage::Listening, Event::Rows) => self.wait(Stage::Taking, Effect::Take),
             (Stage::Taking, Event::Taken { has_more, is_closed }) => {
                 self.has_more = has_more;
-                if is_closed && self.open_until.is_some() { self.end_turn(now) } else { self.go_on() }
+                if is_closed && self.open_until.is_some() { self.end_turn(now) } else { self.proceed() }
             }
-            // A reply that was written in time counts.
+            // A reply from before the deadline counts.
             (Stage::TakingLast, Event::Taken { is_closed: true, .. }) => self.end_turn(now),
             (Stage::TakingLast, Event::Taken { is_closed: false, .. }) => {
                 self.wait(Stage::Missing, Effect::MissDeadline)
@@ -207,56 +207,56 @@ impl<C: Asks> Work<C> {
                 self.sleep(SleepReason::died("it missed the deadline of its turn"))
             }
             (Stage::Cancelling, Event::Cancelled { is_running: true }) => self.sleep(SleepReason::Cancelled),
-            (Stage::Cancelling, Event::Cancelled { is_running: false }) => self.then(Then::GoOn, Effect::Deliver),
+            (Stage::Cancelling, Event::Cancelled { is_running: false }) => self.then(Then::Proceed, Effect::Deliver),
             (Stage::FindingEnd, Event::End(words)) => self.sleep(SleepReason::died(words)),
-            (Stage::Listening, event) => self.hear(now, event),
+            (Stage::Listening, event) => self.handle_external(now, event),
             (_, event) => event.into_command().map(Effect::Abandon).into_iter().collect(),
         }
     }
 
-    /// Takes what comes from outside.
-    fn hear(&mut self, now: Duration, event: Event<C>) -> Vec<Effect<C>> {
+    /// Takes an external event.
+    fn handle_external(&mut self, now: Duration, event: Event<C>) -> Vec<Effect<C>> {
         match event {
             Event::Halted => self.sleep(SleepReason::Halted),
             Event::AskedBack => self.sleep(SleepReason::Yielded),
-            Event::Asked(command) => self.obey(now, command),
+            Event::Asked(command) => self.run_command(now, command),
             Event::MailboxClosed => self.sleep(SleepReason::Ended(None)),
             Event::TimeOver => self.time_is_over(),
             Event::SandboxEnded => self.wait(Stage::FindingEnd, Effect::FindEnd),
-            Event::ReaderEnded => self.then(Then::GoOn, Effect::ReplaceReader),
+            Event::ReaderEnded => self.then(Then::Proceed, Effect::ReplaceReader),
             Event::Violation(what) => self.sleep(SleepReason::violated(what)),
-            // After the end of a turn it sleeps, and the next message is told.
+            // Between turns the session sleeps, and the next message gets the notice.
             Event::Full(_) if self.open_until.is_none() => self.sleep(SleepReason::Yielded),
             Event::Full(over) => self.then(Then::SleepCancelled, Effect::EndOverBound(over)),
             event => event.into_command().map(Effect::Abandon).into_iter().collect(),
         }
     }
 
-    /// Does what a command asks of a session that is awake.
-    fn obey(&mut self, now: Duration, command: C) -> Vec<Effect<C>> {
-        match command.ask() {
-            Ask::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
-            Ask::Respawn => {
+    /// Runs a command for an awake session.
+    fn run_command(&mut self, now: Duration, command: C) -> Vec<Effect<C>> {
+        match command.kind() {
+            CommandKind::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
+            CommandKind::Respawn => {
                 self.is_stale = true;
-                self.go_on()
+                self.proceed()
             }
-            Ask::Cancel => self.wait(Stage::Cancelling, Effect::Cancel(command)),
-            Ask::Shutdown => {
+            CommandKind::Cancel => self.wait(Stage::Cancelling, Effect::Cancel(command)),
+            CommandKind::Shutdown => {
                 let before = self.stopping.replace((command, now + DRAIN_TIME_MAX));
                 let mut effects: Vec<_> = before.map(|(command, _)| Effect::Abandon(command)).into_iter().collect();
-                effects.extend(self.go_on());
+                effects.extend(self.proceed());
                 effects
             }
-            Ask::Prove => self.then(Then::GoOn, Effect::Prove(command)),
-            Ask::Stop | Ask::Release | Ask::Remove => self.sleep(SleepReason::Asked(command)),
+            CommandKind::Prove => self.then(Then::Proceed, Effect::Prove(command)),
+            CommandKind::Stop | CommandKind::Release | CommandKind::Remove => self.sleep(SleepReason::Asked(command)),
         }
     }
 
-    /// The time of a turn, of a closed turn, of a stop or of an idle session is over.
+    /// Handles the end of the time of a turn, of a closing turn, of a shutdown or of an idle session.
     fn time_is_over(&mut self) -> Vec<Effect<C>> {
         if self.open_until.is_none() {
             return match self.close_at.take() {
-                Some(_) => self.then(Then::GoOn, Effect::CloseTurn),
+                Some(_) => self.then(Then::Proceed, Effect::CloseTurn),
                 None => self.sleep(SleepReason::Idle),
             };
         }
@@ -266,26 +266,28 @@ impl<C: Asks> Work<C> {
         }
     }
 
-    fn go_on_with(&mut self, now: Duration, then: Then) -> Vec<Effect<C>> {
+    fn proceed_with(&mut self, now: Duration, then: Then) -> Vec<Effect<C>> {
         match then {
-            Then::CloseLeftOver => self.then(Then::DeliverFirst, Effect::CloseLeftOver { forgives: self.forgives }),
+            Then::CloseLeftOver => {
+                self.then(Then::DeliverFirst, Effect::CloseLeftOver { keeps_attempts: self.keeps_attempts })
+            }
             Then::DeliverFirst => {
-                self.forgives = false;
+                self.keeps_attempts = false;
                 self.then(Then::ProjectFirst, Effect::Deliver)
             }
             Then::ProjectFirst => self.then(Then::Begin, Effect::ProjectReceipts),
-            Then::ProjectReceipts => self.then(Then::GoOn, Effect::ProjectReceipts),
+            Then::ProjectReceipts => self.then(Then::Proceed, Effect::ProjectReceipts),
             Then::Begin => {
                 self.idle_until = now + self.idle;
-                self.go_on()
+                self.proceed()
             }
-            Then::GoOn => self.go_on(),
+            Then::Proceed => self.proceed(),
             Then::SleepCancelled => self.sleep(SleepReason::Cancelled),
         }
     }
 
-    /// Waits for what is next, or opens the next turn unless there is a reason to sleep.
-    fn go_on(&mut self) -> Vec<Effect<C>> {
+    /// Waits for the next event, or opens the next turn, or sleeps if there is a reason.
+    fn proceed(&mut self) -> Vec<Effect<C>> {
         let mut effects = vec![Effect::Watch { is_open: self.open_until.is_some() }];
         effects.extend(if self.open_until.is_some() {
             self.listen()
@@ -316,7 +318,7 @@ impl<C: Asks> Work<C> {
         self.wait(Stage::Listening, Effect::Listen { until: self.limit(), is_free, has_more: self.has_more })
     }
 
-    /// Returns until when to wait for what is next.
+    /// Returns the time limit of the wait for the next event.
     fn limit(&self) -> Duration {
         match (self.open_until, &self.stopping) {
             (Some(open), Some((_, until))) => open.min(*until),
@@ -325,13 +327,13 @@ impl<C: Asks> Work<C> {
         }
     }
 
-    /// Ends the turn, which has its answer.
+    /// Ends the answered turn.
     fn end_turn(&mut self, now: Duration) -> Vec<Effect<C>> {
         self.open_until = None;
         self.close_at = Some(now + CLOSE_AFTER);
         self.idle_until = now + self.idle;
         let mut effects = vec![Effect::EndTurn];
-        effects.extend(self.go_on());
+        effects.extend(self.proceed());
         effects
     }
 

@@ -1,6 +1,6 @@
-//! Measures the workspaces of sessions while they work, to find one that is over its bound.
+//! The measurement of workspaces while their sessions work, to find one that is over its bound.
 //!
-//! Touches no other session: a walk is bounded, and few of them run at once. Next: `quota::workspace`.
+//! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::quota::workspace`].
 
 use crate::quota;
 use crate::quota::workspace::{self, Over};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// A workspace is looked at so often while a turn is open, and once more at the end of the turn.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The interval of measurements while a turn is open. One more follows at the end of the turn.
+const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// After a look there is none for so many times as long as it took.
-const REST: u32 = 20;
+/// The pause after a measurement is at least this many times its duration.
+const REST_FACTOR: u32 = 20;
 
-/// Walks at once, for all sessions.
-const LOOKS_MAX: usize = 2;
+/// Walks in flight, for all sessions.
+const MEASUREMENTS_MAX: usize = 2;
 
 /// Measures the workspaces of sessions.
 pub struct Workspaces {
@@ -29,12 +29,12 @@ pub struct Workspaces {
 }
 
 impl Workspaces {
-    /// The workspaces below a home.
+    /// Makes the measurement for the workspaces of a home.
     pub fn new(home: Home, quota: quota::Config) -> Self {
-        Self { home, quota, at_once: Semaphore::new(LOOKS_MAX) }
+        Self { home, quota, at_once: Semaphore::new(MEASUREMENTS_MAX) }
     }
 
-    /// Returns how the directories of a session are over the bounds, if they are.
+    /// Measures the directories of a session. Returns the exceeded bound, if any.
     pub async fn look(&self, session: SessionId) -> Option<Over> {
         let _permit = self.at_once.acquire().await.ok()?;
         let (path, quota) = (self.home.session(session).path().to_owned(), self.quota.clone());
@@ -42,7 +42,7 @@ impl Workspaces {
         match looked {
             Ok(Ok(over)) => over,
             Ok(Err(error)) => {
-                tracing::warn!(%session, %error, "its workspace could not be measured");
+                tracing::warn!(%session, %error, "cannot measure the workspace");
                 None
             }
             Err(_) => None,
@@ -50,43 +50,43 @@ impl Workspaces {
     }
 }
 
-/// Looks at a workspace beside the work of its session, and ends with whoever holds this.
-pub struct Looking {
-    /// Whether a turn is open.
+/// A task that measures a workspace during the work of its session. Dropping this value ends the task.
+pub struct WorkspaceMonitor {
+    /// `true` while a turn is open.
     is_busy: watch::Sender<bool>,
-    /// Hears once that the workspace is over its bound.
+    /// Receives one value if the workspace is over its bound.
     pub over: mpsc::Receiver<Over>,
     task: JoinHandle<()>,
 }
 
-impl Looking {
-    /// Begins to look at the workspace of a session.
+impl WorkspaceMonitor {
+    /// Starts the task for the workspace of a session.
     pub fn begin(workspaces: &Arc<Workspaces>, session: SessionId) -> Self {
         let (is_busy, busy) = watch::channel(false);
-        let (tell, over) = mpsc::channel(1);
-        let task = tokio::spawn(look_while_busy(Arc::clone(workspaces), session, busy, tell));
+        let (sender, over) = mpsc::channel(1);
+        let task = tokio::spawn(measure_while_busy(Arc::clone(workspaces), session, busy, sender));
         Self { is_busy, over, task }
     }
 
-    /// A turn begins or has ended.
+    /// Reports that a turn begins or has ended.
     pub fn turn(&self, is_open: bool) {
         self.is_busy.send_if_modified(|busy| std::mem::replace(busy, is_open) != is_open);
     }
 }
 
-impl Drop for Looking {
+impl Drop for WorkspaceMonitor {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn look_while_busy(
+async fn measure_while_busy(
     workspaces: Arc<Workspaces>,
     session: SessionId,
     mut busy: watch::Receiver<bool>,
-    tell: mpsc::Sender<Over>,
+    sender: mpsc::Sender<Over>,
 ) {
-    let mut rest = LOOK_EVERY;
+    let mut rest = MEASURE_INTERVAL;
     loop {
         let is_busy = *busy.borrow_and_update();
         let changed = if is_busy {
@@ -98,15 +98,15 @@ async fn look_while_busy(
             return;
         }
         if !is_busy {
-            // A turn begins: it was looked at before the launch or after the turn before.
+            // A turn begins: the workspace was measured before the launch or after the previous turn.
             continue;
         }
         let began = Instant::now();
         if let Some(over) = workspaces.look(session).await {
-            // Its receiver is gone only when the session sleeps.
-            let _ = tell.send(over).await;
+            // The receiver is gone only when the session sleeps.
+            let _ = sender.send(over).await;
             return;
         }
-        rest = LOOK_EVERY.max(began.elapsed() * REST);
+        rest = MEASURE_INTERVAL.max(began.elapsed() * REST_FACTOR);
     }
 }

@@ -217,7 +217,7 @@ fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
     // It is due in an hour; without an address there is no wait.
     let why = receipt(&world, &message, "dead");
     assert_ne!(why["message"]["status"], "delivered");
-    assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("no such channel")), "{why}");
+    assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("channel was removed")), "{why}");
     world.ctl(&["message", "dead", "retry", &message]).ok();
     receipt(&world, &message, "dead");
     // Another channel of the same name is not the delivery's channel.

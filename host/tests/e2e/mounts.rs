@@ -123,5 +123,5 @@ fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
     world.configure("[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
     world.up();
     let answer = world.ctl(&["--json", "chat", "a", "read /data/one"]);
-    assert!(answer.stderr.contains("may not be mounted at /data any more"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("may no longer be mounted at /data"), "{}", answer.stderr);
 }

@@ -245,9 +245,9 @@ fn impossible_endpoint_is_refused_before_any_request() {
         let words = [&[name, "--kind", "openai", "--base-url", &here, "--model", "small"], more].concat();
         world.ctl(&[&["model", "add"], words.as_slice()].concat())
     };
-    local("Lab", &[]).refused("no model endpoint's name");
-    local("scripted", &[]).refused("taken by the host itself");
-    local("default", &[]).refused("taken by the host itself");
+    local("Lab", &[]).refused("not a valid name of a model endpoint");
+    local("scripted", &[]).refused("reserved for the host");
+    local("default", &[]).refused("reserved for the host");
     local("lab", &["--fallback", "lab"]).refused("would be asked twice");
     local("lab", &["--fallback", "unknown"]).refused("there is no model endpoint \"unknown\"");
     local("lab", &["--key", "secret:unknown"]).refused("there is no secret:unknown");

@@ -255,7 +255,7 @@ fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
             proof.join().expect("it is answered")
         });
         let words = text(&proof["error"], "message");
-        assert_eq!((status, words.as_str()), (503, "everything was stopped before the proof was made"), "{state}");
+        assert_eq!((status, words.as_str()), (503, "an emergency stop came before the self-test finished"), "{state}");
         let noted = world.entries("jail.not_proved");
         assert_eq!((noted.len(), &noted[n]["data"]["reason"]), (n + 1, &words.into()), "{state}");
         wait_for("every jail to be gone", || below(host).len() == 1);

@@ -1,11 +1,11 @@
-//! Checks of what a sender names, alike for each kind of channel: the sender, the thread, the files.
+//! Checks of the data from a sender, the same for each kind of channel: the sender's id, the thread, the files.
 //!
-//! Never completes or shortens anything: what does not fit is refused. See [`crate::inbound::identity`].
+//! Never completes or shortens a value: a value that does not fit is refused. See [`crate::inbound::identity`].
 
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 
-/// Bytes of a sender's id; as many as an identity may have.
+/// Bytes of a sender's id; the same bound as for an identity.
 pub const SENDER_BYTES_MAX: usize = 256;
 
 /// Bytes of the id of a thread.
@@ -29,7 +29,7 @@ pub fn check_sender(sender: &str) -> Result<(), Refusal> {
     Err(Refusal::new(DenialCode::SenderMalformed, words))
 }
 
-/// Checks the id of a thread; the one without a name is empty.
+/// Checks the id of a thread; the default thread has an empty id.
 ///
 /// # Errors
 /// Refuses an id that is too long or holds a control character.
@@ -44,7 +44,7 @@ pub fn check_thread(thread: &str) -> Result<(), Refusal> {
 /// Checks the files of one message: name and text.
 ///
 /// # Errors
-/// Refuses too many files, and a name that is none.
+/// Refuses too many files, and a malformed name.
 pub fn check_files(files: &[(String, String)]) -> Result<(), Refusal> {
     if files.len() > FILES_MAX {
         return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")));

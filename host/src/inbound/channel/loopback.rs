@@ -1,6 +1,6 @@
-//! The operator's own chat: what `ironctl chat` speaks.
+//! The operator's own chat, the channel of `ironctl chat`.
 //!
-//! Keeps nothing: a client that waits for an answer reads it from the record, so sending the same delivery twice shows it once.
+//! Has no state: a client that waits for an answer reads it from the record, so a delivery that is sent twice appears once.
 //! See [`crate::outbound::delivery`].
 
 pub use crate::registry::LOOPBACK as NAME;

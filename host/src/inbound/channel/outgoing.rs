@@ -1,46 +1,46 @@
-//! What each kind of channel sends, and what can become of it.
+//! The data that each kind of channel sends, and the possible outcomes.
 //!
-//! The words of an outcome are the host's own. See [`crate::outbound::dispatch`].
+//! Never repeats words of the other side in an outcome. See [`crate::outbound::dispatch`].
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// One delivery or test, as the other side gets it.
+/// The body of one delivery or test.
 #[derive(Debug, Serialize)]
 pub struct Body<'a> {
-    /// `reply` is an agent's, `notice` the host's own, `test` an operator's.
+    /// `reply` is from an agent, `notice` from the host, `test` from an operator.
     #[serde(rename = "type")]
     pub kind: &'a str,
-    /// `dlv_…`, the id under which it is sent: what comes again under it is the same delivery.
+    /// `dlv_…`, the id of the delivery: a second body under the same id is the same delivery.
     pub delivery: &'a str,
-    /// The recipient, as it was named to us.
+    /// The recipient's id, unchanged from the inbound message.
     pub sender: &'a str,
     /// Thread of the message.
     pub thread: &'a str,
-    /// The messages that it answers, `msg_…`.
+    /// The answered messages, `msg_…`.
     pub message_ids: &'a [String],
-    /// The words.
+    /// The text.
     pub text: &'a str,
 }
 
-/// Result of one attempt. The words are the host's own.
+/// Result of one attempt. The strings are the host's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The other side said that it has it.
+    /// The other side confirmed receipt.
     Received,
-    /// It certainly has it not, and may take it later; not before so many seconds, where it said so.
+    /// The other side certainly does not have the delivery, and may take it later; the duration is the wait that it asked for.
     Later(String, Option<Duration>),
-    /// It may have it or not.
+    /// It is unknown whether the other side has the delivery.
     Unknown(String),
-    /// It certainly has it not, and will not take it.
+    /// The other side certainly does not have the delivery, and will not take it.
     Refused(String),
 }
 
-/// How often a delivery is tried.
+/// The bounds on the attempts of a delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempts {
-    /// Attempts of one delivery; after the last it is dead.
+    /// Attempts of one delivery; after the last it is a dead letter.
     pub most: u32,
-    /// Wait before the second attempt; four times as long before each further one, up to six hours.
+    /// Wait before the second attempt; each further wait is four times as long, up to six hours.
     pub backoff_ms: u64,
 }

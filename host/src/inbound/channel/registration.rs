@@ -1,6 +1,6 @@
-//! What an operator asks for when a channel is made: one variant for each kind, with the settings of that kind alone.
+//! The request of an operator to make a channel: one variant for each kind, with the settings of that kind alone.
 //!
-//! Never takes settings that its kind does not take. Next: `registry::channels`.
+//! Never takes the settings of another kind. See [`crate::registry::channels`].
 
 use super::webhook;
 use super::webhook::signature::Secret;
@@ -10,33 +10,33 @@ use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
 use ironclaw_state::keys::{self, SecretText};
 use url::Url;
 
-/// A channel that is to be made.
+/// A new channel, from an operator's request.
 pub enum Registration {
     /// An address that takes signed HTTP, and the secret of both directions.
     Webhook {
-        /// Where replies go.
+        /// Address for replies.
         url: Url,
         /// Signs both ways.
         secret: SecretText,
-        /// Whether the secret was made here; one that was brought is known to the person who brought it.
+        /// `true` if the host made the secret; the operator already knows any other secret.
         is_fresh: bool,
-        /// Whether the other side shows a delivery once that is sent to it twice.
+        /// `true` if the other side shows a delivery once even if it is sent twice.
         idempotent: bool,
     },
 }
 
 impl Registration {
-    /// Reads the settings that a request names for its kind.
+    /// Reads the settings of a request for its kind.
     ///
     /// # Errors
-    /// Refuses a kind that there is none of, and settings that do not fit it; fails without random bytes for a secret.
+    /// Refuses an unknown kind and settings that do not fit it; fails without random bytes for a secret.
     pub fn read(new: NewChannel) -> Result<Self, Denied<keys::Error>> {
         match kind(&new.kind)? {
             ChannelKind::Webhook => {
                 let url = webhook::check_url(&new.url).map_err(|why| {
-                    let words = format!("{:?} is no address for replies: {why}", short(&new.url));
+                    let words = format!("{:?} is not a valid address for replies: {why}", short(&new.url));
                     let refusal = Refusal::new(DenialCode::ChannelUrl, words);
-                    refusal.hint("https anywhere, http on this machine and in private networks")
+                    refusal.hint("use https anywhere, http only on this machine and in private networks")
                 })?;
                 let (secret, is_fresh) = match new.secret.map(SecretText::new) {
                     Some(brought) => (brought, false),
@@ -55,7 +55,7 @@ impl Registration {
         }
     }
 
-    /// Returns the secret that its operator has to be told, this once.
+    /// Returns the new secret, which the operator sees this once.
     pub fn fresh_secret(&self) -> Option<String> {
         match self {
             Self::Webhook { secret, is_fresh, .. } => is_fresh.then(|| secret.expose().to_owned()),
@@ -71,11 +71,11 @@ impl Registration {
     }
 }
 
-/// Reads the name of a kind.
+/// Parses the name of a kind.
 fn kind(name: &str) -> Result<ChannelKind, Refusal> {
     name.parse().map_err(|_| {
         let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
-        let refusal = Refusal::new(DenialCode::ChannelKind, format!("there is no kind of channel {:?}", short(name)));
+        let refusal = Refusal::new(DenialCode::ChannelKind, format!("unknown kind of channel {:?}", short(name)));
         refusal.hint(format!("the kinds are: {}", kinds.join(", ")))
     })
 }

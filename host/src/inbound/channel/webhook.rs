@@ -1,6 +1,6 @@
-//! Webhooks after the Standard Webhooks specification, in and out: a signature over id, time and body, made with a shared secret.
+//! Webhooks of the Standard Webhooks specification, in and out. A shared secret signs the id, the time and the body.
 //!
-//! Never reads a body whose signature does not fit, and never sends one over plain http to a machine that is not near. See
+//! Never reads a body before its signature is verified, and never sends one over plain http to a public machine. See
 //! [`crate::inbound::channel::webhook::signature`], [`crate::inbound::channel::webhook::incoming`] and [`crate::inbound::channel::webhook::outgoing`].
 
 pub mod incoming;
@@ -21,20 +21,20 @@ pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// Name of the header with the signatures.
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
-/// Bytes of the address that replies go to.
+/// Bytes of the address for replies.
 const URL_BYTES_MAX: usize = 2048;
 
 /// `[webhook]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// A loopback address and port on which webhooks come in, e.g. `127.0.0.1:8788`; empty for none.
+    /// A loopback address and port that receives webhooks, e.g. `127.0.0.1:8788`; empty for none.
     pub listen: String,
     /// Signed requests that one channel may make in a minute.
     pub requests_per_minute: u32,
-    /// Attempts of one delivery; after the last it is dead.
+    /// Attempts of one delivery; after the last it is a dead letter.
     pub attempts_max: u32,
-    /// Wait before the second attempt; four times as long before each further one, up to six hours.
+    /// Wait before the second attempt; each further wait is four times as long, up to six hours.
     pub backoff_ms: u64,
 }
 
@@ -50,10 +50,10 @@ impl Config {
         Attempts { most: self.attempts_max, backoff_ms: self.backoff_ms }
     }
 
-    /// Checks whether the numbers make sense; the code that opens the port judges the address.
+    /// Checks the ranges of the numbers; the code that opens the port checks the address.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that names the error.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=1_000_000).contains(&self.requests_per_minute)
             || !(1..=100).contains(&self.attempts_max)
@@ -65,29 +65,29 @@ impl Config {
     }
 }
 
-/// Reads the address that replies go to: https anywhere, plain http on this machine and in private networks.
+/// Parses the address for replies: https anywhere, plain http on this machine and in private networks.
 ///
 /// # Errors
-/// Half a sentence that says what is wrong with it.
+/// Half a sentence that names the error.
 pub fn check_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("it is longer than {URL_BYTES_MAX} bytes"));
     }
-    let url: Url = text.parse().map_err(|error| format!("it is none ({error})"))?;
+    let url: Url = text.parse().map_err(|error| format!("it is not a URL ({error})"))?;
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err("there is a name, a password or a # in it".to_owned());
+        return Err("it contains a user name, a password or a #".to_owned());
     }
     reach::check_literal(&url)?;
-    // Any other name could lead anywhere tomorrow.
+    // Any other name could resolve to a public address tomorrow.
     let near = match (url.host(), reach::literal(&url)) {
-        (None, _) => return Err("it names no machine".to_owned()),
+        (None, _) => return Err("it has no host name".to_owned()),
         (_, Some(address)) => reach::is_private(address),
         (Some(host), None) => reach::is_localhost(&host.to_string()),
     };
     match url.scheme() {
         "https" => Ok(url),
         "http" if near => Ok(url),
-        "http" => Err("plain http would carry what is said over strangers' wires".to_owned()),
+        "http" => Err("plain http would send messages unencrypted over public networks".to_owned()),
         _ => Err("it is neither http nor https".to_owned()),
     }
 }

@@ -1,6 +1,6 @@
-//! Which events of a channel became which messages, so that the same one again is the same message.
+//! The link from events of a channel to their messages, so that a repeated event is the same message.
 //!
-//! Never takes another event under an id that was used: an id that comes again with other words is refused. Next: `inbound::inbox`.
+//! Never takes another event under a used id: an id that comes again with other content is refused. See [`crate::inbound::inbox`].
 
 use super::Recorded;
 use crate::inbound::channel::Received;
@@ -10,10 +10,10 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// So long an event is remembered. A replay is refused by its age long before; this is for senders that try again for days.
+/// The time for which an event is remembered. A replay is refused by its age long before; this is for senders that retry for days.
 const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// An event that its channel has as a whole.
+/// An event that its channel received as a whole.
 #[derive(Debug)]
 pub struct Event {
     channel: String,
@@ -22,32 +22,32 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event of what was received, where the channel has it as a whole.
+    /// Returns the event of a received message, if the channel has it as a whole.
     pub fn of(received: &Received) -> Option<Self> {
         let (id, digest) = received.event_id.as_ref().zip(received.event_digest)?;
         Some(Self { channel: received.channel.clone(), id: id.clone(), digest })
     }
 
-    /// The event that came on a channel under this id.
+    /// Makes the event that came on a channel under this id.
     pub const fn new(channel: String, id: String, digest: Digest) -> Self {
         Self { channel, id, digest }
     }
 
-    /// Returns the message that it became when it came before.
+    /// Returns the message of this event if it came before.
     ///
     /// # Errors
     /// Refuses another event under this id.
     pub fn seen(&self, tx: &ReadTx<'_>) -> Result<Option<Recorded>, Denied> {
         let Some(found) = sessions::find_event(tx, &self.channel, &self.id)? else { return Ok(None) };
-        // Of a session that was erased, nothing is left to compare with.
+        // After the erasure of a session there is no digest to compare with.
         if found.digest.is_empty() || found.digest == self.digest.to_string() {
             return Ok(Some(Recorded { message: found.message, session: found.session, again: true }));
         }
-        let refusal = Refusal::new(DenialCode::EventReused, "another event came under this id before");
-        Err(refusal.hint("give each event an id of its own; send the same event again with the same bytes").into())
+        let refusal = Refusal::new(DenialCode::EventReused, "another event already used this id");
+        Err(refusal.hint("use a new id for each event, and repeat an event with the same bytes").into())
     }
 
-    /// Notes what became of it, in the transaction that recorded the message; the oldest are forgotten.
+    /// Records the message of the event, in the transaction that recorded the message; deletes the oldest events.
     pub fn note(self, tx: &mut WriteTx<'_>, recorded: &Recorded) -> Result<(), ironclaw_state::Error> {
         let (now, kept_from) = (tx.wall(), tx.prune_time() - KEPT_MS);
         let Recorded { message, session, .. } = *recorded;

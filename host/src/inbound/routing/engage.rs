@@ -1,35 +1,36 @@
-//! Which messages of a channel open a turn of the agent that hears it.
+//! The decision whether a message of a channel opens a turn of the agent that hears the channel.
 //!
-//! Never lets more through than the pattern that a person confirmed: one that cannot be compiled fits nothing. Next: `inbound::inbox`.
+//! Never lets more through than the pattern that a person confirmed: a pattern that does not compile matches nothing. See
+//! [`crate::inbound::inbox`].
 
 use crate::registry::channels::{Channel, Hears};
 use regex::{Regex, RegexBuilder};
 
-/// Bytes of a compiled pattern, and of the cache that looking for it takes: it is compiled for each message.
+/// Bytes of a compiled pattern, and of the cache of a match. The pattern is compiled for each message.
 const COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// Groups within groups.
+/// Nesting depth of groups.
 const DEPTH_MAX: u32 = 32;
 
-/// Whether this message asks for an answer; otherwise it is context.
+/// Returns whether this message asks for an answer; otherwise it is context.
 pub(super) fn opens_a_turn(channel: &Channel, text: &str) -> bool {
     match &channel.hears {
         Hears::All => true,
         Hears::Pattern(pattern) => match compile(pattern) {
             Ok(pattern) => pattern.is_match(text),
             Err(_) => {
-                tracing::error!(channel = channel.name, "its pattern was confirmed, and cannot be compiled");
+                tracing::error!(channel = channel.name, "the confirmed pattern does not compile");
                 false
             }
         },
     }
 }
 
-/// Compiles a pattern. It looks anywhere in a message, unless it says where, and tells capitals from others, unless it says `(?i)`.
-/// Looking takes time in proportion to the message, whatever the pattern.
+/// Compiles a pattern. It matches anywhere in a message unless it has an anchor, and is case-sensitive unless it has `(?i)`.
+/// A match takes time in proportion to the message, for any pattern.
 ///
 /// # Errors
-/// When it is none, or would take too much memory.
+/// Refuses a malformed pattern, and one that would take too much memory.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern)
         .size_limit(COMPILED_BYTES_MAX)

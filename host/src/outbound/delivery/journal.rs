@@ -1,7 +1,7 @@
-//! The journal of what goes out by a network: taken up, sent, received; or later again, or dead, or unknown.
+//! The journal of deliveries over a network. Each is taken up and sent; then it is received, due again later, dead, or unknown.
 //!
-//! Never sends and never forgets: each step is a row before it is made. What may have arrived is sent again only if its channel shows
-//! it once, or if a person says so. Next: `outbound::dispatch`.
+//! Never sends a delivery itself, and never loses one: each step is a row before it happens. A delivery that may have arrived is sent
+//! again only if its channel is idempotent or a person asks for it. See [`crate::outbound::dispatch`].
 
 pub use crate::tables::deliveries::{Lost, cut_short, find, intended_on, lost_count, person_of};
 pub use crate::tables::facts::doubt_deliveries;
@@ -16,52 +16,52 @@ use ironclaw_model::backoff::{Backoff, Jitter};
 use ironclaw_state::{ReadTx, WriteTx};
 use std::time::Duration;
 
-/// Sends at once on one channel.
+/// Sends in flight on one channel.
 const SENDS_AT_ONCE_MAX: i64 = 8;
 
-/// Each wait is so many times as long as the one before it.
+/// The factor from one wait to the next.
 const BACKOFF_FACTOR: u32 = 4;
 
 /// The longest wait between two attempts.
 const BACKOFF_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 
-/// Undelivered ones in one list.
+/// Dead letters in one list.
 const LOST_MAX: i64 = 500;
 
-/// Of those that are lost one soon after the other, a person is told of the first; this long after the last they are told anew.
-const TOLD_AGAIN_MS: i64 = 60 * 60 * 1000;
+/// The host notifies a person of the first of several dead letters; it notifies again after this time without another one.
+const NOTIFY_AGAIN_MS: i64 = 60 * 60 * 1000;
 
-/// What is to be done now, and when there will be more.
+/// The deliveries that are due now, and the time of the next one.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// To be taken up.
+    /// The deliveries to take up.
     pub now: Vec<DeliveryId>,
-    /// When the next one is due, milliseconds since the epoch.
+    /// The time when the next one is due, milliseconds since the epoch.
     pub next_at: Option<i64>,
 }
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is received.
+    /// The delivery is received.
     Received,
-    /// It is to be sent again after this wait.
+    /// The delivery is sent again after this wait.
     Retry(String, Duration),
-    /// It is not known whether it arrived.
+    /// It is unknown whether the delivery arrived.
     Unknown(String),
-    /// It did not arrive, and is not tried again.
+    /// The delivery did not arrive, and is not retried.
     Failed(String),
 }
 
-/// What is due on every channel: of each session the oldest that waits for nothing, and nothing of one that is being sent to. So
-/// answers arrive in their order, and one that waits for its next attempt holds up none behind it.
+/// Returns the deliveries that are due on every channel: of each session the oldest without a pending backoff, and none of a
+/// session with a send in flight. So answers arrive in order, and a delivery in backoff delays none behind it.
 pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
-    // A wait is by the machine's clock: the record's stands still for as long as that one was ahead.
+    // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
     let now = ironclaw_state::wall_clock();
     let mut due = Due::default();
     for channel in deliveries::channels_with_open(tx)? {
         let room = (SENDS_AT_ONCE_MAX - deliveries::sending_count(tx, &channel)?).max(0);
-        // What has nowhere to go waits for nothing.
+        // A delivery without a channel fails at once, so it does not wait for its backoff.
         let gone = channels::find(tx, &channel)?.is_none();
         due.now.extend(deliveries::ready(tx, &channel, now, gone, room)?);
     }
@@ -69,7 +69,8 @@ pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
     Ok(due)
 }
 
-/// Takes one up: from here on it may have left. `None` when it is no more to be sent. With it, the number of this attempt.
+/// Takes a delivery up, and returns it with the number of this attempt. From here on it may have left the host. Returns `None` if
+/// the delivery is no longer due.
 pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<(Delivery, u32)>, ironclaw_state::Error> {
     let attempt = deliveries::take_up(tx, id)?;
     let (Some(attempt), Some(delivery)) = (attempt, find(tx, id)?) else { return Ok(None) };
@@ -77,7 +78,7 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<(Delivery,
     Ok(Some((delivery, attempt)))
 }
 
-/// Notes how an attempt ended. False when it was settled meanwhile.
+/// Records the outcome of an attempt. Returns `false` if the delivery was already settled.
 pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> Result<bool, ironclaw_state::Error> {
     if *outcome == Outcome::Received {
         super::receive(tx, delivery)?;
@@ -85,7 +86,7 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> R
     }
     let (id, now) = (delivery.id, tx.wall());
     let (was_open, reason) = match outcome {
-        Outcome::Received => unreachable!("noted above"),
+        Outcome::Received => unreachable!("recorded above"),
         Outcome::Retry(reason, wait) => {
             let next_at = ironclaw_state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(0);
             (deliveries::postpone(tx, id, next_at, reason)?, reason)
@@ -105,31 +106,31 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> R
     Ok(true)
 }
 
-/// The open ones that may have been sent before the record was put back, once.
-pub fn doubtful(tx: &mut WriteTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+/// Returns the open deliveries that may have been sent before a restore of the record; later calls return none.
+pub fn possibly_sent(tx: &mut WriteTx<'_>) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     match facts::take_doubtful_deliveries(tx)? {
         Some(last) => deliveries::open_up_to(tx, last),
         None => Ok(Vec::new()),
     }
 }
 
-/// Returns the wait after this many attempts, with a quarter more or less by `chance`.
+/// Returns the wait after this many attempts, with a jitter of up to a quarter from `chance`.
 pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
     let (first, longest) = (Duration::from_millis(base_ms), Duration::from_millis(BACKOFF_MS_MAX));
     Backoff { first, factor: BACKOFF_FACTOR, longest }.jittered(attempts, Jitter::Around, chance)
 }
 
-/// The newest undelivered ones, newest first: one person's, or everybody's.
+/// Returns the newest dead letters, newest first: those of one person, or all.
 pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
     deliveries::lost(tx, of, LOST_MAX)
 }
 
-/// Whether another of this person's on this channel was lost a short time ago: then they were told.
-pub fn was_told(tx: &ReadTx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, ironclaw_state::Error> {
-    deliveries::is_other_lost(tx, lost, person, tx.wall() - TOLD_AGAIN_MS, TOLD_AGAIN_MS)
+/// Returns whether the person was notified a short time ago, because another delivery to them on this channel was lost.
+pub fn was_notified(tx: &ReadTx<'_>, lost: &Delivery, person: PersonId) -> Result<bool, ironclaw_state::Error> {
+    deliveries::is_other_lost(tx, lost, person, tx.wall() - NOTIFY_AGAIN_MS, NOTIFY_AGAIN_MS)
 }
 
-/// Sends an undelivered one again because a person says so, with all its attempts. False when it is not undelivered.
+/// Marks a dead letter for sending again at a person's request, with all its attempts. Returns `false` if it is no dead letter.
 pub fn again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::send_again(tx, found.id)?;
     if changed {
@@ -138,7 +139,7 @@ pub fn again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<boo
     Ok(changed)
 }
 
-/// Lets an undelivered one rest. False when it is not undelivered.
+/// Drops a dead letter. Returns `false` if it is no dead letter.
 pub fn let_go(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::mark_dropped(tx, found.id)?;
     if changed {

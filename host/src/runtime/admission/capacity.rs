@@ -1,56 +1,56 @@
-//! How many sessions this machine can bear awake, where the settings do not say.
+//! The default bound on awake sessions, derived from this machine.
 //!
-//! Never a promise: what a session really uses depends on its agent. Next: `runtime::admission`.
+//! Guarantees nothing: the real use of a session depends on its agent. See [`crate::runtime::admission`].
 
 use nix::sys::resource::{Resource, getrlimit};
 use std::path::PathBuf;
 
-/// Memory that an awake session is given room for: some 12 MiB for its processes, and its files in the page cache.
+/// Memory that is reserved for an awake session: some 12 MiB for its processes, and its files in the page cache.
 const SESSION_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Processes of an awake session: a program and process 1 of its jail, for the sandbox and for the reader; with room for one
-/// that is on its way out.
+/// Processes of an awake session: a program and process 1 of its jail, for the sandbox and for the reader, and one more that is
+/// still exiting.
 const SESSION_PROCESSES: u64 = 5;
 
-/// Descriptors that the host holds for an awake session, with room.
+/// Descriptors that the host holds for an awake session, with a margin.
 const SESSION_FILES: u64 = 10;
 
 /// Descriptors and processes that the host needs for itself.
 const OWN: u64 = 64;
 
-/// However large the machine is.
+/// The bound on the largest machine.
 const AWAKE_MAX: u64 = 256;
 
-/// However small it is.
+/// The bound on the smallest machine.
 const AWAKE_MIN: u64 = 4;
 
-/// What the machine offers; `None` where it sets no limit or does not tell.
+/// The limits of the machine; `None` if there is no limit or it is unknown.
 #[derive(Debug, Clone, Copy, Default)]
-struct Offer {
+struct MachineLimits {
     memory_bytes: Option<u64>,
     processes: Option<u64>,
     files: Option<u64>,
 }
 
-/// Sessions that may be awake at once on this machine.
+/// Returns the number of sessions that may be awake at once on this machine.
 pub fn awake_max() -> usize {
     derived(look()) as usize
 }
 
-fn derived(offer: Offer) -> u64 {
+fn derived(limits: MachineLimits) -> u64 {
     let room = |total: Option<u64>, each: u64| total.map_or(AWAKE_MAX, |total| total.saturating_sub(OWN) / each);
-    room(offer.memory_bytes, SESSION_BYTES)
-        .min(room(offer.processes, SESSION_PROCESSES))
-        .min(room(offer.files, SESSION_FILES))
+    room(limits.memory_bytes, SESSION_BYTES)
+        .min(room(limits.processes, SESSION_PROCESSES))
+        .min(room(limits.files, SESSION_FILES))
         .clamp(AWAKE_MIN, AWAKE_MAX)
 }
 
-fn look() -> Offer {
+fn look() -> MachineLimits {
     let limit = |resource| getrlimit(resource).ok().map(|(soft, _)| soft).filter(|soft| *soft != libc::RLIM_INFINITY);
     let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
-    // Root's processes are not counted by the kernel; those of its sessions have a uid of their own each.
+    // The kernel does not count root's processes; those of each session have their own uid.
     let root = nix::unistd::geteuid().is_root();
-    Offer {
+    MachineLimits {
         memory_bytes: least(memory_of_machine(), of_control_group("memory.max")),
         processes: least(limit(Resource::RLIMIT_NPROC).filter(|_| !root), of_control_group("pids.max")),
         files: limit(Resource::RLIMIT_NOFILE),
@@ -63,7 +63,7 @@ fn memory_of_machine() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
 }
 
-/// The least limit of this kind on the way from this process's control group to the root.
+/// Returns the least limit of this kind from this process's control group up to the root.
 fn of_control_group(name: &str) -> Option<u64> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scarcest_thing_decides_within_bounds() {
+    fn the_scarcest_resource_decides_within_bounds() {
         const GIB: u64 = 1024 * 1024 * 1024;
-        assert_eq!(derived(Offer::default()), AWAKE_MAX);
-        let offer = Offer { memory_bytes: Some(4 * GIB), processes: Some(100_000), files: Some(1024) };
-        assert_eq!(derived(offer), 63);
-        assert_eq!(derived(Offer { files: Some(OWN + 9 * SESSION_FILES), ..offer }), 9);
-        assert_eq!(derived(Offer { processes: Some(OWN + 7 * SESSION_PROCESSES), ..offer }), 7);
-        assert_eq!(derived(Offer { memory_bytes: Some(1), ..offer }), AWAKE_MIN);
+        assert_eq!(derived(MachineLimits::default()), AWAKE_MAX);
+        let limits = MachineLimits { memory_bytes: Some(4 * GIB), processes: Some(100_000), files: Some(1024) };
+        assert_eq!(derived(limits), 63);
+        assert_eq!(derived(MachineLimits { files: Some(OWN + 9 * SESSION_FILES), ..limits }), 9);
+        assert_eq!(derived(MachineLimits { processes: Some(OWN + 7 * SESSION_PROCESSES), ..limits }), 7);
+        assert_eq!(derived(MachineLimits { memory_bytes: Some(1), ..limits }), AWAKE_MIN);
         assert!((AWAKE_MIN..=AWAKE_MAX).contains(&derived(look())));
     }
 }

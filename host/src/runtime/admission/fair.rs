@@ -1,18 +1,18 @@
-//! Who gets a place among the awake sessions, and who gives one back: agents in turns, of each agent the people in turns, and of each
-//! person the oldest session first.
+//! The fair scheduling of slots: round robin over agents, then over the people of an agent, and the oldest session of a person first.
 //!
-//! Pure: it knows no clock, no process and no lock, and never admits beyond a limit. Next: `runtime::admission`, which does what it says.
+//! Pure: it has no clock, no process and no lock, and never admits beyond a limit. See [`crate::runtime::admission`], which applies
+//! its steps.
 
 use ironclaw_contract::ids::{AgentId, SessionId};
 use std::collections::VecDeque;
 
-/// While others wait, an awake session gives its place back after so many turns: enough that a launch pays for itself.
+/// While others wait, an awake session gives its slot back after this many turns: enough to be worth a launch.
 pub const TURNS_IN_A_ROW_MAX: u32 = 4;
 
-/// While a person waits who holds no place at the agent, a session there gives its place back after so many turns.
+/// While a person without a slot at the agent waits, a session there gives its slot back after this many turns.
 const TURNS_BEFORE_ANOTHER_PERSON: u32 = 1;
 
-/// How many sessions may be awake.
+/// The bounds on awake sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Of all agents together; at least 1.
@@ -21,19 +21,19 @@ pub struct Limits {
     pub awake_per_agent_max: usize,
 }
 
-/// Sessions of one person that wait, oldest first; never empty.
+/// Waiting sessions of one person, oldest first; never empty.
 type Queue = (String, VecDeque<SessionId>);
 
-/// Sessions that wait for a place.
+/// Sessions that wait for a slot.
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
-    /// The agent at the front is served next, and of it the person at the front; each has at least one session.
+    /// The agent at the front is served next, and its person at the front; each has at least one session.
     agents: VecDeque<(AgentId, VecDeque<Queue>)>,
 }
 
 impl Waiting {
-    /// A session waits from now on: behind the others of its person at this agent; a person who had none there waits behind the
-    /// other people of the agent, but before those who are last and have a place; an agent that had none waits behind the others.
+    /// Queues a session behind the other sessions of its person at this agent. A new person goes behind the other people of the agent, but
+    /// before those at the end of the queue who already have a slot. A new agent goes behind the other agents.
     pub fn join(&mut self, agent: AgentId, person: &str, session: SessionId, awake: &Awake) {
         let at = match self.agents.iter().position(|(waiting, _)| *waiting == agent) {
             Some(at) => at,
@@ -46,13 +46,13 @@ impl Waiting {
         if let Some((_, sessions)) = people.iter_mut().find(|(waiting, _)| waiting == person) {
             return sessions.push_back(session);
         }
-        let served = |(other, _): &&Queue| !awake.has_place(agent, person) && awake.has_place(agent, other);
+        let served = |(other, _): &&Queue| !awake.has_slot(agent, person) && awake.has_slot(agent, other);
         let behind = people.len() - people.iter().rev().take_while(served).count();
         people.insert(behind, (person.to_owned(), VecDeque::from([session])));
     }
 
-    /// A session does not wait any more, served or not. Only one that was served moves its agent behind the other agents, and its
-    /// person behind the other people of the agent. Gives both, if it waited.
+    /// Removes a waiting session, served or not. Only a served session moves its agent behind the other agents, and its person behind the
+    /// other people of the agent. Returns both, if the session waited.
     pub fn leave(&mut self, session: SessionId, served: bool) -> Option<(AgentId, String)> {
         let waits = |(_, sessions): &Queue| sessions.contains(&session);
         let at = self.agents.iter().position(|(_, people)| people.iter().any(waits))?;
@@ -69,12 +69,12 @@ impl Waiting {
         Some((agent, person))
     }
 
-    /// How many wait.
+    /// Returns the number of waiting sessions.
     pub fn len(&self) -> usize {
         self.agents.iter().map(|(_, people)| count(people)).sum()
     }
 
-    /// The order in which they will be served, as far as no agent is at its own limit, no person has a place, and no other session comes.
+    /// Returns the expected order of service. It assumes that no agent is at its own limit, no person has a slot, and no other session comes.
     pub fn order(&self) -> Vec<SessionId> {
         let agents = self
             .agents
@@ -88,7 +88,7 @@ fn count(people: &VecDeque<Queue>) -> usize {
     people.iter().map(|(_, sessions)| sessions.len()).sum()
 }
 
-/// The first of each, then the second of each, and so on.
+/// Merges queues round robin: the first of each, then the second of each, and so on.
 fn in_turns<T>(mut queues: Vec<impl Iterator<Item = T>>) -> Vec<T> {
     let mut order = Vec::new();
     loop {
@@ -100,86 +100,86 @@ fn in_turns<T>(mut queues: Vec<impl Iterator<Item = T>>) -> Vec<T> {
     }
 }
 
-/// What an awake session does.
+/// The activity of an awake session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    /// Starting, in a turn, or between two: so many turns since it had nothing to do.
+enum Activity {
+    /// Starting, in a turn, or between two; with the number of turns since it was last idle.
     Busy { turns: u32 },
-    /// Nothing; the larger the number, the shorter.
+    /// Idle; a larger number means idle for a shorter time.
     Idle { since: u64 },
 }
 
-/// One place that is taken.
+/// One held slot.
 #[derive(Debug, Clone)]
 struct Held {
     session: SessionId,
     agent: AgentId,
     person: String,
-    doing: Doing,
-    /// It was asked to give its place back, and has not done so yet.
+    activity: Activity,
+    /// `true` if the session was asked to give its slot back, and still holds it.
     asked: bool,
 }
 
-/// The places that are taken. A session keeps its place until its processes are gone.
+/// The held slots. A session keeps its slot until its processes are gone.
 #[derive(Debug, Clone, Default)]
 pub struct Awake {
     held: Vec<Held>,
-    /// Counts up with each session that becomes idle.
+    /// Increases with each session that becomes idle.
     idle_count: u64,
 }
 
 impl Awake {
-    /// A session takes a place.
+    /// Gives a slot to a session.
     pub fn enter(&mut self, agent: AgentId, person: String, session: SessionId) {
-        self.held.push(Held { session, agent, person, doing: Doing::Busy { turns: 0 }, asked: false });
+        self.held.push(Held { session, agent, person, activity: Activity::Busy { turns: 0 }, asked: false });
     }
 
-    /// A session has given its place back.
+    /// Removes the slot that a session gave back.
     pub fn leave(&mut self, session: SessionId) {
         self.held.retain(|held| held.session != session);
     }
 
-    /// It has work again.
+    /// Records that a session has work again.
     pub fn busy(&mut self, session: SessionId) {
         if let Some(held) = self.find(session)
-            && matches!(held.doing, Doing::Idle { .. })
+            && matches!(held.activity, Activity::Idle { .. })
         {
-            held.doing = Doing::Busy { turns: 0 };
+            held.activity = Activity::Busy { turns: 0 };
         }
     }
 
-    /// It has come to the end of a turn.
+    /// Records that a session ended a turn.
     pub fn turn_ended(&mut self, session: SessionId) {
-        if let Some(Held { doing: Doing::Busy { turns }, .. }) = self.find(session) {
+        if let Some(Held { activity: Activity::Busy { turns }, .. }) = self.find(session) {
             *turns = turns.saturating_add(1);
         }
     }
 
-    /// It has nothing to do.
+    /// Records that a session has no work.
     pub fn idle(&mut self, session: SessionId) {
         let since = self.idle_count;
         if let Some(held) = self.find(session)
-            && matches!(held.doing, Doing::Busy { .. })
+            && matches!(held.activity, Activity::Busy { .. })
         {
-            held.doing = Doing::Idle { since };
+            held.activity = Activity::Idle { since };
             self.idle_count += 1;
         }
     }
 
-    /// It is asked to give its place back as soon as it is in no turn.
+    /// Records that a session is asked to give its slot back when it is in no turn.
     pub fn ask_back(&mut self, session: SessionId) {
         if let Some(held) = self.find(session) {
             held.asked = true;
         }
     }
 
-    /// How many places are taken.
+    /// Returns the number of held slots.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether a person has a place at an agent.
-    fn has_place(&self, agent: AgentId, person: &str) -> bool {
+    /// Returns whether a person has a slot at an agent.
+    fn has_slot(&self, agent: AgentId, person: &str) -> bool {
         self.held.iter().any(|held| held.agent == agent && held.person == person)
     }
 
@@ -191,82 +191,87 @@ impl Awake {
         self.held.iter().filter(|held| of(held)).count()
     }
 
-    /// Which session can be asked for its place: the one that is idle the longest, else the one with the most turns in a row, at least
-    /// what `turns_min` says of it.
-    fn willing(&self, turns_min: impl Fn(&Held) -> u32, of: impl Fn(&Held) -> bool) -> Option<SessionId> {
-        let rank = |held: &Held| match held.doing {
-            Doing::Idle { since } => Some((0, since)),
-            Doing::Busy { turns } if turns >= turns_min(held) => Some((1, u64::from(u32::MAX - turns))),
-            Doing::Busy { .. } => None,
+    /// Returns the session whose slot can be asked back: the one that is idle the longest, or else the one with the most turns in a row, if
+    /// these are at least `turns_min`.
+    fn reclaimable(&self, turns_min: impl Fn(&Held) -> u32, of: impl Fn(&Held) -> bool) -> Option<SessionId> {
+        let rank = |held: &Held| match held.activity {
+            Activity::Idle { since } => Some((0, since)),
+            Activity::Busy { turns } if turns >= turns_min(held) => Some((1, u64::from(u32::MAX - turns))),
+            Activity::Busy { .. } => None,
         };
         let free = self.held.iter().filter(|held| !held.asked && of(held));
         free.filter_map(|held| Some((rank(held)?, held.session))).min_by_key(|(rank, _)| *rank).map(|(_, who)| who)
     }
 }
 
-/// One step towards the places being where they are wanted.
+/// One step toward a fair distribution of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// This session, which waits, gets a place now.
+    /// This waiting session gets a slot now.
     Admit(SessionId),
-    /// This session, which is awake, is asked to give its place back.
+    /// This awake session is asked to give its slot back.
     AskBack(SessionId),
 }
 
-/// What is to be done next, if anything is; asked again after each step and after each change.
+/// Returns the next step, if any; the caller asks again after each step and each change.
 ///
 /// Agents are served in turns, the people of each in turns, and each person's oldest session first; an agent at its own limit keeps its
-/// turn. If no session can be let in, as many places are asked back as there are sessions waiting for them, never more. A person who
-/// holds no place at the agent waits for the end of one turn there, and not of several.
+/// turn. If no session can be admitted, as many slots are asked back as sessions wait for them, never more. A person without a slot at
+/// the agent waits for the end of one turn there, and not of several.
 pub fn next(waiting: &Waiting, awake: &Awake, limits: Limits) -> Option<Step> {
     let full = awake.len() >= limits.awake_max;
     let at_limit = |agent: AgentId| awake.count(|held| held.agent == agent) >= limits.awake_per_agent_max;
     if !full && let Some((agent, people)) = waiting.agents.iter().find(|(agent, _)| !at_limit(*agent)) {
-        let newcomer = people.iter().find(|(person, _)| !awake.has_place(*agent, person));
-        let (_, sessions) = newcomer.or_else(|| people.front())?;
+        let without_slot = people.iter().find(|(person, _)| !awake.has_slot(*agent, person));
+        let (_, sessions) = without_slot.or_else(|| people.front())?;
         return sessions.front().copied().map(Step::Admit);
     }
     let of = |agent: AgentId| awake.count(|held| held.agent == agent);
     let asked_of = |agent: AgentId| awake.count(|held| held.asked && held.agent == agent);
-    // As many of an agent's wishes as it has room for are met by any place. The others are met by its own alone: a place of
-    // another agent is of no use to one that has as many as it may.
-    let wishes = |agent: AgentId, sessions: usize| {
+    // An agent below its limit can use any slot, up to the limit. Beyond that it can only use its own slots again: a slot of another
+    // agent does not help an agent at its limit.
+    let demand = |agent: AgentId, sessions: usize| {
         let any = sessions.min(limits.awake_per_agent_max.saturating_sub(of(agent)));
         (any, sessions - any)
     };
-    let (mut any_asked, mut any_wished) = (awake.count(|held| held.asked), 0);
+    let (mut any_asked, mut any_demand) = (awake.count(|held| held.asked), 0);
     for (agent, people) in &waiting.agents {
-        let (any, own) = wishes(*agent, count(people));
+        let (any, own) = demand(*agent, count(people));
         any_asked -= asked_of(*agent).min(own);
-        any_wished += any;
+        any_demand += any;
     }
     let asked = awake.count(|held| held.asked);
-    let without_place: usize =
-        waiting.agents.iter().map(|(agent, people)| newcomers(*agent, people, awake).count()).sum();
+    let people_without_slot_count: usize =
+        waiting.agents.iter().map(|(agent, people)| people_without_slot(*agent, people, awake).count()).sum();
     waiting.agents.iter().find_map(|(agent, people)| {
-        let (any, own) = wishes(*agent, count(people));
-        // A person's own place at another agent is no reason to end what this person has there.
-        let is_waited_for = |held: &Held| newcomers(*agent, people, awake).any(|person| *person != held.person);
+        let (any, own) = demand(*agent, count(people));
+        // A person who waits here does not shorten the turns of their own session at another agent.
+        let is_waited_for =
+            |held: &Held| people_without_slot(*agent, people, awake).any(|person| *person != held.person);
         let least = |soon: bool, held: &Held| {
             if soon && is_waited_for(held) { TURNS_BEFORE_ANOTHER_PERSON } else { TURNS_IN_A_ROW_MAX }
         };
         let of_its_own = || {
-            let soon = asked_of(*agent) < newcomers(*agent, people, awake).count();
+            let soon = asked_of(*agent) < people_without_slot(*agent, people, awake).count();
             (asked_of(*agent) < own)
-                .then(|| awake.willing(|held| least(soon, held), |held| held.agent == *agent))
+                .then(|| awake.reclaimable(|held| least(soon, held), |held| held.agent == *agent))
                 .flatten()
         };
-        let of_anybody = || {
-            let soon = asked < without_place;
-            (any > 0 && any_asked < any_wished).then(|| awake.willing(|held| least(soon, held), |_| true)).flatten()
+        let of_any = || {
+            let soon = asked < people_without_slot_count;
+            (any > 0 && any_asked < any_demand).then(|| awake.reclaimable(|held| least(soon, held), |_| true)).flatten()
         };
-        of_its_own().or_else(of_anybody).map(Step::AskBack)
+        of_its_own().or_else(of_any).map(Step::AskBack)
     })
 }
 
-/// The people who wait at an agent and hold no place there.
-fn newcomers<'a>(agent: AgentId, people: &'a VecDeque<Queue>, awake: &'a Awake) -> impl Iterator<Item = &'a String> {
-    people.iter().map(|(person, _)| person).filter(move |person| !awake.has_place(agent, person))
+/// Returns the people who wait at an agent and hold no slot there.
+fn people_without_slot<'a>(
+    agent: AgentId,
+    people: &'a VecDeque<Queue>,
+    awake: &'a Awake,
+) -> impl Iterator<Item = &'a String> {
+    people.iter().map(|(person, _)| person).filter(move |person| !awake.has_slot(agent, person))
 }
 
 #[cfg(test)]

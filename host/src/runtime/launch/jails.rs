@@ -1,6 +1,6 @@
-//! Specifies the jails of a session: their user, what they see, and their limits.
+//! The specifications of a session's jails: their user, their mounts, and their limits.
 //!
-//! Starts nothing. Next: `jail::Spec`.
+//! Starts nothing. See [`ironclaw_jail::Spec`].
 
 use super::Error;
 use crate::error::Error as PipelineError;
@@ -19,19 +19,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// How jails are made on this host.
+/// The settings for jails on this host.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Started as root: the first uid of the range and its length.
+    /// The first uid of the range and its length, if the host was started as root.
     pub uids: Option<(u32, u32)>,
     /// The sandbox's program.
     pub sandbox: PathBuf,
-    /// The directory of the sockets; its path is short.
+    /// The directory of the sockets; its path must be short.
     pub runtime: PathBuf,
 }
 
 impl Config {
-    /// Returns how many sessions can have a uid of their own; the last of the range belongs to the clients that fetch software.
+    /// Returns the number of sessions that can have their own uid; the last uid of the range is for the clients that fetch software.
     pub fn sessions_max(&self) -> u32 {
         self.uids.map_or(u32::MAX, |(_, count)| count - 1)
     }
@@ -39,26 +39,26 @@ impl Config {
 
 /// Makes the jails of sessions.
 pub struct Jails {
-    /// What agents were granted.
+    /// Has the grants of agents.
     pub record: Arc<Record>,
     /// The directories of sessions.
     pub home: Home,
     /// Starts processes.
     pub launcher: Launcher,
-    /// What may be mounted.
+    /// Decides which directories may be mounted.
     pub grounds: Arc<Grounds>,
-    /// How jails are made.
+    /// The settings for jails.
     pub config: Config,
-    /// Bounds the launches at once.
+    /// Bounds the launches in flight.
     pub at_once: Semaphore,
     /// Layers of software that were verified since the host started.
     pub verified_layers: Mutex<HashSet<PathBuf>>,
 }
 
 impl Jails {
-    /// The host uid of a session, when the host was started as root.
+    /// Returns the host uid of a session, if the host was started as root.
     pub fn uid_of(&self, session: &Session) -> Result<Option<u32>, Error> {
-        // The last one belongs to the clients that fetch software.
+        // The last uid is for the clients that fetch software.
         let Some((base, count)) = self.config.uids.map(|(base, count)| (base, count - 1)) else { return Ok(None) };
         if session.uid_offset >= count {
             return Err(Error::Uids { session: session.id, offset: session.uid_offset, count });
@@ -71,8 +71,8 @@ impl Jails {
         self.config.runtime.join(session.uid_offset.to_string())
     }
 
-    /// What the sandbox of a session sees: its own directories, what people granted its agent, and the machine's programs if the
-    /// agent may run commands.
+    /// Returns the specification of a sandbox's jail. It has the session's own directories, the granted directories of its agent, and the
+    /// machine's programs if the agent may run commands.
     pub async fn sandbox_spec(&self, session: &Session) -> Result<Spec, Error> {
         let place = self.home.session(session.id);
         let own = |source: PathBuf, target: &str, read_only| Mount {
@@ -100,7 +100,7 @@ impl Jails {
         })
     }
 
-    /// Reads it from the record as it stands now.
+    /// Reads the grants from the current record.
     async fn granted(&self, session: &Session) -> Result<Granted, Error> {
         let (agent, home) = (session.agent, self.home.clone());
         let read = self.record.state.read(move |tx| {
@@ -123,7 +123,7 @@ impl Jails {
             Ok::<_, PipelineError>((mounts.collect(), system))
         });
         let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
-        // The settings may be others than when it was approved.
+        // The settings may have changed since the approval.
         for mount in &mounts {
             if !self.grounds.admits(&mount.source).map_err(Error::Mounts)? {
                 return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
@@ -133,22 +133,22 @@ impl Jails {
             None => None,
             Some(None) => Some(System { layer: None }),
             Some(Some((directory, digest))) => {
-                self.look_through(&directory, digest).await?;
+                self.verify_layer(&directory, digest).await?;
                 Some(System { layer: Some(directory) })
             }
         };
         Ok(Granted { mounts, system })
     }
 
-    /// Finds out once in the life of a host that a layer is what was fetched: nothing but the host can write there, and a disk may lie.
-    /// Of each directory by itself: two agents with the same software have a layer each, and one of them may be damaged.
-    async fn look_through(&self, directory: &Path, digest: Digest) -> Result<(), Error> {
+    /// Verifies a layer once per run of the host: only the host can write there, but the disk may be faulty. Each directory is
+    /// verified by itself: two agents with the same software have two copies, and one of them may be damaged.
+    async fn verify_layer(&self, directory: &Path, digest: Digest) -> Result<(), Error> {
         if self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
             return Ok(());
         }
         let place = directory.to_owned();
-        let looked = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
-        looked.expect("looking through a layer does not panic")?;
+        let verified = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
+        verified.expect("verifying a layer does not panic")?;
         self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
         Ok(())
     }
@@ -156,7 +156,7 @@ impl Jails {
     /// Specifies the jail of a session's reader.
     ///
     /// # Errors
-    /// The range of uids is used up.
+    /// Fails if the range of uids is exhausted.
     pub fn reader_spec(&self, session: &Session) -> Result<Spec, Error> {
         let source = self.home.session(session.id).outbound();
         Ok(Spec {
@@ -169,13 +169,13 @@ impl Jails {
         })
     }
 
-    /// Returns the user that package managers run as, which is that of no session.
+    /// Returns the user for package managers, which no session has.
     pub fn fetcher(&self) -> Identity {
         identity(self.config.uids.map(|(base, count)| base + count - 1))
     }
 }
 
-/// What the sandbox of an agent has beside what every sandbox has.
+/// The grants that an agent's sandbox has beyond the parts of every sandbox.
 struct Granted {
     mounts: Vec<Mount>,
     system: Option<System>,

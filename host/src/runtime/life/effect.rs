@@ -1,6 +1,6 @@
-//! What an actor is told to do by the decisions about its life.
+//! The effects that `runtime::life` decides and an actor performs.
 //!
-//! Decides nothing. See `runtime::life` for the decisions, `runtime::actor` for what performs them.
+//! Decides nothing. See `runtime::life` for the decisions, and [`crate::runtime::actor`] for their execution.
 
 use crate::error::Error;
 use crate::quota::workspace::Over;
@@ -8,36 +8,36 @@ use crate::runtime::command::Phase;
 use crate::session::store::Why;
 use ironclaw_jail::shortage::Shortage;
 
-/// An effect; `C` is a command. Those of the first half have no result. One of the second half is the last of each step, and the
-/// event that it names is the next one; or else it fails with `Failed`.
+/// An effect; `C` is a command. Effects of the first half have no result. Each step ends with one effect of the second half; its result
+/// is the next event, one of those named here or `Failed`.
 #[derive(Debug)]
 pub(crate) enum Effect<C> {
-    /// Show this phase, with the processes that there are.
+    /// Show this phase, with the running processes.
     Show(Phase),
-    /// Say this in the log.
+    /// Write this to the log.
     Log(Note),
-    /// Join the line for a slot, for the turn that was found.
+    /// Queue for a slot, for the found turn.
     Join,
-    /// Give back the slot, or leave the line.
+    /// Give back the slot, or leave the queue for one.
     GiveSlotBack,
-    /// Show what the session waits for.
+    /// Show the shortage that the session waits for.
     NoteShortage(Option<Shortage>),
-    /// Forget the words of the open turn.
+    /// Drop the partial output of the open turn.
     EndDrafts,
-    /// Drop what is left of an awake session, then let no request of its turn in any more.
+    /// Drop the resources of an awake session, then refuse further requests of its turn.
     DropAwake,
-    /// Begin a wait after so many tries.
+    /// Start a backoff after this many tries.
     SetBackoff(u32),
-    /// Answer a command: it is done.
+    /// Reply to a command that is complete.
     Answer(C),
-    /// Answer a request for a proof: nothing is launched during an emergency stop.
+    /// Refuse a self-test: nothing is launched during an emergency stop.
     RefuseProof(C),
-    /// Drop a command that cannot be answered; its requester hears that the host stops.
+    /// Drop a command without a reply; its requester gets the error that the host stops.
     Abandon(C),
 
-    /// Do nothing more: the actor is at its end.
+    /// End the actor.
     End,
-    /// Deliver what has no receipt: `Done`.
+    /// Deliver the answers without a receipt: `Done`.
     Deliver,
     /// Read the session's row: `Found` or `Gone`.
     Find,
@@ -49,25 +49,25 @@ pub(crate) enum Effect<C> {
     EndOverBound(Over),
     /// Wait for a command, the emergency stop, or the slot: `Asked`, `MailboxClosed`, `Halted`, `SlotHeld`.
     AwaitSlot,
-    /// Look at the room in the home: `Room`.
+    /// Check the room in the home: `Room`.
     CheckRoom,
     /// Launch: `Launched`, `LaunchFailed`, or `Halted`.
     Launch,
-    /// Find out what the machine is short of, with what an error says of it: `Probed`.
+    /// Find the shortage of the machine; the argument is the shortage that an error names: `Probed`.
     Probe(Option<Shortage>),
     /// Record that a launch was refused: `Done`.
     NoteRefusedLaunch(Why),
     /// Work until there is a reason to sleep: `Slept`.
-    Work { forgives: bool },
+    Work { keeps_attempts: bool },
     /// End the sandbox: `Ended`.
     EndProcesses(Ending),
     /// Take the last rows: `Drained`.
     Drain,
-    /// Close an open turn so that its messages wait, with no attempt used: `Done`.
+    /// Close an open turn and requeue its messages, with no attempt used: `Done`.
     Requeue(&'static str),
-    /// Take the session out of service, for a breach of the contract: `Done`.
+    /// Quarantine the session after a violation of the contract: `Done`.
     Quarantine(Why),
-    /// Take the session out of service, after so many failures: `Done`.
+    /// Park the session after this many failures: `Done`.
     Park(u32, Why),
     /// Wait a moment for the end of the launcher: `Launcher`.
     CheckLauncher,
@@ -75,26 +75,26 @@ pub(crate) enum Effect<C> {
     CountFailure,
     /// Wait for a command or the end of the backoff: `Asked`, `MailboxClosed`, `TimeOver`.
     AwaitBackoff,
-    /// Wait after an error of the host; no command is heard meanwhile: `TimeOver`.
+    /// Wait after an error of the host; no command is taken meanwhile: `TimeOver`.
     Pause,
     /// Record that a person stopped the session: `StopNoted`.
     NoteStop(C),
-    /// Do what a command asks of a sleeping session, and answer it: `Done`.
-    Obey(C),
-    /// Go if no command waits, or else take one: `Left`, `Asked`, `MailboxClosed`.
+    /// Run a command for a sleeping session, and reply: `Done`.
+    RunCommand(C),
+    /// Leave if no command waits, or else take one: `Left`, `Asked`, `MailboxClosed`.
     LeaveOrWait,
-    /// Go, and drop every command that waits: `Left`.
+    /// Leave, and drop every waiting command: `Left`.
     LeaveRemoved,
 }
 
 /// The way to end a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It is told to go, and killed if it does not.
+    /// The sandbox is asked to exit, and killed if it does not.
     Told,
-    /// It is killed; its reader stays for the last rows.
+    /// The sandbox is killed; its reader stays for the last rows.
     Killed,
-    /// It is killed with its reader.
+    /// The sandbox is killed with its reader.
     KilledWithReader,
 }
 
@@ -105,9 +105,9 @@ pub(crate) enum Note {
     Asleep,
     /// A launch failed because the machine is short of something.
     ShortLaunch(Why),
-    /// The session waits for what the machine is short of.
+    /// The session waits for the end of a shortage.
     WaitsFor(Shortage),
-    /// An awake session came to its end by an error of the host.
+    /// An error of the host ended an awake session.
     Stopped(Error),
     /// The session waits a moment after an error of the host.
     Waits(Error),

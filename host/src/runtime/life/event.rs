@@ -1,4 +1,4 @@
-//! What an actor hears: the results of its effects, and what comes while it waits.
+//! The events in the life of an actor: the results of its effects, and the events during a wait.
 //!
 //! Decides nothing. See `runtime::life`.
 
@@ -13,53 +13,53 @@ use ironclaw_jail::shortage::Shortage;
 pub(crate) enum Event<C> {
     /// The actor begins.
     Begun,
-    /// The effect is done; it has no other result.
+    /// The effect is complete; it has no other result.
     Done,
     /// The effect failed: the host could not do it.
     Failed(Error),
 
-    /// The session's row, and whether the emergency stop holds now.
+    /// The session's state, and whether an emergency stop is in force.
     Found { standing: Standing, is_halted: bool },
-    /// There is no such session.
+    /// The session does not exist.
     Gone,
-    /// Whether a turn is open or a message waits.
+    /// `true` if a turn is open or a message waits.
     Work(bool),
-    /// How the session's directories are over their bound, if they are.
+    /// The bound that the session's directories exceed, if any.
     Measured(Option<Over>),
-    /// What a launch would lack, if anything.
+    /// The shortage that a launch would meet, if any.
     Room(Option<Shortage>),
 
-    /// A command came; and whether the emergency stop holds now.
+    /// A command came; with whether an emergency stop is in force.
     Asked { command: C, is_halted: bool },
-    /// No command can come any more.
+    /// No further command can come.
     MailboxClosed,
-    /// The emergency stop holds: nothing is launched.
+    /// An emergency stop is in force: nothing is launched.
     Halted,
-    /// The slot is there.
+    /// The session holds a slot.
     SlotHeld,
     /// The wait is over.
     TimeOver,
-    /// No command can reach the actor any more.
+    /// The actor has left the list of actors; no further command can reach it.
     Left,
 
     /// The sandbox and its reader run.
     Launched,
-    /// The launch failed; and what the error itself says of a shortage.
+    /// The launch failed; `reported` is the shortage that the error itself names.
     LaunchFailed { why: Why, is_violation: bool, reported: Option<Shortage>, is_halted: bool },
-    /// The awake session has a reason to sleep; and with which command the daemon stops, if it does, whether the emergency stop
-    /// holds now, and whether the messages of an open turn still keep their attempts.
-    Slept { reason: SleepReason<C>, shutdown: Option<C>, is_halted: bool, forgives: bool },
-    /// The sandbox has ended; and whether no reader is left for its last rows.
+    /// The awake session has a reason to sleep. `shutdown` is the daemon's stop command, if it came; `is_halted` tells whether an
+    /// emergency stop is in force, and `keeps_attempts` whether the messages of an open turn keep their attempts.
+    Slept { reason: SleepReason<C>, shutdown: Option<C>, is_halted: bool, keeps_attempts: bool },
+    /// The sandbox has ended; with whether no reader is left for its last rows.
     Ended { is_reader_gone: bool },
-    /// The last rows are taken, as far as they can be; or one of them broke the contract.
+    /// The readable last rows are taken; `Some` if one of them broke the contract.
     Drained(Option<Why>),
 
     /// The stop is recorded.
     StopNoted(C),
-    /// What the machine is short of, if anything.
+    /// The shortage of the machine, if any.
     Probed(Option<Shortage>),
-    /// Whether the launcher has died, and every jail with it.
+    /// `true` if the launcher has died, and every jail with it.
     Launcher { is_dead: bool },
-    /// So many launches and sandboxes in a row have failed.
+    /// The number of launches and sandboxes in a row that have failed.
     Counted(u32),
 }

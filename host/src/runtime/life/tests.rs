@@ -1,34 +1,34 @@
+mod simulation;
 mod tables;
-mod world;
 
 use super::*;
 use crate::runtime::command::Ticket;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
+use simulation::{FAILURES_MAX, Simulation, script, simulate, unwritten};
 use std::collections::BTreeSet;
-use world::{FAILURES_MAX, World, live, script, unwritten};
 
-/// Effects that begin something.
-const BEGINNINGS: [&str; 4] = ["Join", "Launch", "Work {", "OpenTurn"];
+/// Effects that start work.
+const STARTING_EFFECTS: [&str; 4] = ["Join", "Launch", "Work {", "OpenTurn"];
 
-fn begins(seen: &str) -> bool {
-    // The event of a launch begins with the same letters.
-    BEGINNINGS.iter().any(|word| seen.starts_with(word))
+fn starts_work(seen: &str) -> bool {
+    // The events of a launch start with the same letters.
+    STARTING_EFFECTS.iter().any(|word| seen.starts_with(word))
         && !seen.starts_with("Launched")
         && !seen.starts_with("Launcher")
 }
 
-/// The text between a place and the first one that begins so, or the whole rest.
+/// Returns the entries up to the first one with one of these prefixes, or the whole rest.
 fn until<'a>(rest: &'a [String], ends: &'a [&str]) -> &'a [String] {
     let at = rest.iter().position(|seen| ends.iter().any(|end| seen.starts_with(end)));
     &rest[..at.unwrap_or(rest.len())]
 }
 
-/// Everything after each place that begins so.
-fn after_each<'a>(world: &'a World, what: &'a str) -> impl Iterator<Item = &'a [String]> {
-    let places = world.trace.iter().enumerate().filter(move |(_, seen)| seen.starts_with(what));
-    places.map(|(at, _)| &world.trace[at + 1..])
+/// Returns the rest of the trace after each entry with this prefix.
+fn after_each<'a>(simulation: &'a Simulation, what: &'a str) -> impl Iterator<Item = &'a [String]> {
+    let places = simulation.trace.iter().enumerate().filter(move |(_, seen)| seen.starts_with(what));
+    places.map(|(at, _)| &simulation.trace[at + 1..])
 }
 
 proptest! {
@@ -39,14 +39,14 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The world itself refuses a launch without a slot, a second sandbox, a second open turn, a slot that is given back twice or
-    /// before the processes are gone, and anything that is left behind at the end.
+    /// The simulation itself refuses a launch without a slot, a second sandbox, a second open turn, a slot that is given back twice or
+    /// before the processes are gone, and resources that remain at the end.
     #[test]
     fn a_request_is_answered_or_dropped_exactly_once(script in script()) {
-        let world = live(script);
-        for (number, (ask, answers)) in world.answers.iter().enumerate() {
+        let simulation = simulate(script);
+        for (number, (ask, answers)) in simulation.answers.iter().enumerate() {
             let ticket = format!("Ticket({ask:?}, {number})");
-            let is_heard = world.trace.iter().any(|seen| seen.contains(&ticket));
+            let is_heard = simulation.trace.iter().any(|seen| seen.contains(&ticket));
             let expected = if !Ticket::is_request(*ask) { 0..=1 } else if is_heard { 1..=1 } else { 0..=1 };
             prop_assert!(expected.contains(answers), "{ticket}: {answers}");
         }
@@ -54,47 +54,47 @@ proptest! {
 
     #[test]
     fn nothing_begins_after_the_daemon_asked_to_stop(script in script()) {
-        let world = live(script);
-        let asleep = after_each(&world, "Asked { command: Ticket(Shutdown");
-        for rest in asleep.chain(after_each(&world, "Asked(Ticket(Shutdown")) {
-            prop_assert!(!rest.iter().any(|seen| begins(seen)), "{rest:#?}");
+        let simulation = simulate(script);
+        let asleep = after_each(&simulation, "Asked { command: Ticket(Shutdown");
+        for rest in asleep.chain(after_each(&simulation, "Asked(Ticket(Shutdown")) {
+            prop_assert!(!rest.iter().any(|seen| starts_work(seen)), "{rest:#?}");
             prop_assert!(!rest.iter().any(|seen| seen == "Pause" || seen.starts_with("AwaitBackoff")), "{rest:#?}");
         }
     }
 
     #[test]
     fn nothing_begins_in_an_emergency_stop(script in script()) {
-        let world = live(script);
-        let heard = after_each(&world, "Halted").chain(after_each(&world, "Found { standing: Live, is_halted: true }"));
+        let simulation = simulate(script);
+        let heard = after_each(&simulation, "Halted").chain(after_each(&simulation, "Found { standing: Live, is_halted: true }"));
         for rest in heard {
             let rest = until(rest, &["Found { standing: Live, is_halted: false }"]);
-            prop_assert!(!rest.iter().any(|seen| begins(seen)), "{rest:#?}");
+            prop_assert!(!rest.iter().any(|seen| starts_work(seen)), "{rest:#?}");
         }
     }
 
     #[test]
     fn a_stopped_session_does_not_wake_by_itself(script in script()) {
-        let world = live(script);
-        for rest in after_each(&world, "StopNoted") {
+        let simulation = simulate(script);
+        for rest in after_each(&simulation, "StopNoted") {
             let rest = until(rest, &["Asked { command: Ticket(Wake"]);
-            prop_assert!(!rest.iter().any(|seen| begins(seen)), "{rest:#?}");
+            prop_assert!(!rest.iter().any(|seen| starts_work(seen)), "{rest:#?}");
         }
     }
 
     #[test]
     fn a_violation_is_quarantined_before_anything_else(script in script()) {
-        let world = live(script);
+        let simulation = simulate(script);
         let failed = "LaunchFailed { why: Why { words: \"no\", detail: \"\" }, is_violation: true";
         for event in ["Slept { reason: Violated", "Drained(Some", failed] {
-            for rest in after_each(&world, event) {
-                // What a killed process looks like counts for nothing.
-                if world.trace[world.trace.len() - rest.len() - 1].contains("is_halted: true") {
+            for rest in after_each(&simulation, event) {
+                // The end of a killed process does not count.
+                if simulation.trace[simulation.trace.len() - rest.len() - 1].contains("is_halted: true") {
                     continue;
                 }
                 let before = until(rest, &["Quarantine", "Failed"]);
-                prop_assert!(before.len() < rest.len(), "there is one: {rest:#?}");
+                prop_assert!(before.len() < rest.len(), "a quarantine follows: {rest:#?}");
                 let retries = ["CountFailure", "SetBackoff", "Find"];
-                let is_retry = |seen: &String| begins(seen) || retries.iter().any(|word| seen.starts_with(word));
+                let is_retry = |seen: &String| starts_work(seen) || retries.iter().any(|word| seen.starts_with(word));
                 prop_assert!(!before.iter().any(is_retry), "{before:#?}");
             }
         }
@@ -102,9 +102,9 @@ proptest! {
 
     #[test]
     fn a_shortage_is_waited_out_and_never_counted(script in script()) {
-        let world = live(script);
+        let simulation = simulate(script);
         for event in ["Slept { reason: Short", "Room(Some", "Probed(Some"] {
-            for rest in after_each(&world, event) {
+            for rest in after_each(&simulation, event) {
                 let rest = until(rest, &["Find", "Slept", "Probed(None"]);
                 let counts = |seen: &String| seen.starts_with("CountFailure") || seen.starts_with("Park");
                 prop_assert!(!rest.iter().any(counts), "{rest:#?}");
@@ -114,18 +114,18 @@ proptest! {
 
     #[test]
     fn after_a_shortage_the_open_turn_keeps_its_attempts(script in script()) {
-        let world = live(script);
-        for rest in after_each(&world, "NoteShortage(Some") {
+        let simulation = simulate(script);
+        for rest in after_each(&simulation, "NoteShortage(Some") {
             let closes = rest.iter().find(|seen| seen.starts_with("CloseLeftOver"));
-            prop_assert!(closes.is_none_or(|closes| closes.contains("forgives: true")), "{closes:?}");
+            prop_assert!(closes.is_none_or(|closes| closes.contains("keeps_attempts: true")), "{closes:?}");
         }
     }
 
     #[test]
     fn a_session_is_parked_after_its_last_failure_only(script in script()) {
-        let world = live(script);
-        for rest in after_each(&world, "Counted(") {
-            let counted = &world.trace[world.trace.len() - rest.len() - 1];
+        let simulation = simulate(script);
+        for rest in after_each(&simulation, "Counted(") {
+            let counted = &simulation.trace[simulation.trace.len() - rest.len() - 1];
             let is_last = *counted >= format!("Counted({FAILURES_MAX})");
             prop_assert_eq!(rest[0].starts_with("Park"), is_last, "{}", counted);
             let is_stopping = rest[0] == "Show(Asleep)";
@@ -135,16 +135,16 @@ proptest! {
 
     #[test]
     fn a_turn_that_was_open_is_closed_once_the_session_runs(script in script()) {
-        let world = live(script);
-        prop_assert!(world.opened - world.closed <= 1);
-        let is_cut_short = world.has("Asked { command: Ticket(Shutdown") || world.has("Asked(Ticket(Shutdown");
-        let may_work = world.standing == Standing::Live && !world.is_gone && !world.has("StopNoted") && !is_cut_short;
-        if may_work && !world.is_halted {
-            prop_assert_eq!((world.opened - world.closed, world.waiting), (0, 0), "all work is done");
+        let simulation = simulate(script);
+        prop_assert!(simulation.opened - simulation.closed <= 1);
+        let is_cut_short = simulation.has("Asked { command: Ticket(Shutdown") || simulation.has("Asked(Ticket(Shutdown");
+        let may_work = simulation.standing == Standing::Live && !simulation.is_gone && !simulation.has("StopNoted") && !is_cut_short;
+        if may_work && !simulation.is_halted {
+            prop_assert_eq!((simulation.opened - simulation.closed, simulation.waiting), (0, 0), "all work is done");
         }
     }
 
-    /// Events that cannot come where they come: nothing panics, and no command is lost.
+    /// Impossible events cause no panic, and lose no command.
     #[test]
     fn no_order_of_events_makes_it_panic(order in prop::collection::vec((0u8..28, any::<bool>()), 0..120)) {
         let mut life = Life::new(FAILURES_MAX);
@@ -161,7 +161,7 @@ proptest! {
 
 fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
     let ticket = Ticket::numbered(number);
-    let slept = |reason| Event::Slept { reason, shutdown: None, is_halted: flag, forgives: flag };
+    let slept = |reason| Event::Slept { reason, shutdown: None, is_halted: flag, keeps_attempts: flag };
     let why = || Why::new("no");
     match kind {
         0 => Event::Begun,
@@ -186,7 +186,7 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
             reason: SleepReason::Violated(why()),
             shutdown: Some(ticket),
             is_halted: flag,
-            forgives: flag,
+            keeps_attempts: flag,
         },
         23 => Event::Ended { is_reader_gone: flag },
         24 => Event::Drained(flag.then(why)),
@@ -196,7 +196,7 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
     }
 }
 
-/// Without this the properties could hold because what they are about never comes.
+/// Without this the properties could hold only because the events never come.
 #[test]
 fn the_scripts_lead_to_every_effect() {
     let mut runner = TestRunner::deterministic();
@@ -204,7 +204,7 @@ fn the_scripts_lead_to_every_effect() {
     for _ in 0..500 {
         let script = script().new_tree(&mut runner).expect("a script can be made").current();
         let word = |text: &String| text.split(['(', ' ']).next().expect("there is a first").to_owned();
-        seen.extend(live(script).trace.iter().map(word));
+        seen.extend(simulate(script).trace.iter().map(word));
     }
     let effects = [
         "Join",
@@ -226,7 +226,7 @@ fn the_scripts_lead_to_every_effect() {
         "AwaitBackoff",
         "Pause",
         "NoteStop",
-        "Obey",
+        "RunCommand",
         "LeaveOrWait",
         "LeaveRemoved",
         "CloseLeftOver",

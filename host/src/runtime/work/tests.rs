@@ -19,25 +19,25 @@ fn table(work: &mut Work<Ticket>, rows: Vec<(u64, Event<Ticket>, &[&str])>) {
     }
 }
 
-/// Work whose first drain is over, before its first turn.
+/// Makes work after its first drain and before its first turn.
 fn begun() -> Work<Ticket> {
     let mut work = Work::new(IDLE, true);
     table(
         &mut work,
         vec![
             (0, Event::Begun, &["Drain"]),
-            (0, Event::Done, &["CloseLeftOver { forgives: true }"]),
+            (0, Event::Done, &["CloseLeftOver { keeps_attempts: true }"]),
             (0, Event::Done, &["Deliver"]),
             (0, Event::Done, &["ProjectReceipts"]),
             (0, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
             (0, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
         ],
     );
-    assert!(!work.forgives(), "that was used");
+    assert!(!work.keeps_attempts(), "it is used once");
     work
 }
 
-/// Work with a turn that is open until second 30.
+/// Makes work with a turn that is open until second 30.
 fn with_turn() -> Work<Ticket> {
     let mut work = begun();
     let listen = "Listen { until: 30s, is_free: false, has_more: false }";
@@ -46,7 +46,7 @@ fn with_turn() -> Work<Ticket> {
     work
 }
 
-/// Work that listens and has no turn.
+/// Makes work that listens and has no turn.
 fn idle() -> Work<Ticket> {
     let mut work = begun();
     let listen = "Listen { until: 60s, is_free: true, has_more: false }";
@@ -58,7 +58,7 @@ const fn taken(is_closed: bool) -> Event<Ticket> {
     Event::Taken { has_more: false, is_closed }
 }
 
-const fn asked(ask: Ask) -> Event<Ticket> {
+const fn asked(ask: CommandKind) -> Event<Ticket> {
     Event::Asked(Ticket(ask, 7))
 }
 
@@ -85,7 +85,7 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
     }
 }
 
-/// Events of any kind in any order, until it sleeps; each that can come is more frequent than the others.
+/// Makes events of any kind in any order, until it sleeps; possible events are more frequent than the others.
 fn order() -> impl Strategy<Value = Vec<(u8, bool)>> {
     prop::collection::vec((0u8..30, any::<bool>()), 0..120)
 }
@@ -123,7 +123,7 @@ proptest! {
         prop_assert!(sleeps <= 1);
     }
 
-    /// An open turn bounds every wait, and its end is never heard without an answer, a notice or a sleep.
+    /// An open turn bounds every wait, and its deadline always leads to an answer, a notice or a sleep.
     #[test]
     fn the_deadline_of_a_turn_always_ends_it(order in order(), is_closed: bool, is_models: bool) {
         let mut work = with_turn();
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn a_respawn_or_a_shutdown_opens_no_further_turn(order in order(), is_shutdown: bool) {
         let mut work = with_turn();
-        let ask = if is_shutdown { Ask::Shutdown } else { Ask::Respawn };
+        let ask = if is_shutdown { CommandKind::Shutdown } else { CommandKind::Respawn };
         let effects = shown(&work.step(Duration::from_secs(1), asked(ask)));
         prop_assert!(effects[1].starts_with("Listen"), "the open turn may end: {effects:?}");
         for (number, (kind, flag)) in order.into_iter().enumerate() {
@@ -167,7 +167,7 @@ proptest! {
         }
     }
 
-    /// A turn is opened only where none is open, and only after the look at the slot.
+    /// A turn is opened only if none is open, and only after the check of the slot.
     #[test]
     fn one_turn_is_open_at_a_time(order in order()) {
         let mut work = begun();
@@ -261,25 +261,25 @@ fn a_shutdown_waits_for_the_turn_up_to_a_bound() {
     table(
         &mut work,
         vec![
-            (1, asked(Ask::Shutdown), &["Watch { is_open: true }", listen]),
+            (1, asked(CommandKind::Shutdown), &["Watch { is_open: true }", listen]),
             (11, Event::TimeOver, &["Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }"]),
         ],
     );
     let ended = "Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }";
-    table(&mut idle(), vec![(1, asked(Ask::Shutdown), &["Watch { is_open: false }", ended])]);
+    table(&mut idle(), vec![(1, asked(CommandKind::Shutdown), &["Watch { is_open: false }", ended])]);
 }
 
 #[test]
 fn a_crash_during_a_shutdown_keeps_the_shutdown() {
     let mut work = with_turn();
-    work.step(Duration::from_secs(1), asked(Ask::Shutdown));
+    work.step(Duration::from_secs(1), asked(CommandKind::Shutdown));
     work.step(Duration::from_secs(2), Event::SandboxEnded);
     let sleep = "Sleep { reason: Died(Why { words: \"its process ended\", detail: \"\" }), shutdown: Some(Ticket(Shutdown, 7)) }";
     table(&mut work, vec![(2, Event::End("its process ended"), &[sleep])]);
 }
 
 #[test]
-fn a_full_workspace_ends_the_turn_or_begins_anew() {
+fn a_full_workspace_ends_the_turn_or_restarts() {
     table(
         &mut with_turn(),
         vec![
@@ -291,30 +291,34 @@ fn a_full_workspace_ends_the_turn_or_begins_anew() {
 }
 
 #[test]
-fn commands_are_done_awake_or_put_it_to_sleep() {
-    for ask in [Ask::Stop, Ask::Release, Ask::Remove] {
+fn commands_run_awake_or_put_the_session_to_sleep() {
+    for ask in [CommandKind::Stop, CommandKind::Release, CommandKind::Remove] {
         let sleeps = format!("Sleep {{ reason: Asked(Ticket({ask:?}, 7)), shutdown: None }}");
         table(&mut with_turn(), vec![(1, asked(ask), &[&sleeps])]);
     }
-    let go_on: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
+    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
     table(
         &mut idle(),
-        vec![(1, asked(Ask::Wake), &["Deliver"]), (1, Event::Done, &["ProjectReceipts"]), (1, Event::Done, go_on)],
+        vec![
+            (1, asked(CommandKind::Wake), &["Deliver"]),
+            (1, Event::Done, &["ProjectReceipts"]),
+            (1, Event::Done, proceed),
+        ],
     );
-    table(&mut idle(), vec![(1, asked(Ask::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, go_on)]);
+    table(&mut idle(), vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, proceed)]);
     table(
         &mut with_turn(),
         vec![
-            (1, asked(Ask::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+            (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
             (1, Event::Cancelled { is_running: true }, &["Sleep { reason: Cancelled, shutdown: None }"]),
         ],
     );
     table(
         &mut idle(),
         vec![
-            (1, asked(Ask::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+            (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
             (1, Event::Cancelled { is_running: false }, &["Deliver"]),
-            (1, Event::Done, go_on),
+            (1, Event::Done, proceed),
         ],
     );
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const UNKNOWN_CALL: &str = "call_00000000000000000000000000";
 const LOCAL: &str = "$calls.0.call_id";
-const USED: &str = "its call is used, refused, or not one that goes out as a row";
+const USED: &str = "its call was already used, was refused, or does not go out as a row";
 const NO_CALL: &str = "it names no recorded call of the open turn";
 const ANOTHER: &str = "it asks for something else than its recorded call";
 const NO_ACTION: &str = "it holds no action of the contract";

@@ -31,7 +31,7 @@ fn all_refused(attacked: &Attacked, text: &str, before: Vec<Value>, cases: &[(&s
 fn an_equal_body_does_not_make_the_hosts_words_the_persons() {
     let attacked = Attacked::new("");
     attacked.say("a", "say nothing");
-    attacked.say("a", "The model answered with nothing at all.");
+    attacked.say("a", "The model returned an empty answer.");
     let as_message = json!({ "$of": "$items.2", "with": { "kind": "message" } });
     let as_person = json!({ "$of": "$items.3", "with": { "item": "$items.2.item" } });
     let played = all_refused(
@@ -205,6 +205,6 @@ fn dangerous_off_passes_what_dangerous_warn_records() {
         assert_eq!(attacked.entries("context.unsealed", &attacked.id("a")).len(), recorded, "{mode}");
         let warnings = attacked.world.status()["host"]["warnings"].to_string();
         assert!(warnings.contains(mode), "{warnings}");
-        assert_eq!(warnings.contains("the ledger has each"), mode == "dangerous_warn", "{warnings}");
+        assert_eq!(warnings.contains("the ledger records each case"), mode == "dangerous_warn", "{warnings}");
     }
 }

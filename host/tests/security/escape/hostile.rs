@@ -283,7 +283,7 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
     let played = attacked.play("a", "hello", &json!(["hang"]));
     assert_eq!(played.chat["notice"], true);
     let reply = played.chat["reply"].as_str().unwrap_or_default();
-    assert_eq!(reply, "I stopped: this turn took longer than its 2 seconds.");
+    assert_eq!(reply, "I stopped: this turn took longer than its limit of 2 seconds.");
     attacked.other_answers();
     let played = attacked.say("a", "hello");
     let reply = played.chat["reply"].as_str().unwrap_or_default();

@@ -88,7 +88,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         attempt("a_row_under_a_name_that_is_used_again_is_refused_for_what_it_says", |_| {
             vec![row(json!({ "id": ID, "content": { "reply": "itm_00000000000000000000000000" } })), ring()]
         })
-        .rows(&["does not stand in the record"]),
+        .rows(&["is not in the record"]),
         attempt("a_row_under_a_refused_ones_name_delivers_once", |_| {
             let named = json!({ "id": ID, "content": { "reply": "$output.item" } });
             vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]

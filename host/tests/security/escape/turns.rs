@@ -69,7 +69,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .rows(&[ANOTHER_TURN]),
         attempt("the_persons_own_message_is_no_reply", |_| vec![reply("$own.0.item"), ring()]).rows(&[ANOTHER_TURN]),
         attempt("an_unrecorded_item_is_no_reply", |_| vec![reply("itm_00000000000000000000000000"), ring()])
-            .rows(&["it names an output that does not stand in the record"]),
+            .rows(&["it names an output that is not in the record"]),
         attempt("an_output_with_calls_is_no_reply", |_| vec![output(), reply("$output.item"), ring()])
             .asks("read notes.txt")
             .answered("could not read notes.txt")
@@ -95,7 +95,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         attempt("a_reply_behind_an_end_is_refused", |_| {
             vec![output(), end("empty"), reply("$output.item"), ring(), json!("leave")]
         })
-        .ended("nothing at all")
+        .ended("an empty answer")
         .rows(&[NO_TURN]),
         attempt("an_end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
             .rows(&["it is no reply, end or send"]),

@@ -1,4 +1,4 @@
-//! Reads a signed body strictly: sender, thread, text and files.
+//! Strict parsing of a signed body: sender, thread, text and files.
 //!
 //! Never guesses: an unknown field, a duplicate key, or a sender without an id is refused. See [`crate::inbound::identity`].
 
@@ -10,24 +10,24 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::message::Kind;
 use serde::Deserialize;
 
-/// Bytes of a request: the largest message with its files, in JSON that escapes every character of it.
+/// Bytes of a request: the largest message with its files, in JSON that escapes every character.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Values in a request: eight files and what is around them.
+/// Values in a request: eight files and the fields around them.
 const VALUES_MAX: usize = 64;
 
 /// The body of a webhook.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct RequestBody {
     /// The sender's id on the channel.
     sender: String,
-    /// The conversation; each has its own, and the one without a name is one too.
+    /// The thread; each thread is a conversation, also the one with an empty id.
     #[serde(default)]
     thread: String,
-    /// Text that was typed.
+    /// Text of the sender.
     text: String,
-    /// Files that came along.
+    /// Attached files.
     #[serde(default)]
     files: Vec<File>,
 }
@@ -39,18 +39,16 @@ struct File {
     text: String,
 }
 
-/// Reads what a channel received with the event of this id, for the agent that hears it.
+/// Parses the body of an event of this channel, for the agent that hears the channel.
 ///
 /// # Errors
 /// Refuses a body that is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
-    let said: Said = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
+    let said: RequestBody = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
         Ok(said) => said,
         Err(error) => {
             let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
-            return Err(
-                refusal.hint("send {\"sender\": ID, \"text\": TEXT}, and with it \"thread\" and \"files\" if you like")
-            );
+            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\" and \"files\" as options"));
         }
     };
     check_sender(&said.sender)?;
@@ -78,7 +76,7 @@ mod tests {
     use crate::inbound::channel::checks::SENDER_BYTES_MAX;
 
     #[test]
-    fn a_body_of_another_shape_is_refused_and_none_is_completed() {
+    fn a_body_of_another_shape_is_refused_and_never_completed() {
         let read = |body: &str| read("shop", "a".to_owned(), "e", body.as_bytes()).map_err(|refusal| refusal.code);
         let received =
             read(r#"{"sender":"@ann:b.example","text":"hi","thread":"T 1","files":[{"name":"x","text":"y"}]}"#);

@@ -1,7 +1,7 @@
-//! Sends one delivery to a channel's address, signed, and says what became of it.
+//! The signed sending of one delivery to a channel's address, with its outcome.
 //!
-//! Never follows a redirect, never takes a way that the environment names, and never reads an answer beyond its status: what the
-//! other side says has no meaning here. See [`crate::outbound::delivery::journal`].
+//! Never follows a redirect, never uses a proxy from the environment, and ignores everything of an answer except its status. See
+//! [`crate::outbound::delivery::journal`].
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
@@ -12,29 +12,29 @@ use reqwest::{Client, Response, StatusCode, redirect, retry};
 use std::time::Duration;
 use url::Url;
 
-/// Longest time to reach the other side. A request that fails so far has not left this machine.
+/// Longest time to connect to the other side. A request that fails before that has not left this machine.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Longest time of one attempt in all.
+/// Longest time of one whole attempt.
 const SEND_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Bytes of an answer that are taken off the wire, so that the other side is not cut off; their content is ignored.
+/// Bytes of an answer that are read, so that the other side can finish sending; their content is ignored.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest time for that.
+/// Longest time to read an answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The longest wait that another side may ask for.
+/// The longest wait that the other side may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// The way out, for every webhook.
+/// The HTTP clients for all webhooks: `far` for https, `near` for plain http.
 pub struct Sender {
     far: Result<Client, String>,
     near: Result<Client, String>,
 }
 
 impl Sender {
-    /// Makes the way out; nothing is sent yet.
+    /// Builds the clients; sends nothing yet.
     pub fn new() -> Self {
         Self::over(Resolver::new)
     }
@@ -51,17 +51,17 @@ impl Sender {
                 .referer(false)
                 .connect_timeout(CONNECT_TIME_MAX)
                 .timeout(SEND_TIME_MAX)
-                // One that the other side closes just then would make an outcome unknown.
+                // If the other side closed a pooled connection at that moment, the outcome would be unknown.
                 .pool_max_idle_per_host(0)
                 .user_agent(concat!("ironclaw/", env!("CARGO_PKG_VERSION")))
         };
-        let words = |error: reqwest::Error| format!("no connection can be made here: {error}");
-        // Plain http needs no certificates, also on a machine that has none.
+        let words = |error: reqwest::Error| format!("cannot set up an HTTP client: {error}");
+        // Plain http needs no certificates, so it works on a machine that has none.
         let near = plain(Reach::Near).tls_certs_only([]).build().map_err(words);
         Self { far: plain(Reach::Anywhere).https_only(true).build().map_err(words), near }
     }
 
-    /// Sends a body under this id, and signs its bytes; `now` in milliseconds.
+    /// Signs and sends a body under this id; `now` in milliseconds.
     pub async fn send(&self, url: &Url, secret: &Secret, id: &str, now: i64, body: &Body<'_>) -> Outcome {
         let client = match if url.scheme() == "https" { &self.far } else { &self.near } {
             Ok(client) => client,
@@ -79,7 +79,7 @@ impl Sender {
         match request.send().await {
             Ok(answer) => {
                 let outcome = judge(answer.status(), retry_after(&answer));
-                // Whether its words arrive or not has no meaning.
+                // The body of the answer has no meaning, so a timeout here changes nothing.
                 let _ = tokio::time::timeout(ANSWER_TIME_MAX, discard(answer)).await;
                 outcome
             }
@@ -88,19 +88,19 @@ impl Sender {
     }
 }
 
-/// Returns what a missing answer means.
+/// Returns the outcome of a request without an answer.
 fn unsent(error: &reqwest::Error) -> Outcome {
     if let Some(refused) = refusal(error) {
         return Outcome::Later(refused.to_string(), None);
     }
     if error.is_builder() {
-        Outcome::Refused("its address cannot be asked".to_owned())
+        Outcome::Refused("the address is not usable".to_owned())
     } else if error.is_connect() {
-        Outcome::Later("it could not be reached".to_owned(), None)
+        Outcome::Later("could not connect".to_owned(), None)
     } else if error.is_timeout() {
-        Outcome::Unknown(format!("it did not answer within {} seconds", SEND_TIME_MAX.as_secs()))
+        Outcome::Unknown(format!("no answer within {} seconds", SEND_TIME_MAX.as_secs()))
     } else {
-        Outcome::Unknown("the connection broke before it answered".to_owned())
+        Outcome::Unknown("the connection broke before an answer".to_owned())
     }
 }
 
@@ -110,28 +110,27 @@ impl Default for Sender {
     }
 }
 
-/// Returns why no address of its name may be asked, where that kept the request from leaving.
+/// Returns the reason if no address of the host name is allowed, so that the request did not leave.
 fn refusal(error: &reqwest::Error) -> Option<Refused> {
     let mut causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     causes.find_map(|cause| cause.downcast_ref().copied())
 }
 
-/// Returns what a status means. The specification knows 2xx for yes and 410 for never again; the rest follows common use.
+/// Returns the outcome for a status. The specification defines 2xx for yes and 410 for never again; the rest follows common use.
 fn judge(status: StatusCode, after: Option<Duration>) -> Outcome {
     let words = format!("it answered {}", status.as_u16());
     match status.as_u16() {
         200..=299 => Outcome::Received,
-        // Not there yet, busy, too early, too much: such states pass.
+        // Not found yet, busy, too early, too much: these states are temporary.
         404 | 409 | 421 | 423 | 425 | 429 | 500 | 501 | 503 | 505..=519 | 528..=599 => Outcome::Later(words, after),
-        // A proxy in front of the other side says that it gave up waiting, or lost the request: the other side may have it all
-        // the same.
+        // A proxy in front of the other side gave up waiting or lost the request, but the other side may still have it.
         408 | 502 | 504 | 520..=527 => Outcome::Unknown(words),
         300..=399 => Outcome::Refused(format!("{words}: redirects are not followed")),
         _ => Outcome::Refused(words),
     }
 }
 
-/// Returns the wait that the answer asks for, in seconds; a date is not taken, as only our own clock counts.
+/// Returns the wait that the answer asks for, in seconds. A date is ignored, because only our own clock counts.
 fn retry_after(answer: &Response) -> Option<Duration> {
     let seconds: u64 = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_to_metadata_is_not_sent_to() {
+    async fn nothing_is_sent_to_a_name_that_resolves_to_metadata() {
         for address in ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"] {
             let sender = Sender::over(|reach| Resolver::over(reach, Arc::new(Answers(address))));
             let secret =

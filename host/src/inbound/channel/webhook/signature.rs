@@ -1,6 +1,6 @@
 //! Signatures of the Standard Webhooks specification: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
 //!
-//! Never says by its time how much of a signature fits, and never judges an event's age before its signature. See
+//! Never leaks by its timing how much of a signature is right, and never checks an event's age before its signature. See
 //! [`crate::inbound::channel::webhook::incoming`].
 
 use crate::refusal::Refusal;
@@ -12,22 +12,22 @@ use ironclaw_state::keys::{self, SecretText};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// Beginning of a secret in its written form.
+/// Prefix of a secret in its text form.
 pub const PREFIX: &str = "whsec_";
 
 /// Bytes of a fresh secret.
 const FRESH_BYTES: usize = 32;
 
-/// Bytes that a secret may have, as the specification says.
+/// Bytes of a secret, as in the specification.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// Signatures of one event that are looked at; more than one is sent while a secret is replaced.
+/// Signatures of one event that are checked; a sender sends more than one while it replaces a secret.
 const SIGNATURES_MAX: usize = 8;
 
 /// Bytes of an event's id.
 const ID_BYTES_MAX: usize = 256;
 
-/// Most seconds between an event's time and ours, before or behind.
+/// Most seconds between an event's time and ours, in either direction.
 pub const WINDOW_SECONDS: i64 = 300;
 
 /// A signing secret: does not print, does not clone, wipes itself.
@@ -45,17 +45,17 @@ pub struct Claimed<'a> {
 }
 
 impl Secret {
-    /// Makes a fresh secret as it is written down.
+    /// Makes a fresh secret in its text form.
     pub fn fresh() -> Result<SecretText, keys::Error> {
         let bytes = Zeroizing::new(keys::random::<FRESH_BYTES>()?);
         let text = Zeroizing::new(STANDARD.encode(bytes.as_slice()));
         Ok(SecretText::new(format!("{PREFIX}{}", text.as_str())))
     }
 
-    /// Reads a secret as it is written down.
+    /// Parses a secret from its text form.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and nothing of the secret.
+    /// A sentence that names the error and nothing of the secret.
     pub fn read(text: &SecretText) -> Result<Self, String> {
         let (low, high) = (SECRET_BYTES.start(), SECRET_BYTES.end());
         let malformed = || format!("a signing secret is {PREFIX} and the base64 of {low} to {high} bytes");
@@ -64,9 +64,8 @@ impl Secret {
         if SECRET_BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(malformed()) }
     }
 
-    /// Returns a secret that fits nothing, for a channel that is not there: looking for it takes as long as looking at a wrong
-    /// signature.
-    pub fn of_nobody() -> Self {
+    /// Returns a secret for a channel that does not exist: its check takes as long as the check of a wrong signature, and always fails.
+    pub fn placeholder() -> Self {
         Self(Zeroizing::new(vec![0; FRESH_BYTES]))
     }
 
@@ -76,15 +75,15 @@ impl Secret {
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 
-    /// Returns whether one of the signatures is ours.
-    fn made(&self, claimed: &Claimed<'_>, body: &[u8]) -> bool {
+    /// Returns whether one of the signatures is right.
+    fn verifies(&self, claimed: &Claimed<'_>, body: &[u8]) -> bool {
         let mac = self.mac(claimed.id, claimed.timestamp, body);
-        let ours = |signature: &str| {
+        let is_right = |signature: &str| {
             let decoded = signature.strip_prefix("v1,").and_then(|encoded| STANDARD.decode(encoded).ok());
-            // Compares in constant time.
+            // `verify_slice` compares in constant time.
             decoded.is_some_and(|decoded| mac.clone().verify_slice(&decoded).is_ok())
         };
-        claimed.signatures.split(' ').take(SIGNATURES_MAX).any(ours)
+        claimed.signatures.split(' ').take(SIGNATURES_MAX).any(is_right)
     }
 
     fn mac(&self, id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
@@ -96,31 +95,31 @@ impl Secret {
     }
 }
 
-/// Checks that the holder of the secret made this event. The window is for [`check_time`].
+/// Checks that the holder of the secret made this event. [`check_time`] checks its age.
 ///
 /// # Errors
-/// One refusal for every way in which it can be wrong: a sender without the secret learns nothing, not even which channels exist.
+/// The same refusal for every error: a sender without the secret learns nothing, not even which channels exist.
 pub fn check(secret: Option<&Secret>, claimed: Option<&Claimed<'_>>, body: &[u8]) -> Result<(), Refusal> {
-    let nobody = Secret::of_nobody();
+    let placeholder = Secret::placeholder();
     let empty = Claimed { id: "", timestamp: "", signatures: "v1," };
-    let made = secret.unwrap_or(&nobody).made(claimed.unwrap_or(&empty), body);
-    if made && secret.is_some() && claimed.is_some() {
+    let verified = secret.unwrap_or(&placeholder).verifies(claimed.unwrap_or(&empty), body);
+    if verified && secret.is_some() && claimed.is_some() {
         return Ok(());
     }
-    let refusal = Refusal::new(DenialCode::SignatureInvalid, "no channel here has this name and this signature");
+    let refusal = Refusal::new(DenialCode::SignatureInvalid, "no channel has this name and this signature");
     Err(refusal
         .hint("sign `ID.TIMESTAMP.BODY` as the Standard Webhooks specification says, with the channel's own secret"))
 }
 
-/// Checks whether a signed event is of our time, `now` in milliseconds. An older event may be a replay of one that was overheard.
+/// Checks whether a signed event is recent, `now` in milliseconds. An older event may be a replay of an intercepted one.
 ///
 /// # Errors
-/// Refuses a time that is none or too far away, and an id that is none.
+/// Refuses a malformed time, a time too far away, and a malformed id.
 pub fn check_time(claimed: &Claimed<'_>, now: i64) -> Result<(), Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(code, text));
     let digits = (1..=12).contains(&claimed.timestamp.len()) && claimed.timestamp.bytes().all(|b| b.is_ascii_digit());
     let Some(at) = claimed.timestamp.parse::<i64>().ok().filter(|_| digits) else {
-        return refuse(DenialCode::TimestampMalformed, format!("{TIMESTAMP} is no number of seconds since 1970"));
+        return refuse(DenialCode::TimestampMalformed, format!("{TIMESTAMP} is not a number of seconds since 1970"));
     };
     let late = now / 1000 - at;
     if late.abs() > WINDOW_SECONDS {
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specifications_own_example_is_signed_as_it_says() {
+    fn the_example_of_the_specification_is_signed_alike() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let body = br#"{"test": 2432232314}"#;
         let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
@@ -183,13 +182,13 @@ mod tests {
             assert_eq!(refusal.code, DenialCode::SignatureInvalid, "{what}");
         }
         assert!(check(Some(&own), None, body).is_err(), "no headers");
-        // Knowing the placeholder of an absent secret does not help.
-        let nobodys = Secret::of_nobody().sign(id, at, body);
-        assert!(check(None, Some(&Claimed { signatures: &nobodys, ..claimed }), body).is_err());
+        // The placeholder of an absent secret is public, and a signature with it is refused.
+        let with_placeholder = Secret::placeholder().sign(id, at, body);
+        assert!(check(None, Some(&Claimed { signatures: &with_placeholder, ..claimed }), body).is_err());
     }
 
     #[test]
-    fn an_event_is_of_five_minutes_around_now() {
+    fn an_event_is_accepted_within_five_minutes_of_now() {
         let now = 1_800_000_000;
         let at = |timestamp: &str, id: &str| {
             let claimed = Claimed { id, timestamp, signatures: "" };
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_none_is_refused_without_being_repeated() {
+    fn a_malformed_secret_is_refused_and_not_repeated() {
         for text in [
             "",
             "whsec_",

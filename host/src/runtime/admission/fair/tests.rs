@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// A world without processes: sessions with so many turns to do, in rounds in which each awake one may do one turn.
-struct World {
+/// A simulation without processes: sessions with a number of turns to do, in rounds in which each awake session may do one turn.
+struct Simulation {
     agents: Vec<AgentId>,
     of: HashMap<SessionId, (AgentId, String)>,
     /// Turns that each session still has to do.
@@ -14,12 +14,12 @@ struct World {
     asked: Vec<SessionId>,
     limits: Limits,
     round: usize,
-    /// Since which round a session waits, and at which place among its person's at its agent.
+    /// The round in which a session began to wait, and its position among its person's sessions at its agent.
     since: HashMap<SessionId, (usize, usize)>,
     people: usize,
 }
 
-impl World {
+impl Simulation {
     fn new(agents: usize, people: usize, limits: Limits) -> Self {
         Self {
             agents: (0..agents).map(|_| AgentId::new()).collect(),
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    fn wants(&mut self, session: SessionId) {
+    fn queue(&mut self, session: SessionId) {
         let (agent, person) = self.of[&session].clone();
         self.waiting.join(agent, &person, session, &self.awake);
         let people = self.waiting.agents.iter().find(|(waiting, _)| *waiting == agent).map(|(_, people)| people);
@@ -45,12 +45,12 @@ impl World {
         self.settle();
     }
 
-    fn gets_work(&mut self, session: SessionId, turns: u32) {
+    fn add_work(&mut self, session: SessionId, turns: u32) {
         let work = self.work.entry(session).or_insert(0);
         let had = *work;
         *work += turns;
         if had == 0 && !self.admitted.contains(&session) {
-            self.wants(session);
+            self.queue(session);
         } else {
             self.awake.busy(session);
         }
@@ -70,7 +70,7 @@ impl World {
                     self.admitted.push(session);
                 }
                 Step::AskBack(session) => {
-                    assert!(!self.asked.contains(&session), "nobody is asked twice");
+                    assert!(!self.asked.contains(&session), "no session is asked twice");
                     self.awake.ask_back(session);
                     self.asked.push(session);
                 }
@@ -80,22 +80,22 @@ impl World {
                 let own = self.admitted.iter().filter(|session| self.of[*session].0 == *agent).count();
                 assert!(own <= self.limits.awake_per_agent_max, "the limit of one agent");
             }
-            assert!(self.asked.len() <= self.waiting.len(), "nobody is asked back for nothing");
+            assert!(self.asked.len() <= self.waiting.len(), "no slot is asked back without a waiting session");
         }
     }
 
-    fn leaves(&mut self, session: SessionId) {
+    fn give_back(&mut self, session: SessionId) {
         self.admitted.retain(|awake| *awake != session);
         self.asked.retain(|asked| *asked != session);
         self.awake.leave(session);
         if self.work[&session] > 0 {
-            self.wants(session);
+            self.queue(session);
         }
         self.settle();
     }
 
-    /// Each awake session does one turn, or leaves when it was asked to.
-    fn pass(&mut self, order: &[usize]) {
+    /// Each awake session does one turn, or leaves if its slot was asked back.
+    fn run_round(&mut self, order: &[usize]) {
         self.round += 1;
         let mut awake = self.admitted.clone();
         for (at, with) in order.iter().enumerate().take(awake.len()) {
@@ -115,7 +115,7 @@ impl World {
                 self.settle();
             }
             if self.asked.contains(&session) {
-                self.leaves(session);
+                self.give_back(session);
             }
         }
     }
@@ -123,7 +123,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn nobody_starves_and_no_limit_is_passed(
+    fn no_session_starves_and_no_limit_is_exceeded(
         agents in 1usize..5,
         people in 1usize..4,
         awake_max in 1usize..6,
@@ -131,24 +131,24 @@ proptest! {
         events in prop::collection::vec((0usize..5, 0usize..4, 0usize..8, 1u32..12, prop::collection::vec(0usize..8, 0..6)), 1..60),
     ) {
         let limits = Limits { awake_max, awake_per_agent_max: per_agent.min(awake_max) };
-        let mut world = World::new(agents, people, limits);
+        let mut simulation = Simulation::new(agents, people, limits);
         let mut sessions: HashMap<(usize, usize, usize), SessionId> = HashMap::new();
         for (agent, person, session, turns, order) in events {
             let (agent, person) = (agent % agents, person % people);
             let session = *sessions.entry((agent, person, session)).or_insert_with(SessionId::new);
-            world.of.insert(session, (world.agents[agent], format!("per_{person}")));
-            world.gets_work(session, turns);
-            world.pass(&order);
+            simulation.of.insert(session, (simulation.agents[agent], format!("per_{person}")));
+            simulation.add_work(session, turns);
+            simulation.run_round(&order);
         }
-        let left: usize = world.work.values().map(|turns| *turns as usize).sum();
+        let left: usize = simulation.work.values().map(|turns| *turns as usize).sum();
         for _ in 0..(left + sessions.len() + 1) * (TURNS_IN_A_ROW_MAX as usize + 1) {
-            world.pass(&[]);
+            simulation.run_round(&[]);
         }
-        prop_assert!(world.work.values().all(|turns| *turns == 0), "all work is done: {:?}", world.work);
-        prop_assert_eq!(world.waiting.len(), 0);
+        prop_assert!(simulation.work.values().all(|turns| *turns == 0), "all work is done: {:?}", simulation.work);
+        prop_assert_eq!(simulation.waiting.len(), 0);
     }
 
-    /// However many sessions other people have, and however many turns these have to do.
+    /// This holds for any number of sessions and turns of other people.
     #[test]
     fn a_person_waits_for_one_turn_of_each_other_person(
         places in 1usize..5,
@@ -157,16 +157,16 @@ proptest! {
         order in prop::collection::vec(0usize..8, 0..6),
     ) {
         let limits = Limits { awake_max: places, awake_per_agent_max: places };
-        let mut world = World::new(1, 5, limits);
+        let mut simulation = Simulation::new(1, 5, limits);
         for (person, turns) in &crowd {
             let session = SessionId::new();
-            world.of.insert(session, (world.agents[0], format!("per_{person}")));
-            world.gets_work(session, *turns);
+            simulation.of.insert(session, (simulation.agents[0], format!("per_{person}")));
+            simulation.add_work(session, *turns);
         }
-        (0..passes).for_each(|_| world.pass(&order));
+        (0..passes).for_each(|_| simulation.run_round(&order));
         let mine = SessionId::new();
-        world.of.insert(mine, (world.agents[0], "me".to_owned()));
-        world.gets_work(mine, 1);
+        simulation.of.insert(mine, (simulation.agents[0], "me".to_owned()));
+        simulation.add_work(mine, 1);
         let others = {
             let mut people: Vec<_> = crowd.iter().map(|(person, _)| person).collect();
             people.sort_unstable();
@@ -174,10 +174,10 @@ proptest! {
             people.len()
         };
         let mut rounds = 0;
-        while !world.admitted.contains(&mine) {
+        while !simulation.admitted.contains(&mine) {
             rounds += 1;
             prop_assert!(rounds <= others, "{rounds} rounds with {others} other people");
-            world.pass(&order);
+            simulation.run_round(&order);
         }
     }
 
@@ -187,7 +187,7 @@ proptest! {
     ) {
         let agents: Vec<AgentId> = (0..4).map(|_| AgentId::new()).collect();
         let (mut all, mut patient) = (Waiting::default(), Waiting::default());
-        // An agent whose first session went away would have joined later; so the first of each stays.
+        // If an agent's first session left, the agent would join later; so the first session of each stays.
         let (mut gone, mut known) = (Vec::new(), Vec::new());
         for (agent, stays) in joins {
             let session = SessionId::new();
@@ -240,7 +240,7 @@ fn an_agent_at_its_limit_lets_others_pass_and_keeps_its_turn() {
     let mut awake = Awake::default();
     let limits = Limits { awake_max: 9, awake_per_agent_max: 1 };
     assert_eq!(admitted(&mut waiting, &mut awake, &of, limits), [ids[0], ids[2]]);
-    // Its own is asked back only once it is idle, and another agent's is of no use to it.
+    // The agent's own slot is asked back only once it is idle, and another agent's slot does not help.
     assert_eq!(next(&waiting, &awake, limits), None);
     awake.idle(ids[2]);
     assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[2])));
@@ -262,7 +262,7 @@ fn longest_idle_slot_is_asked_back_only_if_a_session_waits() {
     awake.idle(ids[1]);
     assert_eq!(next(&waiting, &awake, limits), None);
     waiting.join(agent, "ann", ids[3], &awake);
-    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[1])), "idle again is idle still");
+    assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[1])), "a second idle report changes nothing");
     awake.busy(ids[1]);
     assert_eq!(next(&waiting, &awake, limits), Some(Step::AskBack(ids[0])));
 }
@@ -275,7 +275,7 @@ fn busy_session_yields_after_its_turns_if_another_waits() {
     let (mut waiting, mut awake) = (Waiting::default(), Awake::default());
     awake.enter(a, "ann".to_owned(), busy);
     (0..2 * TURNS_IN_A_ROW_MAX).for_each(|_| awake.turn_ended(busy));
-    assert_eq!(next(&waiting, &awake, limits), None, "nobody waits");
+    assert_eq!(next(&waiting, &awake, limits), None, "no session waits");
     awake.leave(busy);
     awake.enter(a, "ann".to_owned(), busy);
     waiting.join(b, "ann", other, &awake);
@@ -300,7 +300,7 @@ fn people_of_one_agent_are_served_in_turns() {
 }
 
 #[test]
-fn a_person_without_a_place_waits_for_one_turn_and_not_four() {
+fn a_person_without_a_slot_waits_for_one_turn_and_not_four() {
     let agent = AgentId::new();
     let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
     let limits = Limits { awake_max: 1, awake_per_agent_max: 1 };

@@ -1,7 +1,7 @@
-//! Ordinary lives, event by event.
+//! Typical lives, event by event.
 
-use super::world::{FAILURES_MAX, unwritten};
-use crate::runtime::command::{Ask, Ticket};
+use super::simulation::{FAILURES_MAX, unwritten};
+use crate::runtime::command::{CommandKind, Ticket};
 use crate::runtime::life::{Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::session::store::{Standing, Why};
@@ -21,14 +21,14 @@ fn found() -> Event<Ticket> {
 }
 
 fn slept(reason: SleepReason<Ticket>) -> Event<Ticket> {
-    Event::Slept { reason, shutdown: None, is_halted: false, forgives: false }
+    Event::Slept { reason, shutdown: None, is_halted: false, keeps_attempts: false }
 }
 
-fn asked(ask: Ask) -> Event<Ticket> {
+fn asked(ask: CommandKind) -> Event<Ticket> {
     Event::Asked { command: Ticket(ask, 7), is_halted: false }
 }
 
-/// An actor whose session has just been launched.
+/// Makes the life of a session that has just been launched.
 fn awake() -> Life<Ticket> {
     let mut life = Life::new(FAILURES_MAX);
     table(&mut life, vec![(Event::Begun, &["Deliver"]), (Event::Done, &["Show(Asleep)", "Find"])]);
@@ -36,10 +36,10 @@ fn awake() -> Life<Ticket> {
     life
 }
 
-/// From the session's row to its work.
-fn wakes(life: &mut Life<Ticket>, is_first: bool, forgives: &str) {
-    let work = format!("Work {{ forgives: {forgives} }}");
-    assert_eq!(life.shortages > 0, !is_first && life.forgives);
+/// Takes the events from the session's row to its work.
+fn wakes(life: &mut Life<Ticket>, is_first: bool, keeps_attempts: &str) {
+    let work = format!("Work {{ keeps_attempts: {keeps_attempts} }}");
+    assert_eq!(life.shortages > 0, !is_first && life.keeps_attempts);
     table(
         life,
         vec![
@@ -53,7 +53,7 @@ fn wakes(life: &mut Life<Ticket>, is_first: bool, forgives: &str) {
     );
 }
 
-/// Makes a life that waits in line for a slot.
+/// Makes a life that waits for a slot.
 fn in_line() -> Life<Ticket> {
     let mut life = Life::new(FAILURES_MAX);
     for event in [Event::Begun, Event::Done, found(), Event::Work(true), Event::Measured(None)] {
@@ -80,7 +80,7 @@ fn a_session_wakes_works_and_sleeps() {
 }
 
 #[test]
-fn a_crash_is_tried_again_with_longer_waits_then_parked() {
+fn a_crash_is_retried_with_backoff_then_parked() {
     let mut life = awake();
     for failures in 1..=FAILURES_MAX {
         table(
@@ -105,7 +105,7 @@ fn a_crash_is_tried_again_with_longer_waits_then_parked() {
             vec![
                 (Event::Counted(failures), &[&backoff, "AwaitBackoff"]),
                 // A wake does not end the wait.
-                (asked(Ask::Wake), &["Deliver"]),
+                (asked(CommandKind::Wake), &["Deliver"]),
                 (Event::Done, &["AwaitBackoff"]),
                 (Event::TimeOver, &["Show(Asleep)", "Find"]),
             ],
@@ -125,7 +125,7 @@ fn a_crash_is_tried_again_with_longer_waits_then_parked() {
 }
 
 #[test]
-fn a_shortage_waits_longer_each_time_until_a_sleep() {
+fn a_shortage_waits_longer_each_time_until_the_next_sleep() {
     let mut life = awake();
     for (tries, waits) in ["SetBackoff(1)", "SetBackoff(2)"].into_iter().enumerate() {
         table(
@@ -154,13 +154,13 @@ fn a_shortage_waits_longer_each_time_until_a_sleep() {
 }
 
 #[test]
-fn an_emergency_stop_ends_both_and_counts_nothing() {
+fn an_emergency_stop_ends_both_and_counts_no_failure() {
     let mut life = awake();
     let killed = Event::Slept {
         reason: SleepReason::died("its process ended"),
         shutdown: None,
         is_halted: true,
-        forgives: false,
+        keeps_attempts: false,
     };
     table(
         &mut life,
@@ -170,7 +170,7 @@ fn an_emergency_stop_ends_both_and_counts_nothing() {
             (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
             (Event::Found { standing: Standing::Live, is_halted: true }, &["LeaveOrWait"]),
             (
-                Event::Asked { command: Ticket(Ask::Prove, 1), is_halted: true },
+                Event::Asked { command: Ticket(CommandKind::Prove, 1), is_halted: true },
                 &["RefuseProof(Ticket(Prove, 1))", "Show(Asleep)", "Find"],
             ),
         ],
@@ -178,19 +178,19 @@ fn an_emergency_stop_ends_both_and_counts_nothing() {
 }
 
 #[test]
-fn a_stop_in_line_leaves_it_after_the_record_says_so() {
+fn a_waiting_session_leaves_the_queue_after_its_recorded_stop() {
     let mut life = in_line();
     table(
         &mut life,
         vec![
-            (asked(Ask::Stop), &["Show(Asleep)", "Find"]),
+            (asked(CommandKind::Stop), &["Show(Asleep)", "Find"]),
             (found(), &["NoteStop(Ticket(Stop, 7))"]),
             (
-                Event::StopNoted(Ticket(Ask::Stop, 7)),
+                Event::StopNoted(Ticket(CommandKind::Stop, 7)),
                 &["GiveSlotBack", "Answer(Ticket(Stop, 7))", "Show(Asleep)", "Find"],
             ),
             (found(), &["LeaveOrWait"]),
-            (asked(Ask::Wake), &["Deliver"]),
+            (asked(CommandKind::Wake), &["Deliver"]),
             (Event::Done, &["Show(Asleep)", "Find"]),
             (found(), &["FindWork"]),
         ],
@@ -198,19 +198,19 @@ fn a_stop_in_line_leaves_it_after_the_record_says_so() {
 }
 
 #[test]
-fn an_emergency_stop_in_line_leaves_it() {
+fn a_waiting_session_leaves_the_queue_at_an_emergency_stop() {
     let mut life = in_line();
     table(&mut life, vec![(Event::Halted, &["GiveSlotBack", "Show(Asleep)", "Find"])]);
 }
 
 #[test]
-fn a_command_in_line_keeps_the_place_there() {
+fn a_command_keeps_the_position_in_the_queue() {
     let mut life = in_line();
     table(
         &mut life,
         vec![
-            (asked(Ask::Release), &["Show(Asleep)", "Find"]),
-            (found(), &["Obey(Ticket(Release, 7))"]),
+            (asked(CommandKind::Release), &["Show(Asleep)", "Find"]),
+            (found(), &["RunCommand(Ticket(Release, 7))"]),
             (Event::Done, &["Show(Asleep)", "Find"]),
             (found(), &["FindWork"]),
             (Event::Work(true), &["Show(Waiting)", "AwaitSlot"]),
@@ -224,7 +224,10 @@ fn a_stop_during_a_breach_is_served_after_the_quarantine() {
     table(
         &mut life,
         vec![
-            (slept(SleepReason::Asked(Ticket(Ask::Stop, 7))), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
+            (
+                slept(SleepReason::Asked(Ticket(CommandKind::Stop, 7))),
+                &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"],
+            ),
             (Event::Ended { is_reader_gone: false }, &["Drain"]),
             (Event::Drained(Some(Why::new("a bad row"))), &["Quarantine(Why { words: \"a bad row\", detail: \"\" })"]),
             (Event::Done, &["Requeue(\"put to sleep\")"]),
@@ -235,13 +238,13 @@ fn a_stop_during_a_breach_is_served_after_the_quarantine() {
 }
 
 #[test]
-fn a_crash_during_a_shutdown_is_counted_and_not_tried_again() {
+fn a_crash_during_a_shutdown_is_counted_and_not_retried() {
     let mut life = awake();
     let crash = Event::Slept {
         reason: SleepReason::died("its process ended"),
-        shutdown: Some(Ticket(Ask::Shutdown, 7)),
+        shutdown: Some(Ticket(CommandKind::Shutdown, 7)),
         is_halted: false,
-        forgives: false,
+        keeps_attempts: false,
     };
     table(
         &mut life,
@@ -257,9 +260,9 @@ fn a_crash_during_a_shutdown_is_counted_and_not_tried_again() {
 }
 
 #[test]
-fn an_error_of_the_host_during_a_shutdown_is_the_end() {
+fn an_error_of_the_host_during_a_shutdown_ends_the_actor() {
     let mut life = awake();
-    life.step(slept(SleepReason::Ended(Some(Ticket(Ask::Shutdown, 7)))));
+    life.step(slept(SleepReason::Ended(Some(Ticket(CommandKind::Shutdown, 7)))));
     let effects = life.step(Event::Failed(unwritten()));
     let effects: Vec<String> = effects.iter().map(|effect| format!("{effect:?}")).collect();
     assert_eq!(effects[..3], ["Abandon(Ticket(Shutdown, 7))", "DropAwake", "GiveSlotBack"]);
@@ -267,9 +270,9 @@ fn an_error_of_the_host_during_a_shutdown_is_the_end() {
 }
 
 #[test]
-fn an_error_of_the_host_drops_all_and_begins_anew() {
+fn an_error_of_the_host_drops_all_and_restarts() {
     let mut life = awake();
-    life.step(slept(SleepReason::Asked(Ticket(Ask::Stop, 7))));
+    life.step(slept(SleepReason::Asked(Ticket(CommandKind::Stop, 7))));
     life.step(Event::Ended { is_reader_gone: false });
     let effects: Vec<String> = life.step(Event::Failed(unwritten())).iter().map(|one| format!("{one:?}")).collect();
     let [abandon, drop, slot, log, show, probe] = effects.as_slice() else { panic!("{effects:?}") };
@@ -284,5 +287,5 @@ fn an_error_of_the_host_drops_all_and_begins_anew() {
             (Event::Done, &["Show(Asleep)", "Find"]),
         ],
     );
-    assert!(life.forgives);
+    assert!(life.keeps_attempts);
 }

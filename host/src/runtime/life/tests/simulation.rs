@@ -1,9 +1,9 @@
-//! A world without processes, in which an actor lives: it answers each effect with an event that can come of it, as a script says.
-//! After the end of the script everything goes well.
+//! A simulation of an actor without processes: it answers each effect with a possible event, as a script says. After the end of the
+//! script every effect succeeds.
 
 use crate::error::Error;
 use crate::quota::workspace::Over;
-use crate::runtime::command::{Ask, Asks, Ticket};
+use crate::runtime::command::{CommandKind, HasKind, Ticket};
 use crate::runtime::life::{Effect, Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{self, Work};
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 pub const FAILURES_MAX: u32 = 3;
 pub const IDLE: Duration = Duration::from_secs(60);
-/// More than any script leads to.
+/// More steps than any script causes.
 const STEPS_MAX: usize = 5000;
 const TURN_TIME: Duration = Duration::from_secs(30);
 
-pub struct World {
+pub struct Simulation {
     script: VecDeque<u8>,
     mailbox: VecDeque<Ticket>,
-    /// How often each command was answered or dropped; none is expected for one that needs no answer.
-    pub answers: Vec<(Ask, usize)>,
+    /// The number of replies to each command or drops of it; a command without a requester needs none.
+    pub answers: Vec<(CommandKind, usize)>,
     /// Every event and effect, in order.
     pub trace: Vec<String>,
     pub is_halted: bool,
-    pub slot: Slot,
+    pub slot: SlotProgress,
     pub is_launched: bool,
     pub standing: Standing,
     pub is_gone: bool,
@@ -40,7 +40,7 @@ pub struct World {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
+pub enum SlotProgress {
     None,
     InLine,
     Held,
@@ -54,15 +54,15 @@ pub fn unwritten() -> Error {
     Error::State(ironclaw_state::Error::Unwritten(String::new()))
 }
 
-/// Lives a whole life, and returns the world at its end.
-pub fn live(script: Vec<u8>) -> World {
-    let mut world = World {
+/// Runs a whole life, and returns the simulation at its end.
+pub fn simulate(script: Vec<u8>) -> Simulation {
+    let mut simulation = Simulation {
         script: script.into(),
         mailbox: VecDeque::new(),
         answers: Vec::new(),
         trace: Vec::new(),
         is_halted: false,
-        slot: Slot::None,
+        slot: SlotProgress::None,
         is_launched: false,
         standing: Standing::Live,
         is_gone: false,
@@ -72,32 +72,32 @@ pub fn live(script: Vec<u8>) -> World {
         waiting: 2,
         now: Duration::ZERO,
     };
-    world.send(Ask::Wake);
+    simulation.send(CommandKind::Wake);
     let mut life = Life::new(FAILURES_MAX);
     let mut event = Some(Event::Begun);
     let mut steps = 0;
     while let Some(next) = event.take() {
         steps += 1;
         assert!(steps < STEPS_MAX, "it does not end");
-        world.note(&next);
+        simulation.note(&next);
         let effects = life.step(next);
         let last = effects.len().checked_sub(1).expect("every event that can come has an effect");
         for (at, effect) in effects.into_iter().enumerate() {
-            world.note(&effect);
+            simulation.note(&effect);
             let is_end = matches!(effect, Effect::End);
-            event = world.perform(effect);
+            event = simulation.perform(effect);
             assert_eq!(event.is_some() || is_end, at == last, "the last effect, and no other, has a result");
         }
     }
-    world
+    simulation
 }
 
-impl World {
+impl Simulation {
     pub fn note(&mut self, what: &impl std::fmt::Debug) {
         self.trace.push(format!("{what:?}"));
     }
 
-    /// Whether something was ever noted that begins so.
+    /// Returns whether the trace has an entry with this prefix.
     pub fn has(&self, what: &str) -> bool {
         self.trace.iter().any(|seen| seen.starts_with(what))
     }
@@ -106,12 +106,12 @@ impl World {
         self.opened > self.closed
     }
 
-    /// One of so many, as the script says; the first one at its end.
+    /// Returns a number below `of` from the script, or 0 after its end.
     fn chance(&mut self, of: u8) -> u8 {
         self.script.pop_front().map_or(0, |byte| byte % of)
     }
 
-    fn send(&mut self, ask: Ask) {
+    fn send(&mut self, ask: CommandKind) {
         self.mailbox.push_back(Ticket(ask, self.answers.len()));
         self.answers.push((ask, 0));
     }
@@ -126,20 +126,27 @@ impl World {
         }
     }
 
-    /// What comes from outside at any time: messages, commands, an emergency stop and its end.
+    /// Adds external events, which can come at any time: messages, commands, an emergency stop and its end.
     fn pass_time(&mut self) {
         let calm = self.script.is_empty();
         match self.chance(80) {
             1..=5 => {
-                let asks = [Ask::Stop, Ask::Cancel, Ask::Release, Ask::Respawn, Ask::Prove, Ask::Wake];
+                let asks = [
+                    CommandKind::Stop,
+                    CommandKind::Cancel,
+                    CommandKind::Release,
+                    CommandKind::Respawn,
+                    CommandKind::Prove,
+                    CommandKind::Wake,
+                ];
                 let ask = self.chance(asks.len() as u8);
                 self.send(asks[usize::from(ask)]);
             }
-            6 => self.send(Ask::Shutdown),
-            7 if self.chance(3) == 1 => self.send(Ask::Remove),
+            6 => self.send(CommandKind::Shutdown),
+            7 if self.chance(3) == 1 => self.send(CommandKind::Remove),
             8..=12 => {
                 self.waiting += 1;
-                self.send(Ask::Wake);
+                self.send(CommandKind::Wake);
             }
             13 | 14 => self.is_halted = true,
             15..=20 => self.resume(),
@@ -148,10 +155,10 @@ impl World {
         }
     }
 
-    /// Ends the emergency stop; whatever has work is woken.
+    /// Ends the emergency stop; the session is woken.
     fn resume(&mut self) {
         if std::mem::take(&mut self.is_halted) {
-            self.send(Ask::Wake);
+            self.send(CommandKind::Wake);
         }
     }
 
@@ -171,22 +178,22 @@ impl World {
         (self.chance(6) == 1).then_some(Shortage::Memory)
     }
 
-    fn heard(&mut self) -> Option<Event<Ticket>> {
+    fn next_command(&mut self) -> Option<Event<Ticket>> {
         self.mailbox.pop_front().map(|command| Event::Asked { command, is_halted: self.is_halted })
     }
 
     fn perform(&mut self, effect: Effect<Ticket>) -> Option<Event<Ticket>> {
         match effect {
             Effect::Show(_) | Effect::Log(_) | Effect::NoteShortage(_) | Effect::EndDrafts => None,
-            Effect::Join => self.moves_slot(Slot::None, Slot::InLine),
+            Effect::Join => self.moves_slot(SlotProgress::None, SlotProgress::InLine),
             Effect::GiveSlotBack => {
-                assert!(self.slot != Slot::None, "it is given back once");
+                assert!(self.slot != SlotProgress::None, "it is given back once");
                 assert!(!self.is_launched, "not before the processes are gone");
-                self.slot = Slot::None;
+                self.slot = SlotProgress::None;
                 None
             }
             Effect::DropAwake => {
-                assert!(std::mem::take(&mut self.is_launched), "there is something to drop");
+                assert!(std::mem::take(&mut self.is_launched), "there are resources to drop");
                 None
             }
             Effect::SetBackoff(tries) => {
@@ -198,7 +205,7 @@ impl World {
                 None
             }
             Effect::End => {
-                assert!(self.slot == Slot::None && !self.is_launched, "nothing is left behind");
+                assert!(self.slot == SlotProgress::None && !self.is_launched, "all resources are given back");
                 None
             }
             effect => {
@@ -208,7 +215,7 @@ impl World {
         }
     }
 
-    fn moves_slot(&mut self, from: Slot, to: Slot) -> Option<Event<Ticket>> {
+    fn moves_slot(&mut self, from: SlotProgress, to: SlotProgress) -> Option<Event<Ticket>> {
         assert_eq!(std::mem::replace(&mut self.slot, to), from);
         None
     }
@@ -228,15 +235,15 @@ impl World {
                 self.close();
                 self.done_or_failed()
             }
-            Effect::AwaitSlot => self.heard().or_else(|| {
+            Effect::AwaitSlot => self.next_command().or_else(|| {
                 let event = if self.is_halted { Event::Halted } else { Event::SlotHeld };
-                self.slot = if self.is_halted { self.slot } else { Slot::Held };
+                self.slot = if self.is_halted { self.slot } else { SlotProgress::Held };
                 Some(event)
             }),
             Effect::CheckRoom => Some(Event::Room(self.shortage())),
             Effect::Launch => Some(self.launch()),
             Effect::Probe(reported) => Some(Event::Probed(reported.or_else(|| self.shortage()))),
-            Effect::Work { forgives } => Some(self.work(forgives)),
+            Effect::Work { keeps_attempts } => Some(self.work(keeps_attempts)),
             Effect::EndProcesses(_) => Some(Event::Ended { is_reader_gone: self.chance(6) == 1 }),
             Effect::Drain => Some(Event::Drained((self.chance(6) == 1).then(|| Why::new("a bad row")))),
             Effect::Requeue(_) => {
@@ -254,20 +261,20 @@ impl World {
                 self.failures += 1;
                 Some(Event::Counted(self.failures))
             }
-            Effect::AwaitBackoff => self.heard().or(Some(Event::TimeOver)),
+            Effect::AwaitBackoff => self.next_command().or(Some(Event::TimeOver)),
             Effect::Pause => Some(Event::TimeOver),
             Effect::NoteStop(ticket) => Some(match self.fails() {
                 Some(error) => self.fail_with(&ticket, error),
                 None => Event::StopNoted(ticket),
             }),
-            Effect::Obey(ticket) => self.obey(&ticket),
+            Effect::RunCommand(ticket) => self.run_command(&ticket),
             Effect::LeaveOrWait => {
                 if self.mailbox.is_empty() && self.chance(8) > 0 {
-                    // Most lives go on: the session is asked for something just then, or is released.
+                    // Most lives continue: a message or a release comes at this moment.
                     self.waiting += 1;
-                    self.send(if self.standing == Standing::Live { Ask::Wake } else { Ask::Release });
+                    self.send(if self.standing == Standing::Live { CommandKind::Wake } else { CommandKind::Release });
                 }
-                self.heard().or(Some(Event::Left))
+                self.next_command().or(Some(Event::Left))
             }
             Effect::LeaveRemoved => {
                 while let Some(ticket) = self.mailbox.pop_front() {
@@ -293,23 +300,25 @@ impl World {
         Some(Event::Done)
     }
 
-    fn obey(&mut self, ticket: &Ticket) -> Option<Event<Ticket>> {
-        assert!(!self.is_launched, "it is done asleep");
+    fn run_command(&mut self, ticket: &Ticket) -> Option<Event<Ticket>> {
+        assert!(!self.is_launched, "the session sleeps");
         self.answer(ticket);
-        match ticket.ask() {
-            Ask::Cancel => {
+        match ticket.kind() {
+            CommandKind::Cancel => {
                 self.close();
                 return self.done_or_failed();
             }
-            Ask::Release if self.standing != Standing::Live => (self.standing, self.failures) = (Standing::Live, 0),
-            Ask::Remove => (self.is_gone, self.waiting, self.closed) = (true, 0, self.opened),
+            CommandKind::Release if self.standing != Standing::Live => {
+                (self.standing, self.failures) = (Standing::Live, 0)
+            }
+            CommandKind::Remove => (self.is_gone, self.waiting, self.closed) = (true, 0, self.opened),
             _ => {}
         }
         Some(Event::Done)
     }
 
     fn launch(&mut self) -> Event<Ticket> {
-        assert_eq!(self.slot, Slot::Held, "nothing is launched without a slot");
+        assert_eq!(self.slot, SlotProgress::Held, "nothing is launched without a slot");
         assert!(!self.is_launched, "there is one sandbox");
         assert_eq!(self.standing, Standing::Live, "a session out of service is not launched");
         if self.is_halted {
@@ -327,10 +336,10 @@ impl World {
         Event::LaunchFailed { why: Why::new("no"), is_violation, reported, is_halted: self.is_halted }
     }
 
-    /// Runs the work of an awake session in this world.
-    fn work(&mut self, forgives: bool) -> Event<Ticket> {
-        assert!(self.is_launched && self.slot == Slot::Held, "work has a sandbox and a slot");
-        let mut work = Work::new(IDLE, forgives);
+    /// Runs the work of an awake session.
+    fn work(&mut self, keeps_attempts: bool) -> Event<Ticket> {
+        assert!(self.is_launched && self.slot == SlotProgress::Held, "work has a sandbox and a slot");
+        let mut work = Work::new(IDLE, keeps_attempts);
         let mut event = work::Event::Begun;
         self.now = Duration::ZERO;
         for _ in 0..STEPS_MAX {
@@ -340,7 +349,12 @@ impl World {
                 self.note(&effect);
                 assert!(next.is_none(), "the last effect, and no other, has a result");
                 if let work::Effect::Sleep { reason, shutdown } = effect {
-                    return Event::Slept { reason, shutdown, is_halted: self.is_halted, forgives: work.forgives() };
+                    return Event::Slept {
+                        reason,
+                        shutdown,
+                        is_halted: self.is_halted,
+                        keeps_attempts: work.keeps_attempts(),
+                    };
                 }
                 next = self.do_work(effect);
             }
@@ -426,7 +440,7 @@ impl World {
     fn take(&mut self) -> work::Event<Ticket> {
         let is_closed = self.chance(3) == 0 && self.is_open();
         if is_closed {
-            // A row that was accepted ends a series of failures.
+            // An accepted row ends a series of failures.
             self.failures = 0;
             self.close();
         }
