@@ -99,7 +99,7 @@ pub struct Server {
     /// One request at a time: a second connection of the same sandbox gains nothing.
     one: Mutex<()>,
     /// Held by the one request that reads the record.
-    pub(super) memory: Arc<std::sync::Mutex<context::Memory>>,
+    pub(super) cache: Arc<std::sync::Mutex<context::ItemCache>>,
     refusals: AtomicU32,
     /// The number of the newest dropped item when a request last named one that is gone.
     excused_upto: AtomicU64,
@@ -125,7 +125,7 @@ impl Server {
             key,
             results,
             one: Mutex::new(()),
-            memory: Arc::default(),
+            cache: Arc::default(),
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),

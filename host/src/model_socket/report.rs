@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::registry::Mode;
 use crate::tools::Runs;
 use crate::turns::calls::{self, CallState};
-use crate::turns::items::{BodyError, Draft, Recorded};
+use crate::turns::items::{BodyError, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -50,6 +50,6 @@ pub(crate) fn quote(
 ) -> Result<Recorded, Error> {
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
-    let draft = Draft::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
+    let draft = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
     Ok(draft.turn(turn).record(tx, session, sealer)?)
 }

@@ -11,7 +11,7 @@ use crate::open_turns::deadlines::Deadlines;
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::tools::Runs;
-use crate::turns::calls::{self, Place, ResultBody};
+use crate::turns::calls::{self, ResultBody, ResultTarget};
 use crate::turns::context::{Refused, Unanswered};
 use crate::turns::items::{self, Recorded};
 use crate::turns::turn::{self, Turn};
@@ -95,13 +95,13 @@ impl Server {
                         ));
                     }
                 };
-                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let (author, text) = match call.runs {
                     // The host alone says what came of an action: a sandbox can only say that there is no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
                     Some(Runs::Local | Runs::Host) | None => (Author::Tool { tool: call.tool.clone() }, text),
                 };
-                let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
+                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &ResultBody { ok, text })?;
                 calls::settle(tx, call_id, item.tuple.item)?;
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)

@@ -349,7 +349,7 @@ impl Dispatch {
         let key = session.content_key(&self.record.wrapping).map_err(items::BodyError::from)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;
-        items::keep_within(tx, session.id, &self.record.retention)?;
+        items::enforce_retention(tx, session.id, &self.record.retention)?;
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ pub struct InSession {
 
 /// The place of a message among the items of its conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown {
+pub struct MessagePosition {
     /// The ordinal of the turn that showed it first.
     pub ordinal: i64,
     /// The last number of its session when it was asked again.
@@ -231,7 +231,7 @@ pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: us
 }
 
 /// Marks the messages among these that only inform as completed, because a turn was shown them.
-pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+pub fn mark_context_shown(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
         tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0", [message])?;
     }
@@ -249,7 +249,7 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
 }
 
 /// Gives the messages of a session that only inform and have no place yet the place of this turn.
-pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
+pub fn position_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
     tx.execute(
         "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
          WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
@@ -259,7 +259,7 @@ pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> 
 }
 
 /// Takes the places of the messages that are in this turn away, except for that of its first message.
-pub fn displace_all_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+pub fn clear_positions_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
                AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
     tx.execute(sql, [turn])?;
@@ -283,7 +283,7 @@ pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
 }
 
 /// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
-pub fn forgive(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+pub fn refund_attempt(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
         tx.execute("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1", [message])?;
     }
@@ -308,11 +308,11 @@ pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
 }
 
 /// Returns where a message is shown; `None` for one that no turn has shown.
-pub fn shown(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Shown>, Error> {
+pub fn position(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<MessagePosition>, Error> {
     let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
     let read = |row: &Row<'_>| {
         let moved: Option<i64> = row.get(1)?;
-        Ok(Shown { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
+        Ok(MessagePosition { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
     };
     tx.find(sql, [id], read)
 }

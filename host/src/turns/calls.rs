@@ -9,11 +9,11 @@ mod schedule;
 pub use crate::tables::turns::{CallRow, CallState};
 pub use crate::tables::turns::{find_call as find, set_call_refusal as set_refusal, settle_call as settle};
 pub use judge::{Judged, Judgement, action_of, digest, judge};
-pub use run::{Ran, run, wanted};
+pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};
 use crate::tools;
-use crate::turns::items::{BodyError, Draft, Recorded};
+use crate::turns::items::{BodyError, NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
@@ -98,7 +98,7 @@ pub struct ResultBody {
 }
 
 /// Where a result belongs, and what seals it.
-pub struct Place<'a> {
+pub struct ResultTarget<'a> {
     /// The session.
     pub session: SessionId,
     /// The turn.
@@ -112,19 +112,19 @@ pub struct Place<'a> {
 /// Records a result of a call. Any author makes it `External`: a result never carries authority by itself.
 pub fn record_result(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     call: CallId,
     tool: &str,
     author: Author,
     result: &ResultBody,
 ) -> Result<Recorded, BodyError> {
-    record_labelled_result(tx, place, call, tool, author, vec![Label::External], result)
+    record_labelled_result(tx, target, call, tool, author, vec![Label::External], result)
 }
 
 /// Records a result that the host made of its own record, with the labels of what it is made of.
 pub fn record_labelled_result(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     call: CallId,
     tool: &str,
     author: Author,
@@ -133,7 +133,7 @@ pub fn record_labelled_result(
 ) -> Result<Recorded, BodyError> {
     let body = canonical::to_string(result);
     let spans = vec![Span { author, bytes: body.len() }];
-    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, labels, place.key)?;
-    turn::count_result(tx, place.turn, result.text.len())?;
-    Ok(draft.turn(place.turn).call(call, tool).record(tx, place.session, place.sealer)?)
+    let draft = NewItem::new(ItemId::new(), ItemKind::Result, &body, spans, labels, target.key)?;
+    turn::count_result(tx, target.turn, result.text.len())?;
+    Ok(draft.turn(target.turn).call(call, tool).record(tx, target.session, target.sealer)?)
 }

@@ -2,13 +2,13 @@
 //!
 //! A sandbox names items; their words come from the record, and system text from the host alone. Next: `model`.
 
-mod memory;
+mod item_cache;
 mod order;
 mod parts;
 pub mod summary;
 mod system;
 
-pub use memory::Memory;
+pub use item_cache::ItemCache;
 
 use crate::registry::{Agent, Mode};
 use crate::tools;
@@ -96,7 +96,7 @@ pub fn check(
     mode: Mode,
     bytes_max: u64,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<(Vec<Checked>, Warnings), Unanswered> {
     let refuse = |code, message: String| Err(Refused { code, message }.into());
     if refs.len() > REFS_MAX {
@@ -108,7 +108,7 @@ pub fn check(
     let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
     for part in refs {
-        match check_part(tx, session, part, dropped, mode, sealer, memory) {
+        match check_part(tx, session, part, dropped, mode, sealer, cache) {
             Ok(item) => {
                 if item.tuple.seq <= last_seq {
                     return refuse(RefusalCode::Order, format!("{} stands out of order or twice", item.tuple.item));
@@ -146,13 +146,13 @@ fn check_part(
     dropped_upto: u64,
     mode: Mode,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
     let (code, message) = match part {
         Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
             (RefusalCode::Unknown, format!("{} is not kept any more: ask for items", reference.item))
         }
-        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, memory),
+        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, cache),
         Context::Text(_) => (RefusalCode::Unsealed, "words without a seal".to_owned()),
     };
     Err(Refused { code, message }.into())
@@ -172,9 +172,9 @@ fn check_ref(
     reference: &Ref,
     mode: Mode,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
-    if let Some(recorded) = memory.recall(reference) {
+    if let Some(recorded) = cache.recall(reference) {
         return Ok(recorded);
     }
     let refuse = |code, message: String| Err(Refused { code, message }.into());
@@ -197,7 +197,7 @@ fn check_ref(
     if !sealer.verify(reference, &recorded.tuple) {
         return refuse(RefusalCode::Seal, format!("the seal of {} does not hold", reference.item));
     }
-    Ok(memory.learn(reference, recorded))
+    Ok(cache.learn(reference, recorded))
 }
 
 /// The items among these parts with their numbers, in their order.
@@ -245,9 +245,9 @@ pub fn compose(
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Prompt, BodyError> {
-    let (parts, _) = parts::compose(tx, reader, checked, key, memory, parts::Dates::Said)?;
+    let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let system = system::text(tx, reader)?;
     Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(reader.agent), parts })
 }

@@ -7,7 +7,7 @@ mod retention;
 mod rows;
 pub mod summary;
 
-pub use retention::{Config, keep_within, sessions_over};
+pub use retention::{Config, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
 pub use crate::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
@@ -23,7 +23,7 @@ use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 
 /// A body that is about to become an item. Encrypting it is done before the transaction, numbering inside.
-pub struct Draft {
+pub struct NewItem {
     id: ItemId,
     kind: ItemKind,
     turn: Option<TurnId>,
@@ -38,7 +38,7 @@ pub struct Draft {
     stored: Vec<u8>,
 }
 
-impl Draft {
+impl NewItem {
     /// Encrypts a body for this item.
     pub fn new(
         id: ItemId,

@@ -37,7 +37,7 @@ const INDEXED_AT_ONCE_MAX: usize = 64;
 
 /// What is to be kept.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct NewMemory {
     /// Who wrote it.
     pub author: Author,
     /// On whose behalf.
@@ -56,14 +56,14 @@ pub enum Kept {
     /// It is new.
     New(MemoryId),
     /// The same words were there, and stay as they are.
-    Known(MemoryId),
+    Existing(MemoryId),
 }
 
 /// Keeps a note for an agent.
 ///
 /// # Errors
 /// Refuses an empty or too long text, and another note for a memory that is full.
-pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denied> {
+pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: NewMemory) -> Result<Kept, Denied> {
     let refuse = |code, text: String| Err(Refusal::new(code, text).into());
     if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
@@ -72,14 +72,14 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
     let by_person = matches!(draft.author, Author::Person { .. });
     if let Some(Numbered { ordinal, id }) = table::same(tx, agent, digest)? {
         again(tx, ordinal, &draft)?;
-        return Ok(Kept::Known(id));
+        return Ok(Kept::Existing(id));
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
         return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory remove` makes room").into());
     }
     let (id, created_at) = (MemoryId::new(), tx.now());
-    let Draft { author, principal, source, labels, text } = &draft;
+    let NewMemory { author, principal, source, labels, text } = &draft;
     let new = NewNote {
         id,
         agent,
@@ -109,7 +109,7 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
 }
 
 /// The same words once more: another conversation holds them too, or a person has made them their own.
-fn again(tx: &mut WriteTx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_state::Error> {
+fn again(tx: &mut WriteTx<'_>, ordinal: i64, draft: &NewMemory) -> Result<(), ironclaw_state::Error> {
     if let Some((session, _)) = draft.source {
         return table::add_source(tx, ordinal, session);
     }
@@ -188,9 +188,9 @@ mod tests {
     use ironclaw_contract::seam::crypt::SessionKey;
     use ironclaw_state::State;
 
-    fn draft(text: String) -> Draft {
+    fn draft(text: String) -> NewMemory {
         let person = PersonId::new();
-        Draft { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
+        NewMemory { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
     }
 
     async fn opened(directory: &tempfile::TempDir) -> State {

@@ -3,7 +3,7 @@
 //! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `turns::context`, `runtime::actor`.
 
 pub use crate::tables::messages::of_turn as messages_of;
-pub use crate::tables::messages::{Waiting, attempts, forgive, informed, sessions_with_work};
+pub use crate::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use crate::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
     note_failure, open_of,
@@ -131,7 +131,7 @@ pub fn open_next(
         messages::take(tx, message.id, id)?;
     }
     // What has come in until now is shown from this turn on, and keeps this place.
-    messages::place_context(tx, session, id)?;
+    messages::position_context(tx, session, id)?;
     for message in &chosen {
         Entry::new(LedgerEvent::TurnOpened)
             .session(session)
@@ -182,7 +182,7 @@ pub fn close(
     if how == Close::Requeued {
         // What came of the attempt is shown behind its first message, which is tried first and alone; the others are yet to be
         // answered, and belong behind that answer.
-        messages::displace_all_but_first(tx, id)?;
+        messages::clear_positions_but_first(tx, id)?;
     }
     messages::leave(tx, id, status)?;
     let entry = match how {

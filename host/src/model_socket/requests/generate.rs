@@ -12,9 +12,9 @@ use crate::open_turns::streaming::Working;
 use crate::registry::Agent;
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
-use crate::turns::calls::{self, Judgement, Place, ResultBody};
+use crate::turns::calls::{self, Judgement, ResultBody, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
-use crate::turns::items::{self, BodyError, Draft};
+use crate::turns::items::{self, BodyError, NewItem};
 use crate::turns::memories::{self, Found};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
@@ -71,7 +71,7 @@ impl Server {
         refs: Vec<Context>,
     ) -> Result<(Prepared, Working), Unanswered<Error>> {
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
-        let memory = Arc::clone(&self.memory);
+        let cache = Arc::clone(&self.cache);
         self.decide(move |tx| {
             let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
             let limits = &shared.turns.config;
@@ -79,13 +79,13 @@ impl Server {
             let agent = agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
             let bytes_max = limits.context_bytes_max;
-            let memory = &mut *memory.lock().expect("no holder panics");
+            let cache = &mut *cache.lock().expect("no holder panics");
             if open.model_calls == 0 {
-                memory.forget_places(&own);
+                cache.forget_positions(&own);
             }
             let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
             let (checked, warnings) =
-                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, memory)?;
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, cache)?;
             if purpose == Purpose::Compact {
                 context::summary::check(tx, &open, &own, &checked)?;
             }
@@ -96,7 +96,7 @@ impl Server {
             let chain = shared.models.now().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
-            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
             let (booked, allowance) =
                 request_budget::book(tx, &shared.budget, (session, turn), &agent, &prompt, &chain)?;
@@ -165,8 +165,8 @@ impl Server {
                 let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-                let draft =
-                    Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
+                let draft = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
+                    .map_err(BodyError::from)?;
                 let by = shared.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let item = draft.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
@@ -180,12 +180,12 @@ impl Server {
                     .with("input_tokens", usage.input_tokens)
                     .with("output_tokens", usage.output_tokens)
                     .append(tx)?;
-                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
-                    let verdict = verdict(tx, &place, (&agent, &open, &of_output), judged, found)?;
+                    let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -202,7 +202,7 @@ impl Server {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
         for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
-            let Some((query, limit)) = calls::wanted(agent, call) else { continue };
+            let Some((query, limit)) = calls::recall_query(agent, call) else { continue };
             let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
             let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
@@ -227,7 +227,7 @@ impl Server {
             let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
             let draft =
-                Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
+                NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
             let item = draft.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)
@@ -313,14 +313,14 @@ fn compose(
     checked: Vec<context::Checked>,
     bytes_max: u64,
     key: &ContentKey,
-    memory: &mut context::Memory,
+    cache: &mut context::ItemCache,
 ) -> Result<(Prompt, Option<Covers>), Error> {
     if purpose != Purpose::Compact {
-        return Ok((context::compose(tx, reader, checked, key, memory)?, None));
+        return Ok((context::compose(tx, reader, checked, key, cache)?, None));
     }
     let items = context::item_numbers(&checked);
     let bytes_max = context::summary::bytes_max(bytes_max);
-    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, memory)?;
+    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, cache)?;
     Ok((prompt, Some(Covers { items, ordinal })))
 }
 
@@ -328,7 +328,7 @@ fn compose(
 /// with the labels of its output.
 fn verdict(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     (agent, turn, labels): (&Agent, &Turn, &[Label]),
     judged: &calls::Judged,
     found: Option<&Found>,
@@ -338,19 +338,19 @@ fn verdict(
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
-            let calls::Ran { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
+            let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
             let author = Author::Tool { tool: call.tool.clone() };
-            let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
+            let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
             calls::settle(tx, call.call_id, item.tuple.item)?;
             Entry::new(LedgerEvent::CallRan)
-                .session(place.session)
-                .turn(place.turn)
+                .session(target.session)
+                .turn(target.turn)
                 .with("call", call.call_id)
                 .with("tool", call.tool.clone())
                 .with("ok", body.ok)
                 .with("digest", item.tuple.digest)
                 .append(tx)?;
-            return Ok(Verdict::Done { item: item.seal(place.sealer), bytes: item.bytes });
+            return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
         }
         Judgement::Refused { reason, detail } => (reason, detail),
     };
@@ -358,7 +358,7 @@ fn verdict(
     let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
     let result = ResultBody { ok: false, text: format!("refused: {reason}{detail}") };
     let call = &judged.call;
-    let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
+    let item = calls::record_result(tx, target, call.call_id, &call.tool, Author::Host, &result)?;
     calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-    Ok(Verdict::Refused { item: item.seal(place.sealer), bytes: item.bytes })
+    Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
 }

@@ -175,7 +175,10 @@ mod tests {
     #[test]
     fn a_recall_that_will_be_refused_is_not_searched_for() {
         let wanted = |tools: &[&str], tool: &str, arguments: &str| {
-            crate::turns::calls::wanted(&agent(tools), &WantedCall { tool: tool.into(), arguments: arguments.into() })
+            crate::turns::calls::recall_query(
+                &agent(tools),
+                &WantedCall { tool: tool.into(), arguments: arguments.into() },
+            )
         };
         let arguments = r#"{"query":"tea","max":3}"#;
         assert_eq!(wanted(&["recall"], "recall", arguments), Some(("tea".to_owned(), 3)));

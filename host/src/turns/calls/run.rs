@@ -8,7 +8,7 @@ use super::{Call, Judgement, ResultBody, judge};
 use crate::refusal::Denied;
 use crate::registry::Agent;
 use crate::tools::RECALLED_MAX;
-use crate::turns::memories::{self, Draft, Found, Kept, Note};
+use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 /// Notes that `recall` gives when the model does not say how many.
-const RECALLED_USUALLY: usize = 5;
+const RECALLED_DEFAULT: usize = 5;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,14 +36,14 @@ struct Recall {
 }
 
 /// What a call came to.
-pub struct Ran {
+pub struct HostResult {
     /// For the model.
     pub body: ResultBody,
     /// `External`, as for any result, and what it inherits.
     pub labels: Vec<Label>,
 }
 
-impl Ran {
+impl HostResult {
     fn new(ok: bool, text: String) -> Self {
         Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
     }
@@ -58,13 +58,13 @@ impl Ran {
 
 /// What a call of this agent looks for in its notes, and how many it wants, if the agent may look: that takes time, and is done before
 /// the transaction that records the call.
-pub fn wanted(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
+pub fn recall_query(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
     let judged = (call.tool == "recall").then(|| judge(agent, call, true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
         return None;
     }
     let recall: Recall = serde_json::from_str(&judged.call.arguments).ok()?;
-    Some((recall.query, recall.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX)))
+    Some((recall.query, recall.max.unwrap_or(RECALLED_DEFAULT).clamp(1, RECALLED_MAX)))
 }
 
 /// Runs a permitted call; `labels` are those of the output in which it stands, `found` is what was found for it.
@@ -74,7 +74,7 @@ pub fn run(
     (turn, labels): (&Turn, &[Label]),
     call: &Call,
     found: Option<&Found>,
-) -> Result<Ran, ironclaw_state::Error> {
+) -> Result<HostResult, ironclaw_state::Error> {
     match call.tool.as_str() {
         "remember" => match arguments::<Remember>(call) {
             Ok(wanted) => remember(tx, agent, turn, labels, wanted),
@@ -88,9 +88,9 @@ pub fn run(
     }
 }
 
-fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, Ran> {
+fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, HostResult> {
     serde_json::from_str(&call.arguments).map_err(|error| {
-        Ran::new(
+        HostResult::new(
             false,
             format!("cannot read the arguments of {}: {}", call.tool, lookalike::neutralise(&error.to_string())),
         )
@@ -103,8 +103,8 @@ fn remember(
     turn: &Turn,
     labels: &[Label],
     wanted: Remember,
-) -> Result<Ran, ironclaw_state::Error> {
-    let draft = Draft {
+) -> Result<HostResult, ironclaw_state::Error> {
+    let draft = NewMemory {
         author: Author::Model,
         principal: turn.person()?,
         source: Some((turn.session, turn.id)),
@@ -112,29 +112,33 @@ fn remember(
         text: wanted.text,
     };
     match memories::keep(tx, agent.id, draft) {
-        Ok(Kept::New(id)) => Ok(Ran::new(true, format!("kept as {id}"))),
-        Ok(Kept::Known(id)) => Ok(Ran::new(true, format!("the same words are kept already, as {id}"))),
-        Err(Denied::Refused(refusal)) => Ok(Ran::new(false, refusal.message)),
+        Ok(Kept::New(id)) => Ok(HostResult::new(true, format!("kept as {id}"))),
+        Ok(Kept::Existing(id)) => Ok(HostResult::new(true, format!("the same words are kept already, as {id}"))),
+        Err(Denied::Refused(refusal)) => Ok(HostResult::new(false, refusal.message)),
         Err(Denied::Failed(error)) => Err(error),
     }
 }
 
-fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, ironclaw_state::Error> {
-    let Some(found) = found else { return Ok(Ran::new(false, "the notes could not be searched now".to_owned())) };
+fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostResult, ironclaw_state::Error> {
+    let Some(found) = found else {
+        return Ok(HostResult::new(false, "the notes could not be searched now".to_owned()));
+    };
     let notes = memories::notes(tx, agent.id, found)?;
     if !found.is_whole {
         let shown: Vec<_> = notes.iter().map(shown).collect();
         let whole = "the search took too long, and there may be more notes: look for fewer or longer words";
-        let mut ran =
-            Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })));
+        let mut ran = HostResult::new(
+            true,
+            ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })),
+        );
         ran.inherit(&notes);
         return Ok(ran);
     }
     if notes.is_empty() {
-        return Ok(Ran::new(true, "no note has any of these words".to_owned()));
+        return Ok(HostResult::new(true, "no note has any of these words".to_owned()));
     }
     let shown: Vec<_> = notes.iter().map(shown).collect();
-    let mut ran = Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
+    let mut ran = HostResult::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
     ran.inherit(&notes);
     Ok(ran)
 }

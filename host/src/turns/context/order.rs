@@ -4,7 +4,7 @@
 //! beginning of each prompt in its cache. Next: `turns::context::memory` for where the places come from.
 
 use super::Checked;
-use super::memory::{Memory, Place};
+use super::item_cache::{ItemCache, Position};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::ReadTx;
@@ -25,7 +25,7 @@ enum Within {
 }
 
 /// A part of a context, with the ordinal of its turn.
-pub(super) type Placed = (Option<i64>, Checked);
+pub(super) type Positioned = (Option<i64>, Checked);
 
 /// The parts in their order, each with the ordinal of its turn, and the ordinal of the last turn among them.
 ///
@@ -36,21 +36,21 @@ pub(super) fn order(
     tx: &ReadTx<'_>,
     turn: &Turn,
     checked: Vec<Checked>,
-    memory: &mut Memory,
-) -> Result<(Vec<Placed>, i64), ironclaw_state::Error> {
+    cache: &mut ItemCache,
+) -> Result<(Vec<Positioned>, i64), ironclaw_state::Error> {
     let mut last = 0;
     let mut keyed = Vec::with_capacity(checked.len());
     for part in checked {
-        let (within, place) = match &part {
+        let (within, position) = match &part {
             Checked::Quoted(_) => (Within::Unsealed, None),
-            Checked::Item(item) => match memory.place(tx, item)? {
-                Some(place) => (within(item.tuple.kind, item.tuple.turn.is_some()), Some(place)),
+            Checked::Item(item) => match cache.position(tx, item)? {
+                Some(position) => (within(item.tuple.kind, item.tuple.turn.is_some()), Some(position)),
                 None => (Within::Unshown, None),
             },
         };
-        let ordinal = place.map(|place| place.ordinal);
+        let ordinal = position.map(|position| position.ordinal);
         last = last.max(ordinal.unwrap_or(0));
-        let Place { ordinal: by, seq } = place.unwrap_or(Place { ordinal: turn.ordinal, seq: 0 });
+        let Position { ordinal: by, seq } = position.unwrap_or(Position { ordinal: turn.ordinal, seq: 0 });
         keyed.push(((by, within, seq), ordinal, part));
     }
     // Stable: what has no place of its own keeps the order in which it was named.

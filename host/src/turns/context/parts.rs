@@ -2,7 +2,7 @@
 //!
 //! Never shows a model the script's words as its own, and never an answer that was said to no person. Next: `model::render`.
 
-use super::memory::Memory;
+use super::item_cache::ItemCache;
 use super::{Checked, OutputBody, Reader, order, own_json, system};
 use crate::tables::turns;
 use crate::turns::calls::{Call, ResultBody};
@@ -32,16 +32,16 @@ pub(super) fn compose(
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
     dates: Dates,
 ) -> Result<(Vec<Part>, i64), BodyError> {
-    let (ordered, last) = order::order(tx, reader.turn, checked, memory)?;
+    let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
     let mut composer = Composer {
         tx,
         reader,
         key,
-        memory,
+        cache,
         answered,
         offered: HashSet::new(),
         of_script: HashSet::new(),
@@ -77,7 +77,7 @@ struct Composer<'a, 'tx> {
     tx: &'a ReadTx<'tx>,
     reader: &'a Reader<'a>,
     key: &'a ContentKey,
-    memory: &'a mut Memory,
+    cache: &'a mut ItemCache,
     /// Calls whose result is among the items.
     answered: HashSet<CallId>,
     /// Calls that the model was shown.
@@ -92,7 +92,7 @@ struct Composer<'a, 'tx> {
 impl Composer<'_, '_> {
     /// Says when a turn was, unless that is known.
     fn date(&mut self, ordinal: i64) -> Result<(), BodyError> {
-        let Some(at) = self.memory.opened_at(self.tx, ordinal)? else { return Ok(()) };
+        let Some(at) = self.cache.opened_at(self.tx, ordinal)? else { return Ok(()) };
         let day = system::day(at, self.reader.zone);
         if self.day.as_ref() != Some(&day) {
             self.parts.push(Part::Remark { text: format!("it is now {day}.") });
@@ -102,7 +102,7 @@ impl Composer<'_, '_> {
     }
 
     fn item(&mut self, item: &Recorded) -> Result<(), BodyError> {
-        let body = self.memory.body(self.tx, item, self.key)?;
+        let body = self.cache.body(self.tx, item, self.key)?;
         match item.tuple.kind {
             ItemKind::Message => message_parts(&item.spans(), &body, &self.reader.turn.principal, &mut self.parts),
             ItemKind::Summary => self.parts.push(Part::Summary { text: body.to_string() }),
@@ -129,7 +129,7 @@ impl Composer<'_, '_> {
     fn output(&mut self, item: &Recorded, output: OutputBody) -> Result<(), BodyError> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
         // An answer that was never said to anybody is none.
-        if output.calls.is_empty() && !is_open && !self.memory.answered(self.tx, item)? {
+        if output.calls.is_empty() && !is_open && !self.cache.answered(self.tx, item)? {
             return Ok(());
         }
         if item.scripted && !self.reader.is_script && !is_open {

@@ -3,7 +3,7 @@
 //! Nobody's words stay theirs in a summary: it is the model's, with the labels of everything that it was made of.
 //! Next: `turns::items::summary` for what it then stands in for.
 
-use super::{Checked, Memory, Reader, Refused, Unanswered, parts};
+use super::{Checked, ItemCache, Reader, Refused, Unanswered, parts};
 use crate::turns::items::{BodyError, summary as covers};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
@@ -76,9 +76,9 @@ pub fn compose(
     checked: Vec<Checked>,
     bytes_max: usize,
     key: &ContentKey,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<(Prompt, i64), BodyError> {
-    let (parts, ordinal) = parts::compose(tx, reader, checked, key, memory, parts::Dates::LeftOut)?;
+    let (parts, ordinal) = parts::compose(tx, reader, checked, key, cache, parts::Dates::LeftOut)?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");
     Ok((Prompt { purpose: Purpose::Compact, system, tools: Vec::new(), parts }, ordinal))

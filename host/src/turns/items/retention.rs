@@ -35,7 +35,11 @@ impl Default for Config {
 /// Drops the oldest items of a session that are over its bounds; tells how many, at most 256.
 ///
 /// Cheap when nothing is over: one row is read.
-pub fn keep_within(tx: &mut WriteTx<'_>, session: SessionId, config: &Config) -> Result<usize, ironclaw_state::Error> {
+pub fn enforce_retention(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    config: &Config,
+) -> Result<usize, ironclaw_state::Error> {
     let now = tx.wall();
     let bounds = bounds(config, tx.prune_time());
     let Extent { last_seq, pruned_seq, item_bytes } = sessions::extent(tx, session)?;

@@ -89,9 +89,9 @@ fn numbered(text: &str) -> String {
 fn a_prompt_with_every_kind_of_item_is_the_golden_file() {
     on_stage(|mut stage| {
         conversation(&mut stage);
-        let (mut checked, memory) = stage.checked();
+        let (mut checked, cache) = stage.checked();
         checked.insert(0, Checked::Quoted("Words without a seal.".to_owned()));
-        let found = shown(&stage.prompt_of(checked, memory));
+        let found = shown(&stage.prompt_of(checked, cache));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
         if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|wish| wish == "write") {
             std::fs::write(&path, &found).expect("written");

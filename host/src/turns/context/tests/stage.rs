@@ -1,6 +1,6 @@
 //! A conversation in a real record, with a sandbox that asks for all that it is told of.
 
-use super::super::{Checked, Memory, OutputBody, Reader, check, compose};
+use super::super::{Checked, ItemCache, OutputBody, Reader, check, compose};
 use crate::gateway::{Approved, Direct};
 use crate::inbound::channel::Received;
 use crate::inbound::{identity, inbox, routing};
@@ -10,8 +10,8 @@ use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
 use crate::session::store::{self, Session};
 use crate::tools::{Class, Runs};
-use crate::turns::calls::{self, Call, Judged, Judgement, Place, ResultBody};
-use crate::turns::items::{self, Draft};
+use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
+use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
@@ -147,7 +147,7 @@ impl Stage<'_, '_> {
         let session = self.session().id;
         let opened = turn::open_next(self.tx, session, &turn::Config::default()).expect("opened");
         if let Some(opened) = &opened {
-            turn::informed(self.tx, &opened.context).expect("informed");
+            turn::mark_context_shown(self.tx, &opened.context).expect("informed");
         }
         opened.is_some()
     }
@@ -167,7 +167,7 @@ impl Stage<'_, '_> {
         let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone() });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
         let labels = vec![Label::LlmDerived];
-        let draft = Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("a draft");
+        let draft = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("a draft");
         let item = draft.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
@@ -175,10 +175,10 @@ impl Stage<'_, '_> {
             let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
-                let place = Place { session, turn, key: &key, sealer: &self.sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };
                 let author = Author::Tool { tool: (*tool).to_owned() };
                 let body = ResultBody { ok: *ok, text: (*text).to_owned() };
-                let sealed = calls::record_result(self.tx, &place, id, tool, author, &body).expect("recorded");
+                let sealed = calls::record_result(self.tx, &target, id, tool, author, &body).expect("recorded");
                 calls::settle(self.tx, id, sealed.tuple.item).expect("settled");
             }
         }
@@ -230,7 +230,7 @@ impl Stage<'_, '_> {
         let covered: Vec<(ItemId, u64)> =
             super::super::item_numbers(&checked).into_iter().filter(|(item, _)| !own.contains(item)).collect();
         let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-        let draft = Draft::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
+        let draft = NewItem::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
         let item = draft.expect("a draft").turn(turn.id).record(self.tx, session, &self.sealer).expect("recorded");
         items::summary::cover(self.tx, session, item.tuple.item, &covered, turn.ordinal - 1).expect("covered");
     }
@@ -242,26 +242,26 @@ impl Stage<'_, '_> {
     }
 
     /// All that a sandbox which has just woken is told of.
-    pub(super) fn checked(&mut self) -> (Vec<Checked>, Memory) {
+    pub(super) fn checked(&mut self) -> (Vec<Checked>, ItemCache) {
         let session = self.session().id;
         let told = items::live_after(self.tx, session, 0, 10_000).expect("read");
         let refs: Vec<Context> = told.iter().map(|item| Context::Ref(item.seal(&self.sealer))).collect();
         let (own, mode) = (self.own(), self.agent().mode);
-        let mut memory = Memory::default();
-        let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut memory);
-        (checked.expect("a context").0, memory)
+        let mut cache = ItemCache::default();
+        let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut cache);
+        (checked.expect("a context").0, cache)
     }
 
     pub(super) fn prompt(&mut self) -> Prompt {
-        let (checked, memory) = self.checked();
-        self.prompt_of(checked, memory)
+        let (checked, cache) = self.checked();
+        self.prompt_of(checked, cache)
     }
 
-    pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut memory: Memory) -> Prompt {
+    pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut cache: ItemCache) -> Prompt {
         let (agent, turn, key) = (self.agent(), self.turn(), self.key());
         let zone = TimeZone::fixed(tz::offset(1));
         let reader = Reader { agent: &agent, turn: &turn, is_script: self.is_script, zone: &zone };
-        compose(self.tx, &reader, checked, &key, &mut memory).expect("a prompt")
+        compose(self.tx, &reader, checked, &key, &mut cache).expect("a prompt")
     }
 
     /// What Chat Completions is sent.

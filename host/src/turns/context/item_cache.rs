@@ -22,8 +22,8 @@ const BODIES_BYTES_MAX: usize = 1 << 20;
 
 /// Belongs to one session under one start of the daemon, and goes when the session falls asleep.
 #[derive(Default)]
-pub struct Memory {
-    items: HashMap<ItemId, Known>,
+pub struct ItemCache {
+    items: HashMap<ItemId, CachedItem>,
     turns: HashMap<TurnId, i64>,
     /// When turns were opened, by ordinal.
     opened: HashMap<i64, i64>,
@@ -32,23 +32,23 @@ pub struct Memory {
     body_bytes: usize,
 }
 
-struct Known {
+struct CachedItem {
     reference: Ref,
     recorded: Arc<Recorded>,
     body: Option<Arc<str>>,
-    place: Option<Place>,
+    position: Option<Position>,
 }
 
 /// Where an item is among the others of its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
     pub(super) ordinal: i64,
     /// Its number; of a message that is asked again, the last number before that.
     pub(super) seq: u64,
 }
 
-impl Memory {
+impl ItemCache {
     /// The item of a ref that was verified before and is the same in every field.
     pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
         let known = self.items.get(&reference.item)?;
@@ -62,16 +62,17 @@ impl Memory {
             *self = Self::default();
         }
         let recorded = Arc::new(recorded);
-        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, place: None };
+        let known =
+            CachedItem { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, position: None };
         self.items.insert(reference.item, known);
         recorded
     }
 
     /// Forgets where messages are: one that is tried again has moved.
-    pub fn forget_places(&mut self, messages: &[ItemId]) {
+    pub fn forget_positions(&mut self, messages: &[ItemId]) {
         for message in messages {
             if let Some(known) = self.items.get_mut(message) {
-                known.place = None;
+                known.position = None;
             }
         }
     }
@@ -116,33 +117,37 @@ impl Memory {
     }
 
     /// Returns where an item is; `None` for a message that no turn has shown, and for what belongs to no turn.
-    pub(super) fn place(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
+    pub(super) fn position(
+        &mut self,
+        tx: &ReadTx<'_>,
+        item: &Recorded,
+    ) -> Result<Option<Position>, ironclaw_state::Error> {
         let seq = item.tuple.seq;
         if let Some(turn) = item.tuple.turn
             && item.tuple.kind != ItemKind::Summary
         {
             if let Some(ordinal) = self.turns.get(&turn) {
-                return Ok(Some(Place { ordinal: *ordinal, seq }));
+                return Ok(Some(Position { ordinal: *ordinal, seq }));
             }
             let ordinal = turns::ordinal(tx, turn)?;
             if let Some(ordinal) = ordinal {
                 self.turns.insert(turn, ordinal);
             }
-            return Ok(ordinal.map(|ordinal| Place { ordinal, seq }));
+            return Ok(ordinal.map(|ordinal| Position { ordinal, seq }));
         }
         let known = self.items.get_mut(&item.tuple.item);
-        if let Some(place) = known.as_ref().and_then(|known| known.place) {
-            return Ok(Some(place));
+        if let Some(position) = known.as_ref().and_then(|known| known.position) {
+            return Ok(Some(position));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Place { ordinal, seq })
+            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Position { ordinal, seq })
         } else {
-            let shown = messages::shown(tx, item.tuple.item.message())?;
-            shown.map(|shown| Place { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
+            let shown = messages::position(tx, item.tuple.item.message())?;
+            shown.map(|shown| Position { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
         };
         // Once a message was in a turn, its place stays until it is tried again.
-        if let (Some(known), Some(place)) = (known, found) {
-            known.place = Some(place);
+        if let (Some(known), Some(position)) = (known, found) {
+            known.position = Some(position);
         }
         Ok(found)
     }
@@ -181,11 +186,11 @@ mod tests {
 
     #[test]
     fn a_remembered_item_with_one_changed_field_is_not_recalled() {
-        let mut memory = Memory::default();
+        let mut cache = ItemCache::default();
         let (good, recorded) = example();
-        assert!(memory.recall(&good).is_none(), "nothing was verified yet");
-        memory.learn(&good, recorded);
-        assert!(memory.recall(&good).is_some());
+        assert!(cache.recall(&good).is_none(), "nothing was verified yet");
+        cache.learn(&good, recorded);
+        assert!(cache.recall(&good).is_some());
         for bad in [
             Ref { kind: ItemKind::Notice, ..good.clone() },
             Ref { seq: 4, ..good.clone() },
@@ -194,17 +199,17 @@ mod tests {
             Ref { digest: Digest::of(b"x"), ..good.clone() },
             Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
-            assert!(memory.recall(&bad).is_none(), "{bad:?}");
+            assert!(cache.recall(&bad).is_none(), "{bad:?}");
         }
     }
 
     #[test]
     fn what_is_remembered_has_a_bound() {
-        let mut memory = Memory::default();
+        let mut cache = ItemCache::default();
         for _ in 0..=ITEMS_MAX {
             let (reference, recorded) = example();
-            memory.learn(&reference, recorded);
+            cache.learn(&reference, recorded);
         }
-        assert!(memory.items.len() <= ITEMS_MAX);
+        assert!(cache.items.len() <= ITEMS_MAX);
     }
 }
