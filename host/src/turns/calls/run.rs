@@ -1,8 +1,7 @@
-//! Runs the calls that concern the host's own record alone, in the transaction that records them.
+//! Calls that concern the host's own record alone; they run in the transaction that records them.
 //!
-//! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made. What a call looks for
-//! was found before it, because a search takes time.
-//! Next: `turns::memories`.
+//! Never waits and never acts outside the transaction, so such a call either happened completely or not. A search takes time, so it ends
+//! before the transaction begins. See [`crate::turns::memories`].
 
 use super::{Call, Judgement, ResultBody, judge};
 use crate::refusal::Denied;
@@ -19,7 +18,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Notes that `recall` gives when the model does not say how many.
+/// Notes that `recall` returns if the model gives no number.
 const RECALLED_DEFAULT: usize = 5;
 
 #[derive(Deserialize)]
@@ -35,11 +34,11 @@ struct Recall {
     max: Option<usize>,
 }
 
-/// What a call came to.
+/// The result of a call that ran in the host.
 pub struct HostResult {
-    /// For the model.
+    /// The body for the model.
     pub body: ResultBody,
-    /// `External`, as for any result, and what it inherits.
+    /// `External`, as for any result, and the inherited labels.
     pub labels: Vec<Label>,
 }
 
@@ -48,7 +47,8 @@ impl HostResult {
         Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
     }
 
-    /// What came from a model stays so on its way through the memory; that a person wrote it down endorses nothing here.
+    /// Inherits the label of notes that came from a model: a note does not lose it in the memory, and a person who wrote the note
+    /// endorses nothing here.
     fn inherit(&mut self, notes: &[Note]) {
         if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
             self.labels.push(Label::LlmDerived);
@@ -56,8 +56,8 @@ impl HostResult {
     }
 }
 
-/// What a call of this agent looks for in its notes, and how many it wants, if the agent may look: that takes time, and is done before
-/// the transaction that records the call.
+/// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
+/// before the transaction that records the call.
 pub fn recall_query(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
     let judged = (call.tool == "recall").then(|| judge(agent, call, true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
@@ -67,7 +67,7 @@ pub fn recall_query(agent: &Agent, call: &WantedCall) -> Option<(String, usize)>
     Some((recall.query, recall.max.unwrap_or(RECALLED_DEFAULT).clamp(1, RECALLED_MAX)))
 }
 
-/// Runs a permitted call; `labels` are those of the output in which it stands, `found` is what was found for it.
+/// Runs a permitted call; `labels` are the labels of its output, and `found` is the result of its search.
 pub fn run(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
@@ -104,16 +104,16 @@ fn remember(
     labels: &[Label],
     wanted: Remember,
 ) -> Result<HostResult, ironclaw_state::Error> {
-    let draft = NewMemory {
+    let new = NewMemory {
         author: Author::Model,
         principal: turn.person()?,
         source: Some((turn.session, turn.id)),
         labels: labels.to_vec(),
         text: wanted.text,
     };
-    match memories::keep(tx, agent.id, draft) {
+    match memories::keep(tx, agent.id, new) {
         Ok(Kept::New(id)) => Ok(HostResult::new(true, format!("kept as {id}"))),
-        Ok(Kept::Existing(id)) => Ok(HostResult::new(true, format!("the same words are kept already, as {id}"))),
+        Ok(Kept::Existing(id)) => Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}"))),
         Err(Denied::Refused(refusal)) => Ok(HostResult::new(false, refusal.message)),
         Err(Denied::Failed(error)) => Err(error),
     }
@@ -121,7 +121,7 @@ fn remember(
 
 fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostResult, ironclaw_state::Error> {
     let Some(found) = found else {
-        return Ok(HostResult::new(false, "the notes could not be searched now".to_owned()));
+        return Ok(HostResult::new(false, "the notes cannot be searched now".to_owned()));
     };
     let notes = memories::notes(tx, agent.id, found)?;
     if !found.is_whole {
@@ -148,7 +148,7 @@ fn shown(note: &Note) -> serde_json::Value {
         Author::Model => "you, an agent",
         Author::Person { .. } => "a person",
         Author::Quoted | Author::File { .. } | Author::Agent { .. } | Author::Tool { .. } | Author::Host => {
-            "somebody else"
+            "another author"
         }
     };
     json!({
