@@ -1,7 +1,7 @@
-//! What earlier requests of an awake session named, so that a long conversation is not read from the record again each time.
+//! A cache of the items that earlier requests of an awake session named, so that each request does not read a long conversation again.
 //!
-//! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
-//! checked against the record as ever. Next: `turns::context`.
+//! Keeps only verified data that the record never changes. A ref that differs in any field is checked against the record. See
+//! [`crate::turns::context`].
 
 use crate::tables::{deliveries, messages, turns};
 use crate::turns::items::{self, BodyError, Recorded};
@@ -14,20 +14,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Items that are remembered; more than one request can name, so that the oldest may fall out of it one by one.
+/// Cached items: more than one request can name, so that the oldest items can leave the context one by one.
 const ITEMS_MAX: usize = 2 * REFS_MAX;
 
-/// Bytes of bodies that are remembered, twice what a request may name by default.
+/// Bytes of cached bodies: twice the default bound of one request.
 const BODIES_BYTES_MAX: usize = 1 << 20;
 
-/// Belongs to one session under one start of the daemon, and goes when the session falls asleep.
+/// The item cache of one awake session; dropped when the session sleeps.
 #[derive(Default)]
 pub struct ItemCache {
     items: HashMap<ItemId, CachedItem>,
     turns: HashMap<TurnId, i64>,
-    /// When turns were opened, by ordinal.
+    /// The opening times of turns, by ordinal.
     opened: HashMap<i64, i64>,
-    /// Answers of turns that are over, and whether they were meant for anybody.
+    /// Answers of closed turns; true if the answer was meant for a person.
     answers: HashMap<ItemId, bool>,
     body_bytes: usize,
 }
@@ -39,24 +39,24 @@ struct CachedItem {
     position: Option<Position>,
 }
 
-/// Where an item is among the others of its conversation.
+/// The position of an item in its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
-    /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
+    /// The ordinal of the turn that made it or showed it first; for a summary, of the last turn that it covers.
     pub(super) ordinal: i64,
-    /// Its number; of a message that is asked again, the last number before that.
+    /// Its number; for a retried message, the last number of the session before the retry.
     pub(super) seq: u64,
 }
 
 impl ItemCache {
-    /// The item of a ref that was verified before and is the same in every field.
+    /// Returns the item of a ref that was verified before and is the same in every field.
     pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
         let known = self.items.get(&reference.item)?;
         let same_seal = known.reference.seal.as_bytes().ct_eq(reference.seal.as_bytes());
         (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.recorded))
     }
 
-    /// Remembers a ref that was verified now.
+    /// Adds the item of a verified ref. Empties a full cache first.
     pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Recorded> {
         if self.items.len() >= ITEMS_MAX {
             *self = Self::default();
@@ -68,7 +68,7 @@ impl ItemCache {
         recorded
     }
 
-    /// Forgets where messages are: one that is tried again has moved.
+    /// Forgets the positions of messages, because a retry moves a message.
     pub fn forget_positions(&mut self, messages: &[ItemId]) {
         for message in messages {
             if let Some(known) = self.items.get_mut(message) {
@@ -77,7 +77,7 @@ impl ItemCache {
         }
     }
 
-    /// The body of an item.
+    /// Returns the body of an item.
     pub(super) fn body(&mut self, tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
         let known = self.items.get_mut(&item.tuple.item);
         if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
@@ -93,7 +93,7 @@ impl ItemCache {
         Ok(body)
     }
 
-    /// Returns whether an answer of a turn that is over was taken as that turn's answer.
+    /// Returns whether this answer of a closed turn has a delivery for that turn.
     pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
         let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
         if let Some(known) = self.answers.get(&id) {
@@ -104,7 +104,7 @@ impl ItemCache {
         Ok(answered)
     }
 
-    /// Returns when the turn of this ordinal was opened.
+    /// Returns the time when the turn of this ordinal was opened.
     pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
         if let Some(at) = self.opened.get(&ordinal) {
             return Ok(Some(*at));
@@ -116,7 +116,7 @@ impl ItemCache {
         Ok(at)
     }
 
-    /// Returns where an item is; `None` for a message that no turn has shown, and for what belongs to no turn.
+    /// Returns the position of an item; `None` for a message that no turn has shown, and for an item of no known turn.
     pub(super) fn position(
         &mut self,
         tx: &ReadTx<'_>,
@@ -145,7 +145,7 @@ impl ItemCache {
             let shown = messages::position(tx, item.tuple.item.message())?;
             shown.map(|shown| Position { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
         };
-        // Once a message was in a turn, its place stays until it is tried again.
+        // The position of a message that was in a turn does not change until a retry.
         if let (Some(known), Some(position)) = (known, found) {
             known.position = Some(position);
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_item_with_one_changed_field_is_not_recalled() {
+    fn ref_with_a_changed_field_is_not_recalled() {
         let mut cache = ItemCache::default();
         let (good, recorded) = example();
         assert!(cache.recall(&good).is_none(), "nothing was verified yet");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_has_a_bound() {
+    fn cached_items_have_a_bound() {
         let mut cache = ItemCache::default();
         for _ in 0..=ITEMS_MAX {
             let (reference, recorded) = example();

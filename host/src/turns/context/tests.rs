@@ -1,4 +1,4 @@
-//! What a model is shown, over a real record: the order of things, their stable beginning, and the whole of one prompt.
+//! Prompts over a real record: the order of items, the stable beginning, and one whole prompt.
 
 mod golden;
 mod prefix;
@@ -10,7 +10,7 @@ use ironclaw_contract::seam::seal::Label;
 use serde_json::{Value, json};
 use stage::{ANN, BOB, Ends, Stage, on_stage};
 
-/// Role and text of every message that a model is sent.
+/// Returns the role and the text of every message in a request.
 fn said(request: &Value) -> Vec<(String, String)> {
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
     let messages = request["messages"].as_array().expect("messages").iter();
@@ -31,7 +31,7 @@ fn messages_that_only_inform_keep_their_place() {
         stage.say(ANN, "two chatter");
         stage.say(ANN, "!ask2");
         stage.open();
-        // Said while the turn is at work: it is shown from the next turn on.
+        // A message that arrives while the turn is open is shown from the next turn on.
         stage.say(ANN, "three chatter");
         stage.answer("answer2");
         stage.say(ANN, "four chatter");
