@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_is_found_without_reading_what_was_settled() {
+    fn due_deliveries_are_found_by_an_index() {
         let db = rusqlite::Connection::open_in_memory().expect("made");
         for version in ironclaw_state::migrations::VERSIONS {
             db.execute_batch(version).expect("a version of the schema");
