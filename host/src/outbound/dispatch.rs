@@ -260,7 +260,7 @@ impl Dispatch {
                 self.settle(tx, &delivery, &Outcome::Unknown(words))?;
             }
         }
-        for delivery in journal::cut_short(tx)? {
+        for delivery in journal::interrupted(tx)? {
             let words = "the host ended while it was being sent".to_owned();
             let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
             self.settle(tx, &delivery, &interrupted(words, idempotent, Duration::ZERO))?;

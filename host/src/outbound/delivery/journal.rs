@@ -3,7 +3,7 @@
 //! Never sends and never forgets: each step is a row before it is made. What may have arrived is sent again only if its channel shows
 //! it once, or if a person says so. Next: `outbound::dispatch`.
 
-pub use crate::tables::deliveries::{Lost, cut_short, find, intended_on, lost_count, person_of};
+pub use crate::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
 pub use crate::tables::facts::doubt_deliveries;
 
 use super::Delivery;
