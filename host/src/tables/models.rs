@@ -1,4 +1,6 @@
-//! Model endpoints with their fallbacks, secrets, ceilings and usage. Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
+//! Model endpoints with their fallbacks, secrets, ceilings and usage.
+//!
+//! Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
 
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
