@@ -36,7 +36,7 @@ impl Models {
     }
 
     /// Returns the current endpoints.
-    pub fn now(&self) -> Arc<Endpoints> {
+    pub fn current(&self) -> Arc<Endpoints> {
         Arc::clone(&self.open.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -44,7 +44,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Error::Model`] if the operator's script cannot be used.
-    pub fn open_anew(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
+    pub fn open_recorded(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
         Ok(endpoint::open_stored(&self.config, models::specs(tx)?)?)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! See [`crate::registry`] and its modules `roles`, `software` and `mounts`.
 
-use super::people::{Given, Giver, Person, as_pairs, given, person};
+use super::people::{Giver, Person, Provenance, as_pairs, given, person};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole, GuardMode, Packages};
@@ -237,7 +237,7 @@ pub fn delete_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId) -> Re
 }
 
 /// Returns the givers of a person's role for an agent, if the person has one.
-pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, Error> {
+pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Provenance>, Error> {
     let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     tx.find(sql, params![agent, person], given)
 }

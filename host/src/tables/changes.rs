@@ -99,7 +99,7 @@ impl Scope {
 
 /// An approval of a change.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct ApprovalRow {
     /// Its id.
     pub id: ApprovalId,
     /// The person who approved.
@@ -310,10 +310,10 @@ pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Resu
 }
 
 /// Returns every approval of a change, oldest first.
-pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<Given>, Error> {
+pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<ApprovalRow>, Error> {
     let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
     tx.list(sql, [change], |row| {
-        Ok(Given {
+        Ok(ApprovalRow {
             id: row.get("id")?,
             person: row.get("person_id")?,
             token: row.get("token")?,

@@ -158,7 +158,7 @@ impl From<PersonId> for Giver {
 
 /// The givers of a role or a token, and the number of its ledger entry. The number orders grants, and a clock never does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct Provenance {
     /// Number of its ledger entry; 0 for a row that is older than this column.
     pub seq: u64,
     /// The people who gave it; empty if the host gave it, or if they are unknown.
@@ -173,7 +173,7 @@ pub(super) fn as_pairs<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
 }
 
 /// Reads the number of a ledger entry and the givers from the first two columns of a row.
-pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
+pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Provenance> {
     let seq = row.get::<_, i64>(0)? as u64;
     let text: Option<String> = row.get(1)?;
     let pairs: Vec<(PersonId, Option<String>)> = match text {
@@ -184,7 +184,7 @@ pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
         let token = token.map(|token| token.parse()).transpose().map_err(|_| bad("given by"))?;
         Ok(Giver { person, token })
     };
-    Ok(Given { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
+    Ok(Provenance { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
 }
 
 /// Reads a person from the columns of `people`.
@@ -248,7 +248,7 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<()
 }
 
 /// Returns the givers of a person's role on this host.
-pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Given>, Error> {
+pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Provenance>, Error> {
     tx.find("SELECT role_seq, role_by FROM people WHERE id = ?1", [person], given)
 }
 
@@ -370,7 +370,7 @@ pub fn end_token(tx: &mut WriteTx<'_>, id: &TokenId, state: TokenState, at: i64)
 }
 
 /// Returns the givers of a token; `None` if the token is no longer in the record.
-pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Given>, Error> {
+pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Provenance>, Error> {
     tx.find("SELECT issued_seq, issued_by FROM tokens WHERE id = ?1", [token], given)
 }
 

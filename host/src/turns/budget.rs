@@ -15,7 +15,7 @@ use ironclaw_model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
 
-pub use crate::tables::models::{OwnCeilings as Own, Spent};
+pub use crate::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
@@ -91,7 +91,7 @@ pub struct Limit {
 }
 
 /// Returns the ceilings of an agent. Its own ceilings replace those of the settings for agents.
-pub fn limits(config: &Config, own: Own) -> Vec<Limit> {
+pub fn limits(config: &Config, own: OwnCeilings) -> Vec<Limit> {
     [
         (Ceiling::TokensPerDay, config.tokens_per_day),
         (Ceiling::CostPerDay, config.cost_per_day_micros),
@@ -238,7 +238,7 @@ mod tests {
         let cost = Limit { ceiling: Ceiling::CostPerDay, limit: 5 };
         assert_eq!(judge(&[(cost, 0)], estimate), Ok(()));
         assert!(judge(&[(cost, 1)], estimate).is_err());
-        assert_eq!(judge(&[(cost, 9)], Spent { cost_micros: 0, ..estimate }), Ok(()), "a free request is never refused");
+        assert_eq!(judge(&[(cost, 9)], Spent { cost_micros: 0, ..estimate }), Ok(()), "a free request passes");
     }
 
     #[test]
@@ -256,11 +256,11 @@ mod tests {
     fn agents_own_ceiling_replaces_the_one_of_the_settings() {
         let config = Config { tokens_per_agent_day: 5, tokens_per_session: 7, ..Config::default() };
         let set = |own| limits(&config, own).iter().map(|limit| (limit.ceiling, limit.limit)).collect::<Vec<_>>();
-        assert_eq!(set(Own::default()), [(Ceiling::TokensPerAgentDay, 5), (Ceiling::TokensPerSession, 7)]);
-        let own = Own { tokens_per_day: Some(9), cost_per_day_micros: Some(3) };
+        assert_eq!(set(OwnCeilings::default()), [(Ceiling::TokensPerAgentDay, 5), (Ceiling::TokensPerSession, 7)]);
+        let own = OwnCeilings { tokens_per_day: Some(9), cost_per_day_micros: Some(3) };
         let expected = [(Ceiling::TokensPerAgentDay, 9), (Ceiling::CostPerAgentDay, 3), (Ceiling::TokensPerSession, 7)];
         assert_eq!(set(own), expected);
-        assert!(limits(&Config::default(), Own::default()).is_empty());
+        assert!(limits(&Config::default(), OwnCeilings::default()).is_empty());
     }
 
     #[test]

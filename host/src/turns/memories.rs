@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn search_without_time_is_cut_short_and_says_so() {
+    async fn search_without_time_ends_early_and_reports_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = opened(&directory).await;
         let agent = AgentId::new();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_a_failed_turn_takes_no_other_with_it() {
+    fn message_of_a_failed_turn_is_retried_alone() {
         let mut waiting = [message(2, "ann", true), message(4, "ann", true)];
         waiting[0].attempts = 1;
         assert_eq!(choose(&waiting).len(), 1);

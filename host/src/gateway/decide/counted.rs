@@ -3,7 +3,7 @@
 //! Takes the others back, each by name. Never approves a change. Next: `approval`, `gateway::voices`.
 
 use super::super::policy::Rule;
-use super::super::store::{self, Given, Row};
+use super::super::store::{self, ApprovalRow, Row};
 use super::super::voices::{self, Behind, NOT_INDEPENDENT};
 use super::{DecisionContext, Error, may_decide, thing};
 use crate::approval::{self, Token};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// An approval that is good, with who is behind it.
 pub(super) struct Voice {
-    pub(super) given: Given,
+    pub(super) given: ApprovalRow,
     pub(super) proof: String,
     behind: Behind,
 }
@@ -33,7 +33,7 @@ impl Voice {
 }
 
 /// An approval that does not count beside others, and why.
-type Dependent = (Given, String);
+type Dependent = (ApprovalRow, String);
 
 /// Of several good approvals those that are independent of each other, and why each of the others is not.
 fn independent(
@@ -61,7 +61,7 @@ fn independent(
 fn take_back(
     tx: &mut WriteTx<'_>,
     row: &Row,
-    given: &Given,
+    given: &ApprovalRow,
     code: DenialCode,
     words: &str,
 ) -> Result<(), ironclaw_state::Error> {

@@ -93,7 +93,7 @@ impl Server {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
-            let chain = shared.models.now().chain(&agent.model);
+            let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
@@ -167,7 +167,7 @@ impl Server {
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
                     .map_err(BodyError::from)?;
-                let by = shared.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;

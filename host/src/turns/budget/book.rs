@@ -3,7 +3,7 @@
 //! A crash in between leaves the estimate, which may be less than the real use; no request is missing. Never judges. See
 //! [`crate::turns::budget::judge`].
 
-use super::{Ceiling, Config, Limit, Own, day_of, limits};
+use super::{Ceiling, Config, Limit, OwnCeilings, day_of, limits};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::approved_entry;
 use crate::tables::models::{self as table, UsageChange, UsageKey};
@@ -124,11 +124,11 @@ pub fn set_own(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
-    own: Own,
+    own: OwnCeilings,
 ) -> Result<(), ironclaw_state::Error> {
     let [tokens, cost] =
         [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(|limit| limit.min(COUNT_MAX)));
-    table::put_own_ceilings(tx, agent, Own { tokens_per_day: tokens, cost_per_day_micros: cost })?;
+    table::put_own_ceilings(tx, agent, OwnCeilings { tokens_per_day: tokens, cost_per_day_micros: cost })?;
     approved_entry(LedgerEvent::AgentBudget, approved)
         .with("agent", agent)
         .with("tokens_per_day", tokens)

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recall_that_will_be_refused_is_not_searched_for() {
+    fn refused_recall_is_not_searched() {
         let wanted = |tools: &[&str], tool: &str, arguments: &str| {
             crate::turns::calls::recall_query(
                 &agent(tools),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_no_action_says_why() {
+    fn invalid_action_gives_its_reason() {
         let call = |tool: &str, arguments: &str| Call {
             call_id: CallId::new(),
             tool: tool.into(),

@@ -22,7 +22,7 @@ fn last_said(fixture: &mut Fixture<'_, '_>) -> Vec<String> {
 }
 
 #[test]
-fn messages_that_only_inform_keep_their_place() {
+fn context_messages_keep_their_position() {
     with_fixture(|mut fixture| {
         fixture.say(ANN, "one chatter");
         fixture.say(ANN, "!ask1");
@@ -110,7 +110,7 @@ fn text_of_another_person_makes_an_output_external() {
 }
 
 #[test]
-fn a_message_on_a_channel_is_recorded_as_a_webhooks() {
+fn channel_message_is_recorded_as_a_webhook() {
     with_fixture(|mut fixture| {
         let message = fixture.say(ANN, "!hello");
         let found = crate::inbound::inbox::find(fixture.tx, message).expect("read").expect("there");
@@ -194,7 +194,7 @@ fn system_text_names_agent_person_directories_and_proposals() {
 }
 
 #[test]
-fn the_date_is_said_once_for_each_day() {
+fn date_is_added_once_for_each_day() {
     with_fixture(|mut fixture| {
         for (day, words) in [(0, "!a"), (0, "!b"), (1, "!c")] {
             fixture.say(ANN, words);

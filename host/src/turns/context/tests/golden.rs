@@ -88,7 +88,7 @@ fn numbered(text: &str) -> String {
 }
 
 #[test]
-fn a_prompt_with_every_kind_of_item_is_the_golden_file() {
+fn prompt_with_every_kind_of_item_matches_the_golden_file() {
     with_fixture(|mut fixture| {
         conversation(&mut fixture);
         let (mut checked, cache) = fixture.checked();
