@@ -142,7 +142,7 @@ impl Server {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(session = %self.session, %error, "the model socket cannot accept a connection; it tries again");
+                    tracing::warn!(session = %self.session, %error, "cannot accept a connection on the model socket");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }

@@ -113,7 +113,9 @@ fn remember(
     };
     match memories::keep(tx, agent.id, new) {
         Ok(Kept::New(id)) => Ok(HostResult::new(true, format!("kept as {id}"))),
-        Ok(Kept::Existing(id)) => Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}"))),
+        Ok(Kept::Existing(id)) => {
+            Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}")))
+        }
         Err(Denied::Refused(refusal)) => Ok(HostResult::new(false, refusal.message)),
         Err(Denied::Failed(error)) => Err(error),
     }
