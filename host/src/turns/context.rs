@@ -84,7 +84,7 @@ pub enum Checked {
 /// context contains the turn's own messages.
 ///
 /// All bodies together have at most twice `bytes_max` bytes. Also returns the warnings of `dangerous_warn`. The mode `dangerous_off`
-/// checks no seal and records no warning, but it also refuses items of another session.
+/// checks no seal and records no warning, but even then no item of another session passes.
 ///
 /// # Errors
 /// Refuses at the first part that violates a rule.

@@ -1,6 +1,6 @@
 //! The seal index: every sealed item of every session, with its tuple and its encrypted body.
 //!
-//! A ref is worth something only if its tuple is in the index; an equal body is not enough. See [`crate::turns::turn`] and
+//! A ref is valid only if its tuple is in the index; an equal body is not enough. See [`crate::turns::turn`] and
 //! [`crate::turns::context`].
 
 mod retention;

@@ -56,8 +56,8 @@ pub fn digest(tool: &str, arguments: &str) -> Digest {
     Digest::of(&canonical::to_vec(&[canonical::RECIPE, tool, arguments]))
 }
 
-/// Judges one call that a model wants. `room` is true if the turn may have another call.
-pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
+/// Judges one call that a model wants. `has_room` is true if the turn may have another call.
+pub fn judge(agent: &Agent, wanted: &WantedCall, has_room: bool) -> Judged {
     let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let (arguments, judgement) = match parsed {
         Err(error) => {
@@ -65,7 +65,7 @@ pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
             ("{}".to_owned(), Judgement::Refused { reason, detail: error.to_string() })
         }
         Ok(value) if !value.is_object() => ("{}".to_owned(), Judgement::refused("its arguments are not a JSON object")),
-        Ok(value) if !room => {
+        Ok(value) if !has_room => {
             (canonical::to_string(&value), Judgement::refused("the turn has no room for another call"))
         }
         Ok(value) => (canonical::to_string(&value), judge_tool(agent, &wanted.tool)),

@@ -27,7 +27,7 @@ pub struct ItemCache {
     turns: HashMap<TurnId, i64>,
     /// The opening times of turns, by ordinal.
     opened: HashMap<i64, i64>,
-    /// Answers of closed turns; true if the answer was meant for a person.
+    /// Answers of closed turns; true if the answer has a delivery.
     answers: HashMap<ItemId, bool>,
     body_bytes: usize,
 }

@@ -1,6 +1,6 @@
 //! The parts of a prompt, made from its items by their authors.
 //!
-//! Never shows a model the script's text as its own, and never an answer that no person received. The model client renders the parts.
+//! Never shows a model the script's text as its own, and never an answer without a delivery. The model client renders the parts.
 
 use super::item_cache::ItemCache;
 use super::{Checked, OutputBody, Reader, order, own_json, system};
@@ -128,7 +128,7 @@ impl Composer<'_, '_> {
 
     fn output(&mut self, item: &Recorded, output: OutputBody) -> Result<(), BodyError> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
-        // An answer that no person received is left out.
+        // An answer without a delivery is left out, because no person was to read it.
         if output.calls.is_empty() && !is_open && !self.cache.answered(self.tx, item)? {
             return Ok(());
         }
