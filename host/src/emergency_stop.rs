@@ -126,7 +126,7 @@ impl EmergencyStop {
             let stopped = latch::begin(tx, by.as_ref())?;
             for open in turn::every_open(tx)? {
                 let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
-                turn::forgive(tx, &messages)?;
+                turn::refund_attempt(tx, &messages)?;
             }
             Ok::<_, Error>(stopped)
         });

@@ -1,6 +1,7 @@
-//! The wire of `model.sock`: who may connect, how many at once, how frames lie, and how often one may be refused.
+//! The server of `model.sock`: the check of the peer, the frames, and the limits on connections and refusals.
 //!
-//! Judges no request; a sandbox that floods it is stopped, and nothing of it outlives the session. Next: `model_socket::requests`.
+//! Judges no request. The host stops a sandbox that floods the socket. Nothing here outlives the session. See
+//! [`crate::model_socket::requests`].
 
 pub mod endpoints;
 pub mod report;
@@ -31,26 +32,26 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinSet;
 
-/// Connections at once; the sandbox needs one.
+/// Concurrent connections; the sandbox needs one.
 const CONNECTIONS_MAX: usize = 4;
 
-/// A frame that has begun must be there within this time.
+/// Time from the beginning of a frame to its end.
 const FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// After an error of the listener, such as no descriptors left, it rests this long.
+/// Pause after an error of the listener, such as a lack of file descriptors.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
-/// Refused requests in one launch; each is a ledger entry, and a sandbox that keeps to the contract has hardly any.
+/// Refused requests in one launch. Each refusal is a ledger entry, and a sandbox that follows the contract causes few.
 pub const REFUSALS_MAX: u32 = 64;
 
-/// Requests `items` at once, and then in a second. A sandbox asks once for each turn and once for each page of what it does not know: a
-/// conversation at its bound of 20,000 items has 40 pages.
+/// Requests `items` in a burst, and per second after it. A sandbox makes one for each turn and one for each page of items that it does
+/// not know. A conversation at its bound of 20,000 items has 40 pages.
 const ITEMS_AT_ONCE: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 const ITEMS_A_SECOND: NonZeroU32 = NonZeroU32::new(16).expect("not zero");
 
 /// A request `items` beyond the rate, earned by each turn that gets an output.
 ///
-/// A session at its bound of items asks once a turn. A fast model would otherwise exceed the rate with honest turns.
+/// A session at its bound of items makes one in each turn. With a fast model, honest turns would otherwise exceed the rate.
 #[derive(Debug, Default)]
 struct Earned {
     by: Option<TurnId>,
@@ -71,13 +72,13 @@ impl Earned {
     }
 }
 
-/// What the servers of all awake sessions share.
+/// The state that the servers of all awake sessions share.
 pub struct ModelServers {
-    /// The turns that ask.
+    /// The open turns.
     pub turns: Arc<OpenTurns>,
-    /// The models that are asked.
+    /// The model endpoints.
     pub models: Arc<Models>,
-    /// Keeps models from being asked.
+    /// The emergency stop, which prevents requests to models.
     pub latch: Arc<Latch>,
     /// `[budget]`
     pub budget: budget::Config,
@@ -94,30 +95,30 @@ pub struct Server {
     pub(super) shared: Arc<ModelServers>,
     pub(super) session: SessionId,
     pub(super) key: Arc<ContentKey>,
-    /// Changes whenever a call got its result.
+    /// Changes whenever a call gets its result.
     pub(super) results: watch::Receiver<u64>,
-    /// One request at a time: a second connection of the same sandbox gains nothing.
+    /// Serializes requests, so that a second connection of the same sandbox gains nothing.
     one: Mutex<()>,
-    /// Held by the one request that reads the record.
-    pub(super) memory: Arc<std::sync::Mutex<context::Memory>>,
+    /// Locked by the one request that reads the record.
+    pub(super) cache: Arc<std::sync::Mutex<context::ItemCache>>,
     refusals: AtomicU32,
-    /// The number of the newest dropped item when a request last named one that is gone.
+    /// The number of the newest dropped item at the last excused request for a dropped one.
     excused_upto: AtomicU64,
-    /// How often the record may be read for `items`.
+    /// The rate of requests `items`.
     items: DefaultDirectRateLimiter,
-    /// A request `items` that the newest turn earned beyond that rate.
+    /// A request `items` beyond that rate, earned by the newest turn.
     earned: std::sync::Mutex<Earned>,
-    trouble: mpsc::Sender<&'static str>,
+    violations: mpsc::Sender<&'static str>,
 }
 
 impl Server {
-    /// A server for one awake session; `trouble` hears when the sandbox is out of order.
+    /// Makes the server of one awake session; `violations` receives a sentence when the sandbox exceeds a limit.
     pub fn new(
         shared: Arc<ModelServers>,
         session: SessionId,
         key: Arc<ContentKey>,
         results: watch::Receiver<u64>,
-        trouble: mpsc::Sender<&'static str>,
+        violations: mpsc::Sender<&'static str>,
     ) -> Self {
         Self {
             shared,
@@ -125,23 +126,23 @@ impl Server {
             key,
             results,
             one: Mutex::new(()),
-            memory: Arc::default(),
+            cache: Arc::default(),
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),
             earned: std::sync::Mutex::default(),
-            trouble,
+            violations,
         }
     }
 
-    /// Accepts connections of the sandbox's own process. Every task of it ends when this future is dropped.
+    /// Accepts connections of the sandbox process. All its tasks end when this future is dropped.
     pub async fn run(self: Arc<Self>, listener: UnixListener, sandbox: watch::Receiver<Option<u32>>) {
         let mut open = JoinSet::new();
         loop {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(session = %self.session, %error, "the model socket accepts nobody for a moment");
+                    tracing::warn!(session = %self.session, %error, "cannot accept a connection on the model socket");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }
@@ -152,11 +153,11 @@ impl Server {
                 self.count_refusal("a process that is not the sandbox connected to its model socket");
                 continue;
             }
-            // Those that ended while nobody connected hold no place any more.
+            // Connections that ended since the last accept free their slots here.
             while open.try_join_next().is_some() {}
             if open.len() >= CONNECTIONS_MAX {
                 let message =
-                    format!("it holds {CONNECTIONS_MAX} connections to its model socket, and may have no more");
+                    format!("the sandbox has {CONNECTIONS_MAX} connections to its model socket, which is the limit");
                 self.refusal(Refused { code: RefusalCode::Budget, message }, None).await;
                 continue;
             }
@@ -176,12 +177,12 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 read => read?,
             };
-            // Before anything is read or made room for: what waits here costs four bytes.
+            // Before the body is read or allocated, so that a waiting request costs only four bytes.
             let _one = self.one.lock().await;
             let length = match frame_length(prefix) {
                 Ok(length) => length,
                 Err(error) => {
-                    // What follows cannot be told from the next frame, so the connection ends with the answer.
+                    // The beginning of the next frame is unknown, so the connection ends with the answer.
                     let refused = Refused { code: RefusalCode::Frame, message: error.to_string() };
                     let response = self.refusal(refused, None).await;
                     return stream.write_all(&frame(&response)?).await;
@@ -200,8 +201,8 @@ impl Server {
         let request: Request = match serde_json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
-                tracing::debug!(session = %self.session, line = error.line(), column = error.column(), "no request");
-                let message = "the frame holds no request of the contract".to_owned();
+                tracing::debug!(session = %self.session, line = error.line(), column = error.column(), "not a request");
+                let message = "the frame is not a request of the contract".to_owned();
                 return self.refusal(Refused { code: RefusalCode::Frame, message }, None).await;
             }
         };
@@ -219,8 +220,8 @@ impl Server {
         };
         match answer {
             Ok(response) => response,
-            // That a model gives nothing is no fault of the sandbox; why stands in the ledger and in the turn already, and
-            // each such request was counted.
+            // A failed model is no fault of the sandbox. The ledger and the turn have the reason already, and each such request is
+            // counted.
             Err(Unanswered::Refused(Refused { code: RefusalCode::Model, message })) => {
                 Response::Refused { code: RefusalCode::Model, message }
             }
@@ -235,11 +236,11 @@ impl Server {
         }
     }
 
-    /// The items, as long as the session does not ask for them too often; one that goes on after [`REFUSALS_MAX`] refusals is stopped.
+    /// Answers a request `items` within the rate. A session that continues after [`REFUSALS_MAX`] refusals is stopped.
     async fn metered_items(&self, after_seq: u64) -> Answer {
         let is_allowed = self.earned().spend() || self.items.check().is_ok();
         if !is_allowed {
-            let message = format!("it asks for items more than {ITEMS_A_SECOND} times in a second");
+            let message = format!("the sandbox requests items more than {ITEMS_A_SECOND} times a second");
             return refuse(RefusalCode::Budget, message);
         }
         self.items_after(after_seq).await
@@ -249,8 +250,8 @@ impl Server {
         self.earned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the host has dropped items since a request last named one that is gone. The sandbox could not know that, so it is not
-    /// at fault: once for each time that items are dropped, as it asks for the items then.
+    /// Returns whether the host dropped items since the last excused request for a dropped item. The sandbox could not know that, so
+    /// it is not at fault. It is excused once after each drop, because it then requests the items again.
     async fn is_excused(&self, refused: &Refused) -> bool {
         if refused.code != RefusalCode::Unknown {
             return false;
@@ -260,14 +261,14 @@ impl Server {
         dropped.is_ok_and(|dropped: u64| self.excused_upto.fetch_max(dropped, Ordering::Relaxed) < dropped)
     }
 
-    /// Puts a refusal into the ledger and makes it an answer.
+    /// Records a refusal in the ledger and returns it as the answer.
     async fn refusal(&self, refused: Refused, turn: Option<TurnId>) -> Response {
-        self.count_refusal("it was refused too often on its model socket");
+        self.count_refusal("the sandbox was refused too often on its model socket");
         let (session, code, message) = (self.session, refused.code.name(), refused.message.clone());
         let note = self.state().write(move |tx| {
             let entry = Entry::new(LedgerEvent::ModelRefused).session(session).fault(Fault::Sandbox);
             let entry = entry.with("code", code).reason(&message);
-            // A turn that is not this session's own is the sandbox's word and no place to file it under.
+            // A turn of another session is only a claim of the sandbox, so the entry does not name it.
             let own = turn.map(|id| turn::find(tx, id)).transpose()?.flatten().filter(|turn| turn.session == session);
             match own {
                 Some(own) => entry.turn(own.id).append(tx),
@@ -275,7 +276,7 @@ impl Server {
             }
         });
         if let Err(error) = note.await {
-            tracing::error!(session = %self.session, %error, "a refusal was not noted");
+            tracing::error!(session = %self.session, %error, "cannot record a refusal");
         }
         Response::Refused { code: refused.code, message: refused.message }
     }
@@ -286,8 +287,8 @@ impl Server {
 
     fn count_refusal(&self, what: &'static str) {
         if self.refusals.fetch_add(1, Ordering::Relaxed) >= REFUSALS_MAX {
-            // Once is enough; the session is stopped on the first.
-            let _ = self.trouble.try_send(what);
+            // One violation is enough, because the first one stops the session.
+            let _ = self.violations.try_send(what);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Drops old items of unused sessions: at a start, because the bounds may be tighter than before, and once an hour.
 //!
-//! Never holds up a message: each transaction drops a bounded number. Next: `turns::items::keep_within`; [`crate::worker`] for the loop.
+//! Never holds up a message: each transaction drops a bounded number. Next: `turns::items::enforce_retention`; [`crate::worker`] for the loop.
 
 use crate::error::Error;
 use crate::record::Record;
@@ -43,7 +43,7 @@ impl Due for Retention {
                 let config = record.retention.clone();
                 // A session that was removed in the meantime holds no items.
                 let drop = record.state.write(move |tx| match store::find(tx, id)? {
-                    Some(_) => items::keep_within(tx, id, &config),
+                    Some(_) => items::enforce_retention(tx, id, &config),
                     None => Ok(0),
                 });
                 if drop.await? == 0 {

@@ -1,8 +1,8 @@
-//! The SQL of the host. One file writes each table; other statements here may read it. Only `meta` has two writers: [`facts`], and
-//! the crate of the state for marks of its own.
+//! The SQL of the host. Exactly one file writes each table, and others may read it. Only `meta` has two writers: [`facts`], and
+//! the crate [`ironclaw_state`] for its own marks.
 //!
-//! A function runs one statement, or a few that belong together, in the transaction that it is given. It knows no rule, and makes no
-//! entry in the ledger: the modules above it do. A row is read into a type of the same file.
+//! A function runs one statement, or a few related ones, in the transaction of its caller. It applies no rule and appends no ledger
+//! entry, because the modules above do that. Each row has a type in the same file.
 
 pub mod agents;
 pub mod changes;

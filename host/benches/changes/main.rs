@@ -24,9 +24,9 @@ use std::time::Instant;
 
 /// Pending changes during the measurement.
 const PENDING: usize = 100;
-/// Decided changes in the record, one measurement after the other.
+/// Decided changes in the record, for one measurement each.
 const DECIDED: [usize; 2] = [0, 10_000];
-/// Measured changes of each sort.
+/// Measured changes for each number of decided changes.
 const TIMES: usize = 300;
 
 fn main() {
@@ -36,31 +36,31 @@ fn main() {
     world.up();
     world.agent("waiting");
     world.agent("measured");
-    let mut desk = Proposer { client: Client::connect(&world), said: 0 };
+    let mut proposer = Proposer { client: Client::connect(&world), submitted: 0 };
     for _ in 0..PENDING {
-        desk.submit("waiting");
+        proposer.submit("waiting");
     }
     let mut decided = 0;
     for many in DECIDED {
         while decided < many {
-            let id = desk.submit("measured");
-            desk.client.post(&format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
+            let id = proposer.submit("measured");
+            proposer.client.post(&format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
             decided += 1;
         }
         let (mut held, mut bare, mut applied) = (Samples::default(), Samples::default(), Samples::default());
         for _ in 0..TIMES {
             let begun = Instant::now();
-            let id = desk.submit("measured");
+            let id = proposer.submit("measured");
             held.push(begun.elapsed().as_secs_f64());
-            // Beside it: a request that writes only one row and its entry.
+            // For comparison: a request that writes only one row and its entry.
             let begun = Instant::now();
-            desk.client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
+            proposer.client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
             bare.push(begun.elapsed().as_secs_f64());
-            let shown = desk.client.get(&format!("/v1/changes/{id}"));
+            let shown = proposer.client.get(&format!("/v1/changes/{id}"));
             let body = json!({ "shown": shown["shown_digest"] }).to_string();
             let begun = Instant::now();
-            desk.client.post(&format!("/v1/changes/{id}/approve"), &body);
-            let done = desk.client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
+            proposer.client.post(&format!("/v1/changes/{id}/approve"), &body);
+            let done = proposer.client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
             applied.push(begun.elapsed().as_secs_f64());
             assert_eq!(done["status"], "applied", "{done}");
             decided += 1;
@@ -88,13 +88,13 @@ fn main() {
 /// Proposes one change after the other.
 struct Proposer {
     client: Client,
-    said: usize,
+    submitted: usize,
 }
 
 impl Proposer {
     fn submit(&mut self, agent: &str) -> String {
-        self.said += 1;
-        let payload = json!({ "instructions": format!("text {}", self.said) });
+        self.submitted += 1;
+        let payload = json!({ "instructions": format!("text {}", self.submitted) });
         let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "measured" }).to_string();
         let submitted = self.client.post("/v1/changes", &body);
         submitted["id"].as_str().expect("an id").to_owned()

@@ -1,6 +1,6 @@
-//! The cost of sleeping sessions for the daemon: its memory, its wake-ups, and its system calls as `strace` counts them.
+//! The cost of sleeping sessions for the daemon: its memory, its wake-ups, and its system calls as counted by `strace`.
 //!
-//! Asserts no figure, and asks the kernel, never the daemon. `IRONCLAW_IDLE_SECONDS` sets the length of each measurement. See
+//! Asserts no figure. Asks the kernel and never the daemon. `IRONCLAW_IDLE_SECONDS` sets the length of each measurement. See
 //! `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
@@ -96,10 +96,10 @@ fn system_calls(pid: i32, meanwhile: impl FnOnce()) -> String {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut strace) = strace else { return "strace is not installed here".to_owned() };
-    let mut says = BufReader::new(strace.stderr.take().expect("it is piped"));
+    let mut messages = BufReader::new(strace.stderr.take().expect("it is piped"));
     let mut line = String::new();
-    // `strace` says so once it is attached to every thread.
-    if says.read_line(&mut line).is_err() || !line.contains("attached") {
+    // `strace` prints a line once it is attached to every thread.
+    if messages.read_line(&mut line).is_err() || !line.contains("attached") {
         let _ = strace.wait();
         return format!("strace cannot attach: {}", line.trim());
     }
@@ -110,6 +110,6 @@ fn system_calls(pid: i32, meanwhile: impl FnOnce()) -> String {
     let text = std::fs::read_to_string(&table).unwrap_or_default();
     let _ = std::fs::remove_file(&table);
     let total = text.lines().find(|line| line.ends_with(" total")).and_then(|line| line.split_whitespace().nth(3));
-    // Without a call there is no table.
+    // `strace` prints no table if there was no call.
     total.unwrap_or("0").to_owned()
 }

@@ -1,5 +1,5 @@
-//! Times the ledger in one run: durable appends one by one and in groups, and verifying a million entries beside the same
-//! hashing without storage.
+//! The times of the ledger: durable appends one by one and in groups, and the verification of a million entries compared with the
+//! same hashing without storage.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -23,12 +23,12 @@ use ironclaw_state::keys::MasterKey;
 use std::path::Path;
 use std::time::Instant;
 
-/// Appends that wait for each other, one sample each.
+/// Sequential appends, one sample each.
 const SINGLE: usize = 2_000;
-/// Appends of one sample in groups, and the number of concurrent ones.
+/// Appends of one grouped sample, and the number of concurrent tasks.
 const GROUPED: usize = 20_000;
 const AT_ONCE: usize = 256;
-/// Samples in groups, and of each verification.
+/// Grouped samples, and samples of each verification.
 const TIMES: usize = 5;
 /// Entries of the verified ledger.
 const ENTRIES: usize = 1_000_000;
@@ -41,7 +41,7 @@ fn main() {
     let directory = directory.expect("a temporary directory on a real file system");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     append(&mut report, &runtime, &directory.path().join("append"));
-    // Rotated as by default, and in one chain in the database.
+    // First with the default rotation, then as one chain in the database.
     verify(&mut report, &runtime, &directory.path().join("rotated"), "rotated", 10_000);
     verify(&mut report, &runtime, &directory.path().join("live"), "live", 10_000_000);
     report.print();
@@ -110,7 +110,7 @@ fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, n
     let bare = bare(path);
     let beside = audit::Beside::default();
     let (mut hashed, mut verified, mut decrypted) = (Samples::default(), Samples::default(), Samples::default());
-    // In turns, so that a slow minute of the machine affects both.
+    // Alternating, so that a slow minute of the machine affects both.
     for _ in 0..TIMES {
         let begun = Instant::now();
         assert_eq!(hash_only(&bare), bare.len());
@@ -168,7 +168,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     })
 }
 
-/// Returns the entries of a ledger in memory: only the bytes to hash.
+/// Returns the entries of a ledger as bytes to hash.
 fn bare(path: &Path) -> Vec<(Kind, String)> {
     let mut export = Vec::new();
     audit::export(path, &mut export).expect("exported");
@@ -182,7 +182,7 @@ fn bare(path: &Path) -> Vec<(Kind, String)> {
     entries.collect()
 }
 
-/// Does the least reading of a verification of the live chain: each page is authenticated and decrypted.
+/// Does the minimal reading of a verification of the live chain: authenticates and decrypts each page.
 fn decrypt_only(path: &Path) -> u64 {
     let home = Home::open(path).expect("a home");
     let master = MasterKey::load(&home, &Default::default()).expect("a key");
@@ -191,7 +191,7 @@ fn decrypt_only(path: &Path) -> u64 {
     entries.expect("read") as u64
 }
 
-/// Does the least hashing of a verification.
+/// Does the minimal hashing of a verification.
 fn hash_only(entries: &[(Kind, String)]) -> usize {
     let mut prev = GENESIS_PREV.to_owned();
     for (seq, (kind, canonical)) in entries.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The host's share of a request to a model: its endpoint beside a bare request for the same bytes to the same local server.
+//! The host's share of a request to a model: its endpoint compared with a bare request for the same bytes to the same local server.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the differences of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -50,7 +50,7 @@ fn measure(report: &mut Report, runtime: &tokio::runtime::Runtime, server: &Serv
     let prompt = prompt();
     let ask = || runtime.block_on(ask(&candidates, &prompt));
     ask();
-    // The bare request sends the same bytes as the endpoint, as far as the server sees them.
+    // The bare request sends the same body as the endpoint.
     let body = server.seen().pop().expect("it was asked").body.to_string();
     let mut bare = Bare::connect(&server.url(), kind, body);
     for _ in 0..WARM_UP {
@@ -140,7 +140,7 @@ async fn ask(candidates: &[Candidate], prompt: &Prompt) -> (f64, f64) {
     (first.await.expect("watching does not panic").unwrap_or(whole), whole)
 }
 
-/// A kept-alive connection and a prepared request: the least work of a request.
+/// A kept-alive connection and a prepared request: the minimal work of a request.
 struct Bare {
     stream: BufReader<TcpStream>,
     request: String,

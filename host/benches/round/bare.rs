@@ -1,4 +1,4 @@
-//! The least possible round: two processes, a durable encrypted commit in each, a bell each way.
+//! The minimal round: two processes, with a durable encrypted commit in each and a bell in each direction.
 //!
 //! Uses the contract's own queue with `synchronous = FULL` on both sides, and no code of the host or the sandbox. See `main`.
 
@@ -14,11 +14,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// A bell after which the other side commits, and one after which it reads first.
+/// The bell for a commit of the peer, and the bell for a read and a commit.
 const COMMIT: u8 = 1;
 const READ_AND_COMMIT: u8 = 2;
 
-/// One side: a queue that it appends to, and the other's that it can read.
+/// One side: the queue that it appends to, and the peer's queue, which it reads.
 struct Side {
     own: OutboundWriter,
     others: OutboundReader,
@@ -29,7 +29,7 @@ struct Side {
 impl Side {
     fn open(own: &Path, others: &Path) -> Self {
         let key = SessionKey::new([7; 32]);
-        // The first side makes it; a reader finds it there.
+        // The first side creates both queues, so that a reader finds its queue.
         drop(OutboundWriter::open(others, &key).expect("a queue"));
         Self {
             own: OutboundWriter::open(own, &key).expect("a queue"),
@@ -81,12 +81,12 @@ impl Pair {
         Self { side, link, peer: peer.spawn().expect("it starts"), rounds: 0, _directory: directory }
     }
 
-    /// Commit, bell; the other's commit, its bell. Returns the seconds.
+    /// Runs one round: commit and bell here, then commit and bell of the peer. Returns the seconds.
     pub(crate) fn round(&mut self) -> f64 {
         self.exchange(COMMIT)
     }
 
-    /// The same, and before its answer each side reads the other's row. Returns the seconds.
+    /// Runs one round in which each side also reads the peer's row. Returns the seconds.
     pub(crate) fn round_with_reading(&mut self) -> f64 {
         self.exchange(READ_AND_COMMIT)
     }
@@ -107,7 +107,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        // It ends with the link.
+        // The peer ends with the link.
         let _ = self.link.shutdown(std::net::Shutdown::Both);
         let _ = self.peer.wait();
     }

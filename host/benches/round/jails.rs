@@ -1,6 +1,6 @@
-//! A jail around `/bin/true` through a real launcher, beside the bare program and the same in `bwrap`.
+//! A jail around `/bin/true` through a real launcher, compared with the bare program and with `bwrap`.
 //!
-//! Runs in a process of its own: a launcher is forked before there are threads. See `main`.
+//! Runs in its own process, because a launcher is forked before the first thread. See `main`.
 
 use crate::figures::{Report, Samples};
 use crate::jail_fixture::{MAPPED, directory, own};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Launches of each kind, in turns.
+/// Launches of each kind, alternating.
 const LAUNCHES: usize = 200;
 const WARM_UP: usize = 20;
 
@@ -22,7 +22,7 @@ const NOOP: &str = "/bin/true";
 /// The usual path of `bwrap`.
 const BWRAP: &str = "/usr/bin/bwrap";
 
-/// Runs [`play`] in a process of its own and adds its results.
+/// Runs [`measure`] in its own process and adds the results.
 pub(crate) fn bench(report: &mut Report) {
     let home = directory();
     for name in ["in", "out", "workspace"] {
@@ -51,8 +51,8 @@ pub(crate) fn bench(report: &mut Report) {
     }
 }
 
-/// Times the three in turns and prints seconds as JSON.
-pub(crate) fn play(home: &Path) {
+/// Times the three kinds in alternation and prints the seconds as JSON.
+pub(crate) fn measure(home: &Path) {
     let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let launcher = {
@@ -113,7 +113,8 @@ fn spec(home: &Path) -> Spec {
     }
 }
 
-/// Returns `bwrap` with the same three directories and namespaces; `/usr` too, because bwrap executes behind the pivot.
+/// Returns `bwrap` with the same three directories and namespaces. It also binds `/usr`, because bwrap executes the program after the
+/// pivot.
 fn in_bwrap(home: &Path) -> Command {
     let mut command = Command::new(BWRAP);
     command.args(["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]);

@@ -1,4 +1,4 @@
-//! Times the round in one run: warm and cold, beside the least possible round, a relay, and bare processes.
+//! The times of a round: warm and cold, compared with the minimal round, with a relay, and with bare processes.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -42,12 +42,12 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["peer", directory] => bare::peer(Path::new(directory)),
-        ["jails", home] => jails::play(Path::new(home)),
+        ["jails", home] => jails::measure(Path::new(home)),
         arguments => bench(arguments.iter().copied().find(|argument| !argument.starts_with('-'))),
     }
 }
 
-/// Runs all parts, or only the part of this name; a ratio between two runs is meaningless.
+/// Runs all parts, or only the part of this name. A ratio between two runs is meaningless.
 fn bench(part: Option<&str>) {
     let mut report = Report::default();
     let wanted = |name| part.is_none_or(|part| part == name);
@@ -65,7 +65,7 @@ fn bench(part: Option<&str>) {
     report.print();
 }
 
-/// Makes a home of the own user: the host serves no client of another user.
+/// Makes a home of the current user, because the host serves no client of another user.
 fn home() -> World {
     let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
     World::with(who, host_fixture::Build::Plain, None)
@@ -172,7 +172,7 @@ fn by_ledger(world: &World, ids: &[String]) -> Samples {
     samples
 }
 
-/// Measures the same programs with a relay in the link that passes bells only on its ticks.
+/// Measures the same programs with a relay in the link. The relay passes bells only on its ticks.
 fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
     let mut world = home();
     let programs = jail_fixture::directory();
@@ -204,7 +204,7 @@ fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
     }
 }
 
-/// Builds the host with the relay beside the measured one.
+/// Builds a host with the relay into the directory of the measured host.
 fn relay_host() -> std::path::PathBuf {
     let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
     host_fixture::cargo(&["build", "-p", "ironclaw-host", "--features", "relay", "--bin", "ironclaw-host-relay"], host);

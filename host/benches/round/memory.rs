@@ -28,8 +28,8 @@ pub(crate) fn measure(report: &mut Report, host: i32) {
     report.kibibytes("memory_kib", &format!("{title}: all four (goal: at most 12)"), total);
 }
 
-/// Returns the seconds of processor time of the host and all its descendants; other load on the machine hardly affects them, unlike a
-/// wall clock.
+/// Returns the seconds of processor time of the host and all its descendants. Unlike the time of a wall clock, other load on the machine
+/// hardly affects them.
 pub(crate) fn processor(host: i32) -> f64 {
     let mut used = 0;
     for task in std::fs::read_dir(format!("/proc/{host}/task")).into_iter().flatten().flatten() {

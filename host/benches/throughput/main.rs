@@ -1,4 +1,4 @@
-//! Sustained messages a second: many conversations with one message in flight each, through the released programs.
+//! Sustained messages per second: many conversations with one message in flight each, through the released programs.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -30,8 +30,8 @@ use std::time::Instant;
 
 /// Concurrent conversations.
 const SESSIONS: [usize; 3] = [1, 8, 64];
-/// Messages of one measurement in all its conversations, and their blocks: the bare ones are measured between them, so that a slow
-/// minute of the machine affects both.
+/// Messages of one measurement in all its conversations, and their blocks. Bare rounds run between the blocks, so that a slow minute of
+/// the machine affects both.
 const MESSAGES: usize = 3840;
 const BLOCKS: usize = 3;
 /// Messages with one conversation, which is slower and needs fewer samples.
@@ -63,7 +63,7 @@ fn bench(only: Option<usize>) {
     world.ctl(&["audit", "verify"]).ok();
 }
 
-/// Makes a home of the own user: the host serves no client of another user.
+/// Makes a home of the current user, because the host serves no client of another user.
 fn home() -> World {
     let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
     let world = World::with(who, host_fixture::Build::Plain, None);
@@ -76,7 +76,7 @@ fn measure(report: &mut Report, world: &World, sessions: usize) {
     let agent = format!("with-{sessions}");
     world.agent(&agent);
     let mut talks: Vec<Talk> = (0..sessions).map(|number| Talk::begin(world, &agent, number)).collect();
-    // One after the other, so that no launch waits for another.
+    // Sequentially, so that no launch waits for another.
     for talk in &mut talks {
         (0..WARM_UP).for_each(|_| {
             talk.round();
@@ -116,7 +116,7 @@ fn measure(report: &mut Report, world: &World, sessions: usize) {
     }
 }
 
-/// Starts all of them at one moment. Returns the seconds until the last was ready, and the results of each.
+/// Starts all of them at the same time. Returns the seconds until the last one finished, and the results of each.
 fn at_once<T: Send>(all: &mut [T], work: impl Fn(&mut T) -> Vec<f64> + Sync) -> (f64, Vec<Vec<f64>>) {
     let ready = Barrier::new(all.len() + 1);
     std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn at_once<T: Send>(all: &mut [T], work: impl Fn(&mut T) -> Vec<f64> + Sync) -> 
     })
 }
 
-/// One conversation, on a connection of its own that stays open.
+/// One conversation on its own kept-alive connection.
 struct Talk {
     client: Client,
     path: String,

@@ -5,7 +5,7 @@
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
-use crate::turns::memories::{self, Draft, Kept};
+use crate::turns::memories::{self, Kept, NewMemory};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MemoryId;
@@ -52,7 +52,7 @@ pub async fn add(
     Body(new): Body<NewNote>,
 ) -> Reply<Note> {
     let agent = agents::find(&api, agent).await?.id;
-    let draft = Draft {
+    let draft = NewMemory {
         author: Author::Person { person: person.id },
         principal: person.id,
         source: None,
@@ -60,7 +60,7 @@ pub async fn add(
         text: new.text,
     };
     let kept = api.record.state.decide(move |tx| {
-        let (Kept::New(kept) | Kept::Known(kept)) = memories::keep(tx, agent, draft)?;
+        let (Kept::New(kept) | Kept::Existing(kept)) = memories::keep(tx, agent, draft)?;
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
     let missing = || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note is gone again"));

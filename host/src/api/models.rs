@@ -272,7 +272,7 @@ async fn change<T: Send + 'static>(
         let models = Arc::clone(&api.models);
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
-            let opened = models.open_anew(tx).map_err(|error| match error {
+            let opened = models.open_recorded(tx).map_err(|error| match error {
                 crate::error::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
                 error => Undone::from(error),
             });
@@ -426,7 +426,7 @@ fn builtin() -> Spec {
 
 /// Says of those that cannot be asked why not.
 fn say_broken(api: &Api, models: &mut [Model]) {
-    let endpoints = api.models.now();
+    let endpoints = api.models.current();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
@@ -434,7 +434,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 
 /// A sentence for each endpoint that cannot be asked, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
-    let endpoints = api.models.now();
+    let endpoints = api.models.current();
     let broken = endpoints.broken();
     broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
 }

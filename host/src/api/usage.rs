@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::registry::{self, Person};
 use crate::session::store;
-use crate::turns::budget::{self, Ceiling, Limit, Own, book};
+use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, SessionId};
@@ -58,7 +58,7 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
-        let endpoints = models.now();
+        let endpoints = models.current();
         let rows = book::rows(tx, which.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, &changes.proposals.grounds.budget, agent, session)?;
@@ -101,7 +101,7 @@ fn ceilings(
         until: ceiling.is_daily().then(|| until.clone()),
     };
     let mut ceilings = Vec::new();
-    for limit in budget::limits(config, Own::default()) {
+    for limit in budget::limits(config, OwnCeilings::default()) {
         if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
             ceilings.push(shown(limit, None, book::of_day(tx, today)?.of(limit.ceiling)));
         }
@@ -160,7 +160,7 @@ fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
 pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let unpriced = api.state().read(move |tx| {
-        let (mut said, endpoints) = (Vec::new(), models.now());
+        let (mut said, endpoints) = (Vec::new(), models.current());
         for agent in registry::agents(tx)? {
             let limits = budget::limits(&changes.proposals.grounds.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
@@ -212,7 +212,7 @@ pub async fn set(
     Ok::<_, Answer>(Json(view(own)))
 }
 
-fn view(own: Own) -> AgentBudget {
+fn view(own: OwnCeilings) -> AgentBudget {
     AgentBudget { tokens_per_day: own.tokens_per_day, cost_per_day_micros: own.cost_per_day_micros }
 }
 

@@ -8,7 +8,7 @@ use super::policy::Rule;
 use super::store::Row;
 use crate::registry::{self, Giver, Person, TokenId};
 use crate::tables;
-use crate::tables::people::Given;
+use crate::tables::people::Provenance;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
@@ -116,7 +116,7 @@ fn grants_of(
     row: &Row,
     rule: &Rule,
     giver: &Giver,
-) -> Result<Option<Vec<Given>>, ironclaw_state::Error> {
+) -> Result<Option<Vec<Provenance>>, ironclaw_state::Error> {
     let Some(token) = giver.token.as_ref().map(|token| tables::people::token_given(tx, token)).transpose()?.flatten()
     else {
         return Ok(None);

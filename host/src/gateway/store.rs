@@ -7,7 +7,7 @@ mod generation;
 mod row;
 
 pub use crate::tables::changes::{
-    Filter, Given, Row, Status, approvals, find, find_similar, list, next_end, partially_approved, use_approval,
+    ApprovalRow, Filter, Row, Status, approvals, find, find_similar, list, next_end, partially_approved, use_approval,
     void_approval, waiting,
 };
 pub use crate::tables::facts::generation;

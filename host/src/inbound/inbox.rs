@@ -12,7 +12,7 @@ use crate::inbound::routing::Routed;
 use crate::refusal::{Denied, Refusal};
 use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
-use crate::turns::items::{self, Draft};
+use crate::turns::items::{self, NewItem};
 use crate::turns::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
@@ -101,7 +101,7 @@ pub fn record(
     // A person may pass on a file of another author, so the label of the file holds for the whole message.
     let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
     let key = content_key(session, wrapping).map_err(Error::from)?;
-    let draft = Draft::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
+    let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
     let digest = draft.digest();
     let item = draft.record(tx, session.id, sealer)?;
     let new = NewMessage {
@@ -183,8 +183,8 @@ pub fn tell(
     let id = MessageId::new();
     let content = content_key(session, wrapping)?;
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
-    let item =
-        Draft::new(id.item(), ItemKind::Message, text, spans, Vec::new(), &content)?.record(tx, session.id, sealer)?;
+    let item = NewItem::new(id.item(), ItemKind::Message, text, spans, Vec::new(), &content)?
+        .record(tx, session.id, sealer)?;
     messages::insert_of_host(tx, id, session.id, item.tuple.seq)?;
     Ok(id)
 }

@@ -1,7 +1,7 @@
-//! Opens the model endpoints that stand in the record, gives each its key in the last moment, and tries one out.
+//! The model endpoints of the record: opened at the start, with a key only for the time of a request.
 //!
-//! Never keeps a key: it is read when a request is about to be made, and gone when that is over. Next: `model::endpoint`,
-//! `registry::models`.
+//! Never keeps a key: each request reads it and wipes it at its end. See [`ironclaw_model::endpoint`] and
+//! [`crate::registry::models`].
 
 use crate::error::Error;
 use crate::record::Record;
@@ -16,17 +16,17 @@ use tokio::sync::Mutex;
 /// The model endpoints of this host.
 pub struct Models {
     config: ironclaw_model::Config,
-    /// By name; replaced as a whole when an operator changes one.
+    /// The endpoints by name, replaced together when an operator changes one.
     open: RwLock<Arc<Endpoints>>,
-    /// Held while endpoints change, so that those that are open are those that were recorded last.
+    /// Locked while endpoints change, so that the open endpoints are always the last recorded ones.
     pub changing: Mutex<()>,
 }
 
 impl Models {
-    /// Opens the endpoints of these specs, each with the reason why it cannot be opened, where the record has one.
+    /// Opens the endpoints of these specs. A spec may come with the reason of the record why it cannot be opened.
     ///
     /// # Errors
-    /// The operator's script cannot be used.
+    /// When the operator's script cannot be used.
     pub fn open(
         config: ironclaw_model::Config,
         specs: Vec<(Spec, Option<String>)>,
@@ -35,39 +35,39 @@ impl Models {
         Ok(Self { config, open: RwLock::new(Arc::new(opened)), changing: Mutex::default() })
     }
 
-    /// Returns the endpoints as they are now.
-    pub fn now(&self) -> Arc<Endpoints> {
+    /// Returns the current endpoints.
+    pub fn current(&self) -> Arc<Endpoints> {
         Arc::clone(&self.open.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the endpoints as this transaction has them; [`Self::put`] puts them in place once it is committed.
+    /// Opens the endpoints that this transaction reads. [`Self::put`] makes them current after the commit.
     ///
     /// # Errors
-    /// [`Error::Model`] says why the operator's script cannot be used.
-    pub fn open_anew(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
+    /// [`Error::Model`] if the operator's script cannot be used.
+    pub fn open_recorded(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
         Ok(endpoint::open_stored(&self.config, models::specs(tx)?)?)
     }
 
-    /// Puts these endpoints in the place of those that are open.
+    /// Replaces the current endpoints.
     pub fn put(&self, opened: Endpoints) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
     }
 
-    /// Makes one small request to an endpoint of this spec, which need not be recorded.
+    /// Sends one small request to an endpoint of this spec, which the record need not have.
     ///
     /// # Errors
-    /// [`ironclaw_model::Error::Failed`] says why it gave nothing; the key is in none of it.
+    /// [`ironclaw_model::Error::Failed`] with the reason of the failure, without the key.
     pub async fn try_out(&self, spec: Spec, key: Option<SecretText>) -> Result<Probe, ironclaw_model::Error> {
         let name = spec.name.clone();
-        // Opened for itself, so that what went wrong lately with the one in use is not held against it.
+        // Opened separately, so that recent failures of the current endpoint do not count.
         let opened = endpoint::open(&self.config, vec![spec])?;
-        let why = "it was opened and is not there".to_owned();
+        let why = "the opened endpoint is missing".to_owned();
         let endpoint = opened.get(&name).cloned().ok_or(ironclaw_model::Error::Spec { name, why })?;
         Endpoint::probe(&Candidate { endpoint, key }).await
     }
 }
 
-/// Returns the endpoints of a chain, each with its key; one whose key cannot be read is not asked, and says so.
+/// Returns the endpoints of a chain, each with its key. An endpoint whose key cannot be read is locked: it gets no request.
 ///
 /// # Errors
 /// A sentence for the person when the record cannot be read.
@@ -80,16 +80,16 @@ pub(crate) async fn with_keys(record: &Arc<Record>, chain: Vec<Arc<Endpoint>>) -
         let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets.wrapping, &endpoint.spec) {
             Ok(key) => Ok(Candidate { endpoint, key }),
             Err(secrets::Error::State(error)) => Err(error),
-            // Others may be asked without it.
+            // The other endpoints work without it.
             Err(error) => {
-                tracing::error!(model = endpoint.spec.name, %error, "the key of a model endpoint cannot be had");
+                tracing::error!(model = endpoint.spec.name, %error, "cannot read the key of a model endpoint");
                 Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None })
             }
         };
         chain.into_iter().map(candidate).collect()
     });
     read.await.map_err(|error: ironclaw_state::Error| {
-        tracing::error!(%error, "the keys of model endpoints cannot be read");
+        tracing::error!(%error, "cannot read the keys of the model endpoints");
         "the host cannot read the keys of its model endpoints".to_owned()
     })
 }

@@ -1,6 +1,7 @@
-//! What a request to a model may take and took, and why one came to nothing: booked before, put right after, said to the person.
+//! The budget of a model request: its estimate before the request, its real use after it, and the record of its failure.
 //!
-//! Never asks a model. What a provider says goes into no sentence of the host. Next: `turns::budget`, `model_socket::requests`.
+//! Never sends a request to a model, and never quotes a provider in a sentence of the host. See [`crate::turns::budget`] and
+//! [`crate::model_socket::requests`].
 
 use crate::error::Error;
 use crate::model_socket::Server;
@@ -18,25 +19,25 @@ use ironclaw_model::{Allowance, Answered, Prompt, Usage};
 use ironclaw_state::WriteTx;
 use std::sync::Arc;
 
-/// A request that came to nothing.
+/// A request without an output.
 pub(crate) struct Failed {
-    /// A word for it.
+    /// The code of the failure, one word.
     pub(crate) code: &'static str,
-    /// Why, in the host's words.
+    /// The reason, in the host's words.
     pub(crate) words: String,
-    /// The endpoint that it is put down to.
+    /// The endpoint that is charged for it.
     pub(crate) model: String,
-    /// What it took all the same.
+    /// The use that it caused nevertheless.
     pub(crate) took: Usage,
 }
 
 impl Failed {
-    /// Nobody was asked, and nothing was spent.
+    /// Returns the failure of a request that was never sent and cost nothing.
     pub(crate) fn unasked(words: String, model: &str) -> Self {
         Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
     }
 
-    /// No endpoint had an output to give; tries that may have made some of one have their price.
+    /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.
     pub(crate) fn of(error: &ironclaw_model::Error, model: &str) -> Self {
         let (code, took) = match error {
             ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
@@ -48,8 +49,8 @@ impl Failed {
     }
 }
 
-/// Books what a request is thought to take, or refuses it: then nothing is asked, and the person hears why.
-/// Gives what all its tries together may take, too.
+/// Books the estimate of a request, and returns the allowance for all its attempts together. Refuses a request that exceeds a ceiling:
+/// no model receives it, and the person reads the reason.
 pub(crate) fn book(
     tx: &mut WriteTx<'_>,
     config: &budget::Config,
@@ -78,13 +79,13 @@ pub(crate) fn book(
     Ok((book::book(tx, agent.id, session, &agent.model, estimate)?, budget::allowance(&used)))
 }
 
-/// Puts what an output took in the place of what was booked for it.
+/// Replaces the estimate of a request by the real use of its output.
 pub(crate) fn settle(tx: &mut WriteTx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
     Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
 }
 
 impl Server {
-    /// Notes that a request came to nothing, why, and what it took.
+    /// Records the failure of a request, its reason and its use.
     pub(crate) async fn record_failure(
         &self,
         turn: TurnId,
@@ -92,7 +93,7 @@ impl Server {
         booked: book::Booked,
         failed: Failed,
     ) -> Answer {
-        // The cause may quote what was sent: it stands in no log and no ledger.
+        // The cause may quote the request, so neither the log nor the ledger has it.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
         let (session, model) = (self.session, agent.model.clone());
         let Failed { code, words, model: asked, took } = failed;

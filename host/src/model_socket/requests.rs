@@ -1,6 +1,7 @@
 //! The four requests on `model.sock`, each checked against the record.
 //!
-//! A sandbox names items and gets sealed refs back; it never hands in words for a model, except as a tool's report. Next: `turns::context`.
+//! A sandbox names items and receives sealed refs. It never supplies text for a model, except as the report of a tool. See
+//! [`crate::turns::context`].
 
 mod generate;
 
@@ -11,7 +12,7 @@ use crate::open_turns::deadlines::Deadlines;
 use crate::registry::{self, Agent, Mode};
 use crate::session::store;
 use crate::tools::Runs;
-use crate::turns::calls::{self, Place, ResultBody};
+use crate::turns::calls::{self, ResultBody, ResultTarget};
 use crate::turns::context::{Refused, Unanswered};
 use crate::turns::items::{self, Recorded};
 use crate::turns::turn::{self, Turn};
@@ -52,7 +53,7 @@ pub(crate) fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Unanswe
 }
 
 impl Server {
-    /// Runs `decide` in a transaction of its own, which commits unless it fails: what was written before a refusal stays.
+    /// Runs `decide` in its own transaction, which commits unless it fails. A refusal keeps the rows that were written before it.
     async fn decide<T, F>(&self, decide: F) -> Result<T, Unanswered<Error>>
     where
         T: Send + 'static,
@@ -66,7 +67,7 @@ impl Server {
         Ok(decided.await??)
     }
 
-    /// The result of a local call: the sandbox's word, once.
+    /// Records the result of a local call. The host accepts it once, on the word of the sandbox.
     pub(crate) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
         if text.len() > BODY_BYTES_MAX {
             let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
@@ -95,13 +96,13 @@ impl Server {
                         ));
                     }
                 };
-                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let (author, text) = match call.runs {
-                    // The host alone says what came of an action: a sandbox can only say that there is no row.
+                    // Only the host states the outcome of an action. A sandbox can only report that it wrote no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
                     Some(Runs::Local | Runs::Host) | None => (Author::Tool { tool: call.tool.clone() }, text),
                 };
-                let item = calls::record_result(tx, &place, call_id, &call.tool, author, &ResultBody { ok, text })?;
+                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &ResultBody { ok, text })?;
                 calls::settle(tx, call_id, item.tuple.item)?;
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)
@@ -118,7 +119,7 @@ impl Server {
         answer
     }
 
-    /// Waits for the result of a call that went out as a row.
+    /// Waits for the result of a call that left the sandbox as a row.
     pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
         let mut results = self.results.clone();
         loop {
@@ -131,7 +132,7 @@ impl Server {
                     let found = calls::find(tx, call_id)?
                         .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
                     let Some(call) = found else {
-                        let message = format!("{call_id} is no call of the turn that goes out as a row");
+                        let message = format!("{call_id} is not a call of the turn that leaves the sandbox as a row");
                         return refuse(RefusalCode::Call, message);
                     };
                     let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
@@ -154,7 +155,7 @@ impl Server {
         }
     }
 
-    /// The session's own items, with fresh seals; those that a summary stands in for are not named.
+    /// Returns the session's own items with fresh seals, without those that a summary replaces.
     pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
         let (shared, session) = (Arc::clone(&self.shared), self.session);
         self.state()
@@ -189,7 +190,7 @@ fn open_turn(
     turn: TurnId,
 ) -> Result<Turn, Unanswered<Error>> {
     match turn::find(tx, turn)? {
-        None => refuse(RefusalCode::Turn, format!("{turn} does not stand in the record")),
+        None => refuse(RefusalCode::Turn, format!("{turn} is not in the record")),
         Some(found) if found.session != session => {
             refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
         }

@@ -13,7 +13,7 @@ use crate::refusal::Denied;
 use crate::session::store::{self, Session};
 use crate::tables::sessions;
 use crate::tools::Runs;
-use crate::turns::calls::{self, CallState, Place, ResultBody};
+use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
 use crate::turns::turn::{self, Close, Turn};
@@ -184,7 +184,7 @@ impl Acceptance<'_> {
         }
         let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
         turn::close(tx, open, Close::Answered, "replied")?;
-        items::keep_within(tx, session.id, &self.record().retention)?;
+        items::enforce_retention(tx, session.id, &self.record().retention)?;
         store::note_failure(tx, session.id, false)?;
         Ok(Accepted::Closed(delivery))
     }
@@ -226,7 +226,7 @@ impl Acceptance<'_> {
         if !same {
             return self.refuse(tx, row, Some(open), "it asks for something else than its recorded call");
         }
-        let place = Place { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
+        let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
         let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
         calls::settle(tx, recorded.id, item.tuple.item)?;
@@ -373,7 +373,7 @@ pub fn close_as(
 ) -> Result<Delivery, crate::error::Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
     turn::close(tx, open, how, outcome)?;
-    items::keep_within(tx, session.id, &record.retention)?;
+    items::enforce_retention(tx, session.id, &record.retention)?;
     Ok(delivery)
 }
 

@@ -11,7 +11,7 @@ use crate::session::store::Session;
 use crate::tables::deliveries::{self, NewDelivery};
 use crate::tables::messages;
 use crate::turns::context::OutputBody;
-use crate::turns::items::{self, BodyError, Draft, Recorded};
+use crate::turns::items::{self, BodyError, NewItem, Recorded};
 use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -116,7 +116,7 @@ pub fn notify(
     sealer: &Sealer,
 ) -> Result<Delivery, crate::session::store::NewError> {
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
-    let draft = Draft::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
+    let draft = NewItem::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
     let draft = match turn {
         Some(turn) => draft.turn(turn),
         None => draft,

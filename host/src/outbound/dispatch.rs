@@ -262,7 +262,7 @@ impl Dispatch {
                 self.settle(tx, &delivery, &Outcome::Unknown(words))?;
             }
         }
-        for delivery in journal::cut_short(tx)? {
+        for delivery in journal::interrupted(tx)? {
             let words = "the host ended while it was being sent".to_owned();
             let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
             self.settle(tx, &delivery, &interrupted(words, idempotent, Duration::ZERO))?;
@@ -351,7 +351,7 @@ impl Dispatch {
         let key = session.content_key(&self.record.wrapping).map_err(items::BodyError::from)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;
-        items::keep_within(tx, session.id, &self.record.retention)?;
+        items::enforce_retention(tx, session.id, &self.record.retention)?;
         Ok(())
     }
 }

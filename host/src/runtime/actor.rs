@@ -307,7 +307,7 @@ impl Actor {
             .write(move |tx| {
                 let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
                 let messages = turn::close(tx, &open, Close::Requeued, why)?;
-                Ok(turn::forgive(tx, &messages)?)
+                Ok(turn::refund_attempt(tx, &messages)?)
             })
             .await
     }

@@ -196,7 +196,7 @@ impl Actor {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
             if keeps_attempts {
                 let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
-                return Ok(turn::forgive(tx, &messages)?);
+                return Ok(turn::refund_attempt(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
             let ended_by = if turns.cut.contains(&open.id) { EndedBy::Host } else { EndedBy::Sandbox };
@@ -237,7 +237,7 @@ impl Actor {
                 let mut rows = projection::rows(tx, &session, context, None, since, &key, &turns.record.sealer)?;
                 rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &turns.record.sealer)?);
                 let routing = projection::routing(&session.origin, cursor);
-                turn::informed(tx, &opened.context)?;
+                turn::mark_context_shown(tx, &opened.context)?;
                 Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
             })
             .await?;

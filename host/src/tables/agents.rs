@@ -1,8 +1,8 @@
-//! Agents, and what each of them has: roles, software, directories. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`.
+//! Agents with their roles, software and mounts. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`.
 //!
-//! See `registry`, `registry::roles`, `registry::software`, `registry::mounts`.
+//! See [`crate::registry`] and its modules `roles`, `software` and `mounts`.
 
-use super::people::{Given, Giver, Person, as_pairs, given, person};
+use super::people::{Giver, Person, Provenance, as_pairs, given, person};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole, GuardMode, Packages};
@@ -22,33 +22,34 @@ pub struct Agent {
     pub name: String,
     /// Name of its model endpoint.
     pub model: String,
-    /// Whether it goes over to another endpoint when that becomes the default.
+    /// True if it changes to another endpoint when that becomes the default.
     pub follows_default: bool,
-    /// What it is told about itself.
+    /// Its persona, a part of the system text.
     pub persona: String,
     /// Names of the tools that it may call.
     pub enabled_tools: Vec<String>,
-    /// Who may talk to it.
+    /// The people who may talk to it.
     pub access: Access,
-    /// How strictly its context and calls are judged.
+    /// Its guard mode.
     pub mode: Mode,
     /// Milliseconds since the epoch.
     pub created_at: i64,
 }
 
-/// How strictly an agent is judged. Everything but `enforce` lowers the guard, and `status` shows it.
+/// The guard mode of an agent: the strictness for text without a seal. Every mode except `enforce` lowers the guard, and `status` shows
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// What has no seal is refused.
+    /// Text without a seal is refused.
     Enforce,
-    /// Everything is judged. What would be refused is shown as quoted text, and the ledger has each.
+    /// Every seal is checked. Text that would be refused becomes a quote, and the ledger has each case.
     DangerousWarn,
-    /// No seal is looked at, and nothing of it is recorded. What has none is shown as quoted text.
+    /// No seal is checked, and the ledger has no entry about it. Text without a seal becomes a quote.
     DangerousOff,
 }
 
 impl Mode {
-    /// Returns its name, as stored and shown.
+    /// Returns its name in the record and for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Enforce => "enforce",
@@ -99,22 +100,22 @@ ironclaw_contract::stored_as_text!(Mode);
 /// The software of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Software {
-    /// The packages by name, as the change named them.
+    /// The names of the packages in the change.
     pub packages: Packages,
-    /// Digest of everything in the layer, and the name of its directory.
+    /// Digest of the whole layer, which is also the name of its directory.
     pub layer: Digest,
     /// Milliseconds since the epoch.
     pub made_at: i64,
 }
 
-/// A directory of the host in an agent's jail.
+/// A directory of the machine in an agent's jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Absolute path on the host.
+    /// Absolute path on the machine.
     pub source: PathBuf,
-    /// Where it is in the jail: `/` and one name.
+    /// Path in the jail: `/` and one name.
     pub target: String,
-    /// Whether the agent can only read it.
+    /// True if the agent can only read it.
     pub read_only: bool,
 }
 
@@ -170,25 +171,25 @@ pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets what an agent is told about itself.
+/// Sets the persona of an agent.
 pub fn set_persona(tx: &mut WriteTx<'_>, agent: AgentId, persona: &str) -> Result<(), Error> {
     tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona])?;
     Ok(())
 }
 
-/// Sets which tools an agent may call.
+/// Sets the tools that an agent may call.
 pub fn set_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
     tx.execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent, canonical::to_string(&tools)])?;
     Ok(())
 }
 
-/// Sets how strictly an agent is judged.
+/// Sets the guard mode of an agent.
 pub fn set_mode(tx: &mut WriteTx<'_>, agent: AgentId, mode: Mode) -> Result<(), Error> {
     tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()])?;
     Ok(())
 }
 
-/// Sets who may talk to an agent.
+/// Sets the people who may talk to an agent.
 pub fn set_access(tx: &mut WriteTx<'_>, agent: AgentId, access: Access) -> Result<(), Error> {
     tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()])?;
     Ok(())
@@ -200,26 +201,26 @@ pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the role that a person has for an agent.
+/// Returns the role of a person for an agent.
 pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, Error> {
     let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     tx.find(sql, params![agent, person], |row| row.get("role"))
 }
 
-/// Returns the agents that a person is an admin of.
+/// Returns the agents that a person administers.
 pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, Error> {
     let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
     tx.list(sql, [person], |row| row.get("agent_id"))
 }
 
-/// Returns each person with a role for this agent, and the role; oldest person first.
+/// Returns each person with a role for this agent, and that role; oldest person first.
 pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
     tx.list(sql, [agent], |row| Ok((person(row)?, row.get("own")?)))
 }
 
-/// Sets the role of an agent that a person has.
+/// Sets the role of a person for an agent.
 pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: AgentRole) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
@@ -229,19 +230,19 @@ pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: Ag
     Ok(())
 }
 
-/// Deletes the role of an agent that a person has.
+/// Deletes the role of a person for an agent.
 pub fn delete_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", params![agent, person])?;
     Ok(())
 }
 
-/// Returns who gave a person their role of an agent, if they have one.
-pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Given>, Error> {
+/// Returns the givers of a person's role for an agent, if the person has one.
+pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Provenance>, Error> {
     let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
     tx.find(sql, params![agent, person], given)
 }
 
-/// Notes who gave a person a role of an agent.
+/// Records the givers of a person's role for an agent.
 pub fn note_role_giver(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
@@ -262,13 +263,13 @@ pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, 
     })
 }
 
-/// Returns every layer that an agent has.
+/// Returns every layer with its agent.
 pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(AgentId, Digest)>, Error> {
     let sql = "SELECT agent_id, layer FROM agent_packages ORDER BY agent_id";
     tx.list(sql, [], |row| Ok((row.get("agent_id")?, row.get("layer")?)))
 }
 
-/// Sets the packages of an agent and the layer that they are in, which was made at `made_at`.
+/// Sets the packages of an agent and their layer, which was made at `made_at`.
 pub fn set_software(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
@@ -301,7 +302,7 @@ pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
 /// Replaces all mounts of an agent.
 ///
 /// # Errors
-/// Also for a source that is not UTF-8, because the record would show another one.
+/// Also refuses a source that is not UTF-8, because the record would show another path.
 pub fn replace_mounts(tx: &mut WriteTx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_mounts WHERE agent_id = ?1", [agent])?;
     let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
@@ -313,7 +314,7 @@ pub fn replace_mounts(tx: &mut WriteTx<'_>, agent: AgentId, mounts: &[Mount]) ->
     Ok(())
 }
 
-/// Sets the model endpoint of an agent, and whether it goes over to another one when that becomes the default.
+/// Sets the model endpoint of an agent, and whether it changes to another one when that becomes the default.
 pub fn set_model(tx: &mut WriteTx<'_>, agent: AgentId, model: &str, follows_default: bool) -> Result<(), Error> {
     tx.execute(
         "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",

@@ -16,40 +16,40 @@ use serde_json::Value;
 /// A filter for changes.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    /// Those with one of these statuses.
+    /// The statuses.
     pub statuses: Vec<Status>,
-    /// Of this agent.
+    /// The agent, or all.
     pub agent: Option<AgentId>,
-    /// On behalf of this person.
+    /// The principal, or all.
     pub principal: Option<PersonId>,
-    /// So many at most.
+    /// The largest number of changes.
     pub limit: usize,
 }
 
-/// A change that is to be written.
+/// A change to insert.
 #[derive(Debug, Clone)]
 pub struct NewChange<'a> {
     /// Its id.
     pub id: ChangeId,
     /// The agent that it concerns.
     pub agent: Option<AgentId>,
-    /// The id of the agent or person who asks.
+    /// The id of the requesting agent or person.
     pub requester: &'a str,
-    /// On whose behalf.
+    /// The person on whose behalf it is proposed.
     pub principal: PersonId,
-    /// Where it was asked for, by an agent.
+    /// The call that proposed it, if an agent did.
     pub origin: Option<&'a Origin>,
     /// The change itself.
     pub change: &'a Change,
-    /// The same setting as it is now.
+    /// The current value of the same setting.
     pub before: &'a Value,
-    /// What the names in it mean now.
+    /// The current meaning of the names in it.
     pub facts: &'a Value,
-    /// Digest of the requester and the request; the same request again has the same one.
+    /// Digest of the requester and the request; a repeated request has the same digest.
     pub digest: Digest,
-    /// The labels of the output that asked for it.
+    /// The labels of the output that proposed it.
     pub labels: &'a [Label],
-    /// Why, in the words of the requester.
+    /// The reason, in the words of the requester.
     pub reason: &'a str,
     /// The generation of the record.
     pub generation: u64,
@@ -60,24 +60,24 @@ pub struct NewChange<'a> {
 /// The end of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// Its status then.
+    /// Its last status.
     pub status: Status,
-    /// The person who decided, if this decides it.
+    /// The person who decided, if the end is a decision.
     pub decided_by: Option<PersonId>,
-    /// Milliseconds since the epoch, if this decides it.
+    /// The time of the decision in milliseconds since the epoch, if the end is a decision.
     pub decided_at: Option<i64>,
     /// Milliseconds since the epoch.
     pub applied_at: Option<i64>,
-    /// What came of it.
+    /// A sentence about the outcome.
     pub outcome: &'a str,
 }
 
-/// The conversation or agent whose changes are meant.
+/// A set of changes: those of a conversation or of an agent.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope {
-    /// Those that this conversation asked for.
+    /// The changes that were proposed in this conversation.
     Session(SessionId),
-    /// Those that were asked for this agent, or by it.
+    /// The changes that concern this agent.
     Agent(AgentId),
 }
 
@@ -99,32 +99,32 @@ impl Scope {
 
 /// An approval of a change.
 #[derive(Debug, Clone)]
-pub struct Given {
-    /// The approval.
+pub struct ApprovalRow {
+    /// Its id.
     pub id: ApprovalId,
-    /// Who.
+    /// The person who approved.
     pub person: PersonId,
-    /// As it is stored; not believed yet.
+    /// The stored token, not verified yet.
     pub token: String,
     /// `live used void`.
     pub state: String,
 }
 
-/// The token of an approval that is not used.
+/// The token of an unused approval.
 #[derive(Debug, Clone)]
 pub struct LiveToken {
     /// The approval.
     pub id: ApprovalId,
-    /// As it is stored; not believed yet.
+    /// The stored token, not verified yet.
     pub token: String,
 }
 
-/// Passes a row that this version reads. One that it does not read is named in the log and left out, so that the others are read.
+/// Skips a row that this version cannot read and writes a log line, so that the other rows are read.
 fn readable<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     match read {
         Ok(row) => Ok(Some(row)),
         Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
-            tracing::error!(%error, "a change in the record is not what this version writes, and is left alone");
+            tracing::error!(%error, "cannot read a change in the record; another version wrote it, and it is skipped");
             Ok(None)
         }
         Err(error) => Err(error),
@@ -172,25 +172,25 @@ pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, Error> {
     Ok(all.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Returns how many changes wait for a person.
+/// Returns the number of changes that wait for a person.
 pub fn waiting(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
     Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Returns how many changes are undecided.
+/// Returns the number of undecided changes.
 pub fn pending_count(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM changes WHERE status = 'pending'", [], |row| row.get(0))
 }
 
-/// Returns how many changes of the agent or person with this id are undecided.
+/// Returns the number of undecided changes of the requester with this id.
 pub fn pending_count_of(tx: &ReadTx<'_>, requester: &str) -> Result<i64, Error> {
     let sql = "SELECT count(*) FROM changes WHERE status = 'pending' AND requester = ?1";
     tx.get(sql, [requester], |row| row.get(0))
 }
 
-/// Returns the oldest approved change of each agent and of the host, and the oldest of the kind `last` of each, which come after
-/// the others; oldest first, so many at most.
+/// Returns at most `limit` approved changes, oldest first: the oldest one of each agent and of the host, and after all of these the
+/// oldest one of the kind `last` of each.
 pub fn approved(tx: &ReadTx<'_>, last: ChangeKind, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM changes WHERE ordinal IN \
                (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
@@ -215,18 +215,18 @@ pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, Error> {
     Ok(found)
 }
 
-/// Returns the undecided changes with an approval that is not used.
+/// Returns the undecided changes with an unused approval.
 pub fn partially_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
     readable_rows(tx, sql, [])
 }
 
-/// Returns when the time of the next undecided change is over, milliseconds since the epoch.
+/// Returns the earliest expiry of an undecided change, milliseconds since the epoch.
 pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT min(expires_at) FROM changes WHERE status = 'pending'", [], |row| row.get(0))
 }
 
-/// Inserts an undecided change, without the number of its entry in the ledger.
+/// Inserts an undecided change, without the number of its ledger entry.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
     let sql = "INSERT INTO changes (id, kind, agent_id, requester, principal, session_id, turn_id, message_id, call_id, payload, before, \
                facts, digest, labels, reason, generation, status, created_at, expires_at) \
@@ -258,13 +258,13 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the number of the entry of the ledger with which a change was asked for.
+/// Sets the number of the ledger entry for the proposal of a change.
 pub fn set_asked_seq(tx: &mut WriteTx<'_>, id: ChangeId, seq: u64) -> Result<(), Error> {
     tx.execute("UPDATE changes SET asked_seq = ?2 WHERE id = ?1", params![id, seq as i64])?;
     Ok(())
 }
 
-/// Marks a change as approved; `by` decided last, and `shown` is the digest of the page that this person was shown.
+/// Marks a change as approved; `by` is the last approver, and `shown` the digest of the review page that this person read.
 pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &Digest) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
@@ -272,7 +272,7 @@ pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &D
     Ok(())
 }
 
-/// Marks a change as ended, and returns whether it was not at an end before.
+/// Marks a change as ended, and returns whether it was active before.
 pub fn end(tx: &mut WriteTx<'_>, id: ChangeId, ending: &Ending<'_>) -> Result<bool, Error> {
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
                applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
@@ -280,15 +280,15 @@ pub fn end(tx: &mut WriteTx<'_>, id: ChangeId, ending: &Ending<'_>) -> Result<bo
     Ok(tx.execute(sql, params![id, status.name(), decided_by, decided_at, applied_at, outcome])? > 0)
 }
 
-/// Marks every change that is undecided or approved as one that a person has to look at in this generation of the record, and
-/// returns how many there are.
+/// Marks every undecided or approved change as unknown in this generation of the record, so that a person checks it. Returns the
+/// number of these changes.
 pub fn mark_unknown(tx: &mut WriteTx<'_>, generation: u64, outcome: &str) -> Result<usize, Error> {
     let sql = "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL \
                WHERE status IN ('pending','approved')";
     tx.execute(sql, params![generation as i64, outcome])
 }
 
-/// Returns the changes of a conversation or agent that are not at an end, but for one.
+/// Returns the active changes of a conversation or agent, except for `but`.
 pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Vec<Row>, Error> {
     let column = of.column();
     let sql = format!(
@@ -297,7 +297,7 @@ pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Ve
     readable_rows(tx, &sql, params![of.id(), but])
 }
 
-/// Deletes the changes of a conversation or agent with their approvals, but for one.
+/// Deletes the changes of a conversation or agent with their approvals, except for `but`.
 pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<(), Error> {
     let column = of.column();
     let sql = format!(
@@ -310,10 +310,10 @@ pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Resu
 }
 
 /// Returns every approval of a change, oldest first.
-pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<Given>, Error> {
+pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<ApprovalRow>, Error> {
     let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
     tx.list(sql, [change], |row| {
-        Ok(Given {
+        Ok(ApprovalRow {
             id: row.get("id")?,
             person: row.get("person_id")?,
             token: row.get("token")?,
@@ -336,14 +336,14 @@ pub fn insert_approval(
     Ok(())
 }
 
-/// Marks an approval as used, and returns whether it was neither used nor taken back before.
+/// Marks an approval as used, and returns whether it was live before.
 pub fn use_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<bool, Error> {
     let now = tx.now();
     let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
     Ok(tx.execute(sql, params![approval, now])? == 1)
 }
 
-/// Marks an approval as taken back, unless it is used.
+/// Voids an approval, unless it is used.
 pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
@@ -351,7 +351,7 @@ pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), E
     Ok(())
 }
 
-/// Marks every approval of a change that is not used as taken back.
+/// Voids every unused approval of a change.
 pub fn void_approvals(tx: &mut WriteTx<'_>, change: ChangeId) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
@@ -359,14 +359,14 @@ pub fn void_approvals(tx: &mut WriteTx<'_>, change: ChangeId) -> Result<(), Erro
     Ok(())
 }
 
-/// Marks every approval of the host that is not used as taken back.
+/// Voids every unused approval of the host.
 pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now])?;
     Ok(())
 }
 
-/// Returns the token of every approval that is not used.
+/// Returns the token of every unused approval.
 pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
     let sql = "SELECT id, token FROM approvals WHERE state = 'live'";
     tx.list(sql, [], |row| Ok(LiveToken { id: row.get(0)?, token: row.get(1)? }))

@@ -7,12 +7,12 @@ use ironclaw_contract::seam::change::{Engage, McpHeader, McpRegister, McpTool};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, ToSql, params};
 
-/// The messages of a channel that open a turn of the agent that hears it.
+/// The messages of a channel that open a turn of its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hears {
-    /// Each of them.
+    /// All messages.
     All,
-    /// Those that fit this regular expression; the others are context.
+    /// The messages that match this regular expression; the others are context.
     Pattern(String),
 }
 
@@ -34,26 +34,26 @@ impl Hears {
     }
 }
 
-/// A channel's row, with the agent that hears it.
+/// A channel's row, with its agent.
 #[derive(Debug, Clone)]
 pub struct Channel {
     /// Its name, the first part of every identity on it.
     pub name: String,
-    /// Tells this channel from earlier ones of the same name.
+    /// Distinguishes this channel from earlier channels of the same name.
     pub generation: i64,
     /// Its protocol.
     pub kind: ChannelKind,
-    /// Where replies go.
+    /// The URL for replies.
     pub url: String,
-    /// Whether it shows a delivery once that is sent to it twice.
+    /// True if it shows a repeated delivery only once.
     pub idempotent: bool,
-    /// Which agent hears it.
+    /// The agent that receives its messages.
     pub agent: Option<AgentId>,
-    /// Which of its messages that agent is asked to answer.
+    /// The messages that the agent answers.
     pub hears: Hears,
     /// Milliseconds since the epoch.
     pub created_at: i64,
-    /// Its signing secret under the master key.
+    /// Its signing secret, wrapped by the master key.
     pub(crate) wrapped: Vec<u8>,
 }
 
@@ -64,11 +64,11 @@ pub struct NewChannel<'a> {
     pub name: &'a str,
     /// Its protocol.
     pub kind: ChannelKind,
-    /// Where replies go.
+    /// The URL for replies.
     pub url: &'a str,
-    /// Whether it shows a delivery once that is sent to it twice.
+    /// True if it shows a repeated delivery only once.
     pub idempotent: bool,
-    /// Its signing secret under the master key.
+    /// Its signing secret, wrapped by the master key.
     pub wrapped: &'a [u8],
     /// Milliseconds since the epoch.
     pub created_at: i64,
@@ -90,7 +90,7 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     })
 }
 
-/// Reads which messages are heard. A row that says `pattern` and has none is an error, and never means all messages.
+/// Reads the choice of messages. A row with `pattern` but without a pattern is an error, and never means all messages.
 fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
     let engage: Option<Engage> = row.get("engage")?;
     match engage {
@@ -105,7 +105,7 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Channel>, Error> {
     tx.list(&format!("{CHANNELS} ORDER BY name"), [], channel)
 }
 
-/// Returns the channels that an agent hears, by name.
+/// Returns the channels of an agent, by name.
 pub fn heard_by(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Channel>, Error> {
     tx.list(&format!("{CHANNELS} WHERE agent_id = ?1 ORDER BY name"), [agent], channel)
 }
@@ -115,7 +115,7 @@ pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, Error> {
     tx.find(&format!("{CHANNELS} WHERE name = ?1"), [name], channel)
 }
 
-/// Inserts a channel that no agent hears.
+/// Inserts a channel without an agent.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewChannel<'_>) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO channels (name, kind, url, idempotent, wrapped, created_at) VALUES (?1,?2,?3,?4,?5,?6)",
@@ -136,7 +136,7 @@ pub fn set_wrapped(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Connects an agent to a channel, in place of the agent that heard it.
+/// Connects an agent to a channel, and replaces its earlier agent.
 pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hears) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
@@ -146,33 +146,33 @@ pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hear
     Ok(())
 }
 
-/// Disconnects an agent from a channel, if it is the agent that hears it.
+/// Disconnects an agent from a channel, if it is the channel's agent.
 pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result<(), Error> {
     tx.execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![channel, agent])?;
     Ok(())
 }
 
-/// A server of the catalogue.
+/// An MCP server of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     /// Its name.
     pub name: String,
-    /// Where it answers.
+    /// Its URL.
     pub url: String,
-    /// The tools that it declares.
+    /// Its declared tools.
     pub tools: Vec<McpTool>,
-    /// Headers of each request; values are secrets' names.
+    /// Headers of each request; their values are names of secrets.
     pub headers: Vec<McpHeader>,
     /// Milliseconds since the epoch.
     pub made_at: i64,
 }
 
-/// Tools of a server that an agent has.
+/// The tools of an MCP server that an agent may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpGrant {
     /// The agent.
     pub agent: AgentId,
-    /// Its name.
+    /// Name of the agent.
     pub agent_name: String,
     /// Name of the server.
     pub server: String,
@@ -200,12 +200,12 @@ pub fn server(tx: &ReadTx<'_>, name: &str) -> Result<Option<McpServer>, Error> {
     tx.find("SELECT * FROM mcp_servers WHERE name = ?1", [name], read_server)
 }
 
-/// Returns how many MCP servers there are.
+/// Returns the number of MCP servers.
 pub fn count_servers(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))
 }
 
-/// Inserts an MCP server, or puts it in the place of the one of its name.
+/// Inserts an MCP server, or replaces the one of the same name.
 pub fn put_server(tx: &mut WriteTx<'_>, server: &McpRegister, made_at: i64) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO mcp_servers (name, url, tools, headers, made_at) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (name) \
@@ -245,7 +245,7 @@ pub fn holders(tx: &ReadTx<'_>, server: &str) -> Result<Vec<McpGrant>, Error> {
     grants(tx, "WHERE server = ?1 ORDER BY agents.name", server)
 }
 
-/// Inserts which tools of an MCP server an agent has, or replaces them.
+/// Inserts or replaces the grant of an MCP server's tools to an agent.
 pub fn put_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str, tools: &[String]) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO mcp_grants (agent_id, server, tools) VALUES (?1,?2,?3) \
@@ -255,7 +255,7 @@ pub fn put_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str, tools: &[St
     Ok(())
 }
 
-/// Deletes what an agent has of an MCP server.
+/// Deletes the grant of an MCP server to an agent.
 pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server])?;
     Ok(())

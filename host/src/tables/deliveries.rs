@@ -5,7 +5,7 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
 
-/// The statements name the state twice, because SQLite uses the index of open deliveries only if its condition is named.
+/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
 const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
                        AND state IN ('intent','sending') AND state = 'sending'";
 const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
@@ -16,12 +16,12 @@ const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channe
                      GROUP BY session_id ORDER BY place LIMIT ?3";
 const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
                        AND channel <> 'loopback' AND next_at > ?1";
-const CUT_SHORT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
-                         AND channel <> 'loopback' ORDER BY created_at, id";
-const OF_DOUBT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
+const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
+                           AND channel <> 'loopback' ORDER BY created_at, id";
+const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
                         ORDER BY created_at, id";
 
-/// The person of a delivery: the principal of its turn, or without a turn the person that is linked to its address.
+/// The person of a delivery: the principal of its turn, or without a turn the person who is linked to its address.
 const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
                      (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
                      AND identities.sender = deliveries.platform_id))";
@@ -29,19 +29,19 @@ const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deli
 /// A delivery's row.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Its id, and the idempotency key of its channel.
+    /// Its id, which is also its idempotency key on the channel.
     pub id: DeliveryId,
     /// Its session.
     pub session: SessionId,
     /// The turn that it answers.
     pub turn: Option<TurnId>,
-    /// What is delivered.
+    /// The delivered item.
     pub item: ItemId,
-    /// The outbound row that asked for it, if one did.
+    /// The outbound row that requested it, if any.
     pub row_id: Option<MessageId>,
-    /// Where to.
+    /// Its channel.
     pub channel: String,
-    /// Which channel of that name.
+    /// The generation of that channel, which tells channels of the same name apart.
     pub generation: Option<i64>,
     /// `intent sending received unknown dead dropped`.
     pub state: String,
@@ -49,7 +49,7 @@ pub struct Delivery {
     pub created_at: i64,
 }
 
-/// A delivery that is to be written.
+/// A delivery to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewDelivery<'a> {
     /// Its id.
@@ -58,39 +58,39 @@ pub struct NewDelivery<'a> {
     pub session: SessionId,
     /// The turn that it answers.
     pub turn: Option<TurnId>,
-    /// What is delivered.
+    /// The delivered item.
     pub item: ItemId,
-    /// The outbound row that asked for it, if one did.
+    /// The outbound row that requested it, if any.
     pub row_id: Option<MessageId>,
-    /// Where to.
+    /// Its channel.
     pub channel: &'a str,
     /// Address of the recipient on its channel.
     pub platform_id: &'a str,
-    /// In which thread.
+    /// Thread at that address; empty if there is none.
     pub thread_id: &'a str,
 }
 
-/// A delivery that may not have arrived, with what a person needs to judge it.
+/// A dead letter, with the facts that a person needs for a decision.
 #[derive(Debug, Clone)]
 pub struct Lost {
     /// The delivery.
     pub delivery: Delivery,
     /// Address of the recipient on its channel.
     pub recipient: String,
-    /// In which thread.
+    /// Thread at that address; empty if there is none.
     pub thread: String,
-    /// How often it was tried.
+    /// Its number of attempts.
     pub attempts: u32,
-    /// Why it did not arrive.
+    /// The reason why it may not have arrived.
     pub reason: String,
     /// Milliseconds since the epoch.
     pub settled_at: i64,
 }
 
-/// The state of a delivery, and since when it is settled.
+/// The state of a delivery, and the time when it was settled.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// As [`Delivery::state`].
+    /// The same as [`Delivery::state`].
     pub state: String,
     /// Milliseconds since the epoch; `None` while it is open.
     pub settled_at: Option<i64>,
@@ -110,7 +110,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// Inserts the intent to deliver, for the channel that has this name now, and returns its row.
+/// Inserts the intent of a delivery for the current channel of this name, and returns its row.
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
     let now = tx.now();
     let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, created_at) \
@@ -133,7 +133,7 @@ pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error>
     tx.find(sql, [turn], delivery)
 }
 
-/// Returns the deliveries of a session whose receipt is missing, oldest first.
+/// Returns the deliveries of a session without a receipt, oldest first.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
     tx.list(sql, [session], delivery)
@@ -151,7 +151,7 @@ pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId
     tx.list(sql, [session], |row| row.get("item"))
 }
 
-/// Returns how far the delivery of this id has come.
+/// Returns the progress of the delivery of this id.
 pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Error> {
     let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
     tx.find(sql, [id], |row| Ok(Progress { state: row.get(0)?, settled_at: row.get(1)? }))
@@ -163,13 +163,13 @@ pub fn channels_with_open(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
     tx.list(sql, [], |row| row.get(0))
 }
 
-/// Returns how many deliveries are being sent on a channel.
+/// Returns the number of deliveries in flight on a channel.
 pub fn sending_count(tx: &ReadTx<'_>, channel: &str) -> Result<i64, Error> {
     tx.get(SENDING, [channel], |row| row.get(0))
 }
 
-/// Returns so many deliveries on a channel that may be sent now: of each session the oldest whose wait is over, or is ignored, and
-/// none of a session that is being sent to.
+/// Returns at most `limit` deliveries on a channel that may be sent now. Of each session it returns the oldest one whose backoff is
+/// over or ignored, and none if the session has a delivery in flight.
 pub fn ready(
     tx: &ReadTx<'_>,
     channel: &str,
@@ -180,30 +180,30 @@ pub fn ready(
     tx.list(READY, params![channel, now, limit, ignore_waits], |row| row.get("id"))
 }
 
-/// Returns when the next wait is over that is not over now, milliseconds since the epoch.
+/// Returns the earliest end of a current backoff, milliseconds since the epoch.
 pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
     tx.get(NEXT_AT, [now], |row| row.get(0))
 }
 
-/// Returns the deliveries by a network that are being sent, oldest first. At a start these were cut short, and whether they arrived
-/// is unknown.
-pub fn cut_short(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
-    tx.list(CUT_SHORT, [], delivery)
+/// Returns the deliveries in flight over a network, oldest first. At a start of the host these were interrupted, and their outcome is
+/// unknown.
+pub fn interrupted(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
+    tx.list(INTERRUPTED, [], delivery)
 }
 
-/// Returns the open deliveries up to the one of this number, oldest first.
+/// Returns the open deliveries up to this number, oldest first.
 pub fn open_up_to(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
-    tx.list(OF_DOUBT, [last], delivery)
+    tx.list(DOUBTFUL, [last], delivery)
 }
 
-/// Returns what is still to be sent on a channel, and is not being sent.
+/// Returns the deliveries on a channel that wait and are not in flight.
 pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
                AND state = 'intent' ORDER BY rowid";
     tx.list(sql, [channel], delivery)
 }
 
-/// Marks an intended delivery as being sent, and returns the number of this attempt; `None` if it is not to be sent any more.
+/// Marks an intended delivery as in flight, and returns the number of this attempt; `None` if it no longer waits.
 pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Error> {
     let sql = "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?1 AND state = 'intent' RETURNING attempts";
     tx.returning(sql, [id], |row| row.get(0))
@@ -215,17 +215,17 @@ pub fn mark_received(tx: &mut WriteTx<'_>, id: DeliveryId, settled_at: i64) -> R
     Ok(tx.execute(sql, params![id, settled_at])? > 0)
 }
 
-/// Marks an open delivery as to be sent again at this time, and returns whether it was open.
+/// Schedules the next attempt of an open delivery, and returns whether it was open.
 pub fn postpone(tx: &mut WriteTx<'_>, id: DeliveryId, next_at: i64, reason: &str) -> Result<bool, Error> {
     settle(tx, id, "intent", Some(next_at), reason, None)
 }
 
-/// Marks an open delivery as one of which it is not known whether it arrived, and returns whether it was open.
+/// Marks the outcome of an open delivery as unknown, and returns whether it was open.
 pub fn mark_unknown(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
     settle(tx, id, "unknown", None, reason, Some(settled_at))
 }
 
-/// Marks an open delivery as one that did not arrive and is not tried again, and returns whether it was open.
+/// Marks an open delivery as failed without a further attempt, and returns whether it was open.
 pub fn mark_dead(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
     settle(tx, id, "dead", None, reason, Some(settled_at))
 }
@@ -242,26 +242,26 @@ fn settle(
     Ok(tx.execute(sql, params![id, state, next_at, reason, settled_at])? > 0)
 }
 
-/// Marks an undelivered one as to be sent again with all its attempts, and returns whether it was undelivered.
+/// Queues a dead letter again with all its attempts, and returns whether it was a dead letter.
 pub fn send_again(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
     let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
                WHERE id = ?1 AND state IN ('unknown','dead')";
     Ok(tx.execute(sql, [id])? > 0)
 }
 
-/// Marks an undelivered one as dropped, and returns whether it was undelivered.
+/// Marks a dead letter as dropped, and returns whether it was a dead letter.
 pub fn mark_dropped(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
     let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
     Ok(tx.execute(sql, [id])? > 0)
 }
 
-/// Returns how many deliveries of all people are lost.
+/// Returns the number of dead letters of all people.
 pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
     Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Returns so many of the newest undelivered ones, newest first: of one person, or of all.
+/// Returns at most `limit` dead letters of one person or of all, newest first.
 pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Lost>, Error> {
     let sql = format!(
         "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
@@ -279,14 +279,14 @@ pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Los
     })
 }
 
-/// Returns whose a delivery is, by the one rule of [`WHOSE`].
+/// Returns the person of a delivery, by the rule of [`WHOSE`].
 pub fn person_of(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<PersonId>, Error> {
     let sql = format!("SELECT {WHOSE} AS person FROM deliveries WHERE id = ?1");
     let found = tx.find(&sql, [id], |row| row.get::<_, Option<String>>("person"))?.flatten();
     Ok(found.and_then(|person| person.parse().ok()))
 }
 
-/// Returns whether another delivery for this person on the same channel was lost within `milliseconds` after `since`.
+/// Returns whether another delivery for this person on the same channel became a dead letter within `milliseconds` after `since`.
 pub fn is_other_lost(
     tx: &ReadTx<'_>,
     lost: &Delivery,
@@ -301,7 +301,7 @@ pub fn is_other_lost(
     tx.get(&sql, params![lost.channel, lost.id, since, person, milliseconds], |row| row.get(0))
 }
 
-/// Returns how many deliveries are in each state, of those that are open or lost.
+/// Returns the number of deliveries in each open state and in each state of a dead letter.
 pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
     tx.list(
         "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
@@ -317,7 +317,7 @@ pub fn is_of_turn(tx: &ReadTx<'_>, turn: TurnId, item: ItemId) -> Result<bool, E
     tx.get(sql, params![turn, item], |row| row.get(0))
 }
 
-/// Returns the rowids of at most `most` settled deliveries whose answer was dropped, as a JSON array; `None` where there are none.
+/// Returns the rowids of at most `most` settled deliveries whose item was dropped, as a JSON array, or `None` if there are none.
 pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT d.rowid AS key FROM sessions s JOIN deliveries d ON d.session_id = s.id \
@@ -326,7 +326,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     tx.get(sql, [most], |row| row.get(0))
 }
 
-/// Deletes the settled deliveries among these rowids, a JSON array, and tells how many they were.
+/// Deletes the settled deliveries among these rowids, a JSON array, and returns their number.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql =
         "DELETE FROM deliveries WHERE state IN ('received','dropped') AND rowid IN (SELECT value FROM json_each(?1))";
@@ -344,12 +344,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_is_found_without_reading_what_was_settled() {
+    fn due_deliveries_are_found_by_an_index() {
         let db = rusqlite::Connection::open_in_memory().expect("made");
         for version in ironclaw_state::migrations::VERSIONS {
             db.execute_batch(version).expect("a version of the schema");
         }
-        for sql in [SENDING, READY, NEXT_AT, CUT_SHORT, OF_DOUBT] {
+        for sql in [SENDING, READY, NEXT_AT, INTERRUPTED, DOUBTFUL] {
             let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
             let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
             let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));

@@ -3,24 +3,24 @@
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::ToSql;
 
-/// A fact, which is one row of `meta`. The crate of the state keeps marks of its own there.
+/// A fact: one row of `meta`. The crate [`ironclaw_state`] has other rows there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// The run of the host that has begun and not ended, by its id.
+    /// The id of the current run of the host.
     Running,
-    /// The emergency stop that lasts, as JSON.
+    /// The active emergency stop, as JSON.
     Stopped,
-    /// The time of the last probe whether the record can be written.
+    /// The time of the last test write to the record.
     Probed,
     /// The heads of another history that an owner accepted, as JSON. The ledger names them too, and the ledger decides.
     AcceptedHistory,
-    /// The generation of the record: a record that was put back begins another one.
+    /// The generation of the record; a restore begins another one.
     Generation,
     /// The heads of other histories that the record has seen, as JSON.
     OtherHistory,
-    /// The name of the model endpoint that is the default.
+    /// The name of the default model endpoint.
     DefaultModel,
-    /// The number of the last delivery that may have been sent before the record was put back.
+    /// The number of the last delivery that may have been sent before a restore of the record.
     DoubtfulDeliveries,
 }
 
@@ -45,7 +45,7 @@ pub fn get(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<String>, Error> {
     tx.find("SELECT value FROM meta WHERE key = ?1", [fact.key()], |row| row.get(0))
 }
 
-/// Sets a fact, in the place of its earlier value.
+/// Sets a fact, and replaces its earlier value.
 pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl ToSql) -> Result<(), Error> {
     tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", rusqlite::params![fact.key(), value])?;
     Ok(())
@@ -56,7 +56,7 @@ pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
     Ok(tx.execute("DELETE FROM meta WHERE key = ?1", [fact.key()])? > 0)
 }
 
-/// Returns the generation of the record, which is 0 until another one begins.
+/// Returns the generation of the record; the first is 0.
 pub fn generation(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let found = get(tx, Fact::Generation)?;
     found.map_or(Ok(0), |text| text.parse().map_err(|_| Error::Stored("meta: generation".to_owned())))
@@ -79,7 +79,7 @@ pub fn set_other_history(tx: &mut WriteTx<'_>, heads: &[String]) -> Result<(), E
     set(tx, Fact::OtherHistory, ironclaw_contract::canonical::to_string(&heads))
 }
 
-/// Notes, for a record that was put back, up to which delivery open ones may have been sent in the other history.
+/// Records for a restored record the last delivery: open deliveries up to it may have been sent in the other history.
 pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
     tx.execute(sql, [Fact::DoubtfulDeliveries.key()])?;

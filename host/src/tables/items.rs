@@ -6,14 +6,14 @@ use ironclaw_contract::seam::seal::Tuple;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
 
-/// An item in the index.
+/// A recorded item.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// The tuple that its seal binds.
     pub tuple: Tuple,
     /// Bytes of its body.
     pub bytes: u64,
-    /// Whether the built-in script made it, and no model.
+    /// True if the built-in script made it instead of a model.
     pub scripted: bool,
 }
 
@@ -53,11 +53,11 @@ pub struct Measure {
 /// The items that a summary replaces.
 #[derive(Debug, Clone, Copy)]
 pub struct Covered {
-    /// The number of the first one.
+    /// The number of the first item.
     pub from: u64,
-    /// The number of the last one.
+    /// The number of the last item.
     pub upto: u64,
-    /// How many items it replaces.
+    /// The number of items.
     pub items: u64,
 }
 
@@ -89,7 +89,7 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// Returns the item of this id, whatever session it belongs to.
+/// Returns the item of this id, of any session.
 pub fn find(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Recorded>, Error> {
     tx.find(&format!("SELECT {COLUMNS} FROM items WHERE id = ?1"), [item], recorded)
 }
@@ -105,9 +105,9 @@ pub fn after(tx: &ReadTx<'_>, session: SessionId, after_seq: u64, limit: usize) 
     tx.list(&sql, params![session, stored_seq(after_seq), limit as i64], recorded)
 }
 
-/// Returns the items that a sandbox is told of: the session's items numbered above `after_seq`, in order, at most `limit`. Left
-/// out are items that a summary replaces, messages that wait for a turn or that no turn has shown yet, and notices outside of
-/// every turn, which are for people alone.
+/// Returns the items that the host names to a sandbox: the session's items numbered above `after_seq`, in order, at most `limit`. Leaves
+/// out items that a summary replaces, messages that wait for a turn or that no turn has shown yet, and notices outside of every turn,
+/// which are for people alone.
 pub fn live_after(tx: &ReadTx<'_>, session: SessionId, after_seq: u64, limit: usize) -> Result<Vec<Recorded>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
@@ -119,7 +119,7 @@ pub fn live_after(tx: &ReadTx<'_>, session: SessionId, after_seq: u64, limit: us
     tx.list(&sql, params![session, stored_seq(after_seq), limit as i64], recorded)
 }
 
-/// Returns a requested number as far as the table can have it.
+/// Returns a requested number as the table stores it, at most `i64::MAX`.
 fn stored_seq(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
@@ -138,7 +138,7 @@ pub fn has_turn(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, Error> {
     tx.get(sql, [session], |row| row.get(0))
 }
 
-/// Returns how many items the session has.
+/// Returns the number of the session's items.
 pub fn count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
     Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
@@ -157,7 +157,7 @@ pub fn each_measure(
     })
 }
 
-/// Returns the lowest number of an item that a waiting message, an open turn or an open delivery needs; `i64::MAX` if none does.
+/// Returns the lowest number of an item that a waiting message, an open turn or an open delivery needs, or `i64::MAX` if there is none.
 pub fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
                coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
@@ -233,7 +233,7 @@ pub fn covered(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<Covered>, Erro
     })
 }
 
-/// Returns the state of the delivery of an item; `None` if it was not meant for a person.
+/// Returns the state of an item's delivery; `None` if the item was not meant for a person.
 pub fn delivery_state(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<String>, Error> {
     let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
                WHERE items.id = ?1";

@@ -1,6 +1,6 @@
-//! Notes that agents keep, and their sources. Tables: `memories`, `memories_text`, `memory_sources`.
+//! Notes of agents, and their sources. Tables: `memories`, `memories_text`, `memory_sources`.
 //!
-//! Each word in the index begins with the agent whose note it is from: a search costs nothing for the notes of other agents.
+//! Each word in the index begins with the agent of its note, so a search does no work for the notes of other agents.
 
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
@@ -10,20 +10,20 @@ use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{ErrorCode, Row, ToSql, params};
 use unicode_normalization::char::is_combining_mark;
 
-/// A note that is kept.
+/// A kept note.
 #[derive(Debug, Clone)]
 pub struct Note {
     /// Its id.
     pub id: MemoryId,
-    /// The conversation in which it was kept, if it was in one.
+    /// The conversation in which it was kept, if any.
     pub session: Option<SessionId>,
-    /// Who wrote it.
+    /// Its author.
     pub author: Author,
     /// The person on whose behalf it is kept.
     pub principal: PersonId,
-    /// The labels of what it was made of.
+    /// The labels of its sources.
     pub labels: Vec<Label>,
-    /// Its words.
+    /// Its text.
     pub text: String,
     /// Milliseconds since the epoch.
     pub created_at: i64,
@@ -36,25 +36,25 @@ pub struct NewNote<'a> {
     pub id: MemoryId,
     /// The agent that keeps it.
     pub agent: AgentId,
-    /// The conversation and the turn in which it is kept, if it is in one.
+    /// The conversation and the turn in which it is kept, if any.
     pub source: Option<(SessionId, TurnId)>,
-    /// Who wrote it.
+    /// Its author.
     pub author: &'a Author,
     /// The person on whose behalf it is kept.
     pub principal: PersonId,
-    /// The labels of what it was made of.
+    /// The labels of its sources.
     pub labels: &'a [Label],
-    /// Digest of its words.
+    /// Digest of its text.
     pub digest: Digest,
-    /// Its words.
+    /// Its text.
     pub text: &'a str,
-    /// Whether a person wrote it down: then it goes with no conversation.
+    /// True if a person wrote it down; then no erasure of a conversation removes it.
     pub by_person: bool,
     /// Milliseconds since the epoch.
     pub created_at: i64,
 }
 
-/// A note by its id and by its number.
+/// The number and the id of a note.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbered {
     /// Its number.
@@ -63,7 +63,7 @@ pub struct Numbered {
     pub id: MemoryId,
 }
 
-/// The words of a note, for the index.
+/// The text of a note, for the index.
 #[derive(Debug)]
 pub struct Words {
     ordinal: i64,
@@ -87,7 +87,7 @@ fn words(row: &Row<'_>) -> rusqlite::Result<Words> {
     Ok(Words { ordinal: row.get(0)?, agent: row.get("agent_id")?, text: row.get(2)? })
 }
 
-/// Returns the note of an agent that has these words.
+/// Returns the note of an agent with this digest.
 pub fn same(tx: &ReadTx<'_>, agent: AgentId, digest: Digest) -> Result<Option<Numbered>, Error> {
     let sql = "SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2";
     tx.find(sql, params![agent, digest], |row| Ok(Numbered { ordinal: row.get(0)?, id: row.get("id")? }))
@@ -118,7 +118,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewNote<'_>) -> Result<i64, Error> {
     Ok(ordinal)
 }
 
-/// Replaces the author of a note by a person who wrote it down: it goes with no conversation any more.
+/// Replaces the author of a note by a person who wrote it down, so that no erasure of a conversation removes it.
 pub fn set_author(
     tx: &mut WriteTx<'_>,
     ordinal: i64,
@@ -133,24 +133,24 @@ pub fn set_author(
     Ok(())
 }
 
-/// Inserts a conversation in which a note was kept, unless it is known.
+/// Inserts a conversation in which a note was kept, unless the table has it.
 pub fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Result<(), Error> {
     tx.execute("INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)", params![session, ordinal])?;
     Ok(())
 }
 
-/// Returns how many notes an agent has.
+/// Returns the number of an agent's notes.
 pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, Error> {
     let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
     Ok(tx.get(sql, [agent], |row| row.get::<_, i64>(0))? as usize)
 }
 
-/// Returns the note of an agent that has this id.
+/// Returns the note of an agent with this id.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, Error> {
     tx.find("SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2", params![agent, id], note)
 }
 
-/// Returns the note of an agent that has this number.
+/// Returns the note of an agent with this number.
 pub fn numbered(tx: &ReadTx<'_>, agent: AgentId, ordinal: i64) -> Result<Option<Note>, Error> {
     tx.find("SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2", params![ordinal, agent], note)
 }
@@ -161,8 +161,8 @@ pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, 
     tx.list(sql, params![agent, limit as i64], note)
 }
 
-/// Calls `each` with the numbers of an agent's notes that have this word of [`split`], or one that begins with it; returns whether
-/// it came to the end before the time of the search was over.
+/// Calls `each` with the numbers of an agent's notes that contain this word of [`split`], or with `is_beginning` a word that begins
+/// with it. Returns false if the time of the search was over first.
 pub fn each_with_word(
     tx: &ReadTx<'_>,
     agent: AgentId,
@@ -170,7 +170,7 @@ pub fn each_with_word(
     is_beginning: bool,
     mut each: impl FnMut(i64),
 ) -> Result<bool, Error> {
-    // Letters, digits and their marks alone, in quotes: nothing of the query language is left in it.
+    // Only letters, digits and combining marks, in quotes: the word contains no syntax of the query language.
     let star = if is_beginning { "*" } else { "" };
     let looked = format!("\"{}{word}\"{star}", key(agent));
     let sql = "SELECT rowid FROM memories_text WHERE memories_text MATCH ?1";
@@ -185,13 +185,13 @@ pub fn each_with_word(
     }
 }
 
-/// Returns at most `limit` notes that were kept before the index was made and are not in it, in the order of their numbers.
+/// Returns at most `limit` notes that are older than the index and not in it, in the order of their numbers.
 pub fn unindexed(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Words>, Error> {
     let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
     tx.list(sql, [limit as i64], words)
 }
 
-/// Puts the words of a note that is not in the index into it.
+/// Adds a note to the index.
 pub fn index(tx: &mut WriteTx<'_>, words: &Words) -> Result<(), Error> {
     insert_words(tx, words.ordinal, words.agent, &words.text)?;
     tx.execute("UPDATE memories SET indexed = 1 WHERE ordinal = ?1", [words.ordinal])?;
@@ -204,31 +204,31 @@ fn insert_words(tx: &mut WriteTx<'_>, ordinal: i64, agent: AgentId, text: &str) 
     Ok(())
 }
 
-/// Returns the words of a note as they are in the index.
+/// Returns the words of a note in the form of the index.
 fn indexed(agent: AgentId, text: &str) -> String {
     let key = key(agent);
     split(text).map(|word| format!("{key}{word} ")).collect()
 }
 
-/// Returns the beginning of each word of an agent in the index: letters and digits, of the same length for each agent.
+/// Returns the prefix of each word of an agent in the index: letters and digits, of the same length for each agent.
 fn key(agent: AgentId) -> String {
     let id = agent.to_string();
     id.rsplit('_').next().unwrap_or_default().to_owned()
 }
 
-/// Returns the words of a text as the index takes them; it folds case and drops accents by itself.
+/// Splits a text into words for the index, which itself folds case and drops accents.
 pub fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !character.is_alphanumeric() && !is_combining_mark(character))
         .filter(|word| !word.is_empty())
 }
 
-/// Deletes a note of an agent; returns how many there were.
+/// Deletes a note of an agent, and returns the number of deleted notes.
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId) -> Result<usize, Error> {
     erase(tx, "id = ?1 AND agent_id = ?2", &[&id, &agent])
 }
 
-/// Deletes what was kept in a conversation, in no other one, and written down by no person; returns how many notes that were. Other
-/// notes forget the conversation.
+/// Deletes the notes that were kept only in this conversation and that no person wrote down. Returns the number of deleted notes. Other
+/// notes lose their reference to the conversation.
 pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<usize, Error> {
     let only = "by_person = 0 AND ordinal IN (SELECT ordinal FROM memory_sources WHERE session_id = ?1) \
                 AND NOT EXISTS (SELECT 1 FROM memory_sources WHERE ordinal = memories.ordinal AND session_id <> ?1)";
@@ -238,13 +238,13 @@ pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<usi
     Ok(erased)
 }
 
-/// Deletes the notes of an agent; returns how many there were.
+/// Deletes the notes of an agent, and returns their number.
 pub fn delete_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<usize, Error> {
     erase(tx, "agent_id = ?1", &[&agent])
 }
 
 fn erase(tx: &mut WriteTx<'_>, which: &str, values: &[&dyn ToSql]) -> Result<usize, Error> {
-    // The index first: it is told the words that it has to drop. They are read at once, and one agent's notes bound them.
+    // First the index, because it needs the words of a deleted row. All words are read at once; the notes of one agent bound them.
     let look = format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})");
     let known: Vec<Words> = tx.list(&look, values, words)?;
     for Words { ordinal, agent, text } in known {

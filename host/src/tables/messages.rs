@@ -18,22 +18,22 @@ pub struct Message {
     pub kind: Kind,
     /// Its status.
     pub status: Status,
-    /// Whether it asks for a turn.
+    /// True if it asks for a turn.
     pub trigger: bool,
     /// Its sender on the channel.
     pub sender: String,
-    /// On whose behalf.
+    /// The id of its principal.
     pub principal: String,
     /// Its channel.
     pub channel: String,
     /// Milliseconds since the epoch.
     pub received_at: i64,
-    /// The turn that it is or was in.
+    /// The current or last turn that answers it.
     pub turn: Option<TurnId>,
 }
 
 impl Message {
-    /// Returns whether it is on behalf of this person.
+    /// Returns whether this person is its principal.
     pub fn is_of(&self, person: PersonId) -> bool {
         self.principal.parse::<PersonId>().is_ok_and(|principal| principal == person)
     }
@@ -55,7 +55,7 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// A message of a person that is to be inserted; it waits for a turn, and was in none.
+/// A message of a person to insert; it waits for its first turn.
 #[derive(Debug, Clone, Copy)]
 pub struct NewMessage<'a> {
     /// Its id.
@@ -66,32 +66,32 @@ pub struct NewMessage<'a> {
     pub seq: u64,
     /// `chat task webhook system`.
     pub kind: Kind,
-    /// Whether it asks for a turn.
+    /// True if it asks for a turn.
     pub trigger: bool,
     /// Its sender on the channel.
     pub sender: &'a str,
-    /// On whose behalf.
+    /// Its principal.
     pub principal: PersonId,
     /// Its channel.
     pub channel: &'a str,
-    /// The platform's id of the event that it came with.
+    /// The platform's id of its event.
     pub event: Option<&'a str>,
     /// Bytes of its body.
     pub bytes: usize,
 }
 
-/// A message as turns see it.
+/// A message that waits for a turn.
 #[derive(Debug, Clone)]
 pub struct Waiting {
     /// The message.
     pub id: MessageId,
     /// Its number.
     pub seq: u64,
-    /// On whose behalf.
+    /// The id of its principal.
     pub principal: String,
-    /// Whether it asks for a turn.
+    /// True if it asks for a turn.
     pub trigger: bool,
-    /// Turns it was in that came to no end.
+    /// Turns with this message that ended without an answer.
     pub attempts: u32,
 }
 
@@ -104,16 +104,16 @@ pub struct InSession {
     pub session: SessionId,
 }
 
-/// The place of a message among the items of its conversation.
+/// The position of a message among the items of its conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown {
+pub struct MessagePosition {
     /// The ordinal of the turn that showed it first.
     pub ordinal: i64,
-    /// The last number of its session when it was asked again.
+    /// The last number of its session at the time of a retry.
     pub moved_seq: Option<u64>,
 }
 
-/// Inserts a message that was received now.
+/// Inserts a message that the host just received.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
@@ -136,7 +136,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Inserts a message of the host itself, which only informs.
+/// Inserts a message of the host itself, which never asks for a turn.
 pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, seq: u64) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
@@ -152,21 +152,21 @@ pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
     tx.find("SELECT * FROM messages WHERE id = ?1", [id], message)
 }
 
-/// Returns the newest message on this channel that is on this person's behalf.
+/// Returns the newest message on this channel with this principal.
 pub fn newest_of(tx: &ReadTx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, Error> {
     let sql =
         "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
     tx.find(sql, params![channel, principal], message)
 }
 
-/// Returns the message that came with this event of this sender.
+/// Returns the message of this event of this sender.
 pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Result<Option<InSession>, Error> {
     let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
     let read = |row: &Row<'_>| Ok(InSession { message: row.get("id")?, session: row.get("session_id")? });
     tx.find(sql, [channel, sender, event], read)
 }
 
-/// Returns the session in which this sender spoke for another person than `person`.
+/// Returns a session in which this sender wrote for another person than `person`.
 pub fn session_of_another(
     tx: &ReadTx<'_>,
     channel: &str,
@@ -177,14 +177,14 @@ pub fn session_of_another(
     tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
 }
 
-/// Returns how many messages of the session wait or are being worked on.
+/// Returns the number of messages of the session that ask for a turn and wait or are in one.
 pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql =
         "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
     Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Returns the sessions in which a turn is open or a message waits.
+/// Returns the sessions with an open turn or a message that asks for one.
 pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
                UNION SELECT session_id FROM turns WHERE state = 'open'";
@@ -192,14 +192,14 @@ pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
 }
 
 /// Returns the messages of a session that wait for a turn, ordered by number: the oldest `asking_max` that ask for one, and the newest
-/// `informing_max` that only inform. Each sort has a bound of its own, so that many messages of one sort do not hide the other.
+/// `context_max` that are only context. Each kind has its own bound, so many messages of one kind do not hide the other.
 pub fn waiting(
     tx: &ReadTx<'_>,
     session: SessionId,
     asking_max: usize,
-    informing_max: usize,
+    context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
-    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
+    // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
@@ -215,12 +215,12 @@ pub fn waiting(
             attempts: row.get("attempts")?,
         })
     };
-    tx.list(sql, params![session, asking_max as i64, informing_max as i64], read)
+    tx.list(sql, params![session, asking_max as i64, context_max as i64], read)
 }
 
-/// Marks the messages of a session that only inform as completed, except for the newest `kept` of those that wait.
+/// Marks the waiting context messages of a session as completed, except for the newest `kept`.
 pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: usize) -> Result<(), Error> {
-    // `status IN …` says nothing new: it is the condition of the index, without which all messages would be read.
+    // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
     let sql = format!(
         "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
@@ -230,15 +230,15 @@ pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: us
     Ok(())
 }
 
-/// Marks the messages among these that only inform as completed, because a turn was shown them.
-pub fn informed(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+/// Marks the context messages among these as completed, because a turn showed them.
+pub fn mark_context_shown(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
         tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0", [message])?;
     }
     Ok(())
 }
 
-/// Puts a message into a turn, and counts that as an attempt. Its place is at the turn that it was in first.
+/// Puts a message into a turn and counts an attempt. Its position is that of its first turn.
 pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Error> {
     tx.execute(
         "UPDATE messages SET status = 'processing', turn_id = ?2, attempts = attempts + 1, \
@@ -248,8 +248,8 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
     Ok(())
 }
 
-/// Gives the messages of a session that only inform and have no place yet the place of this turn.
-pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
+/// Gives the context messages of a session that have no position yet the position of this turn.
+pub fn position_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
     tx.execute(
         "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
          WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
@@ -258,21 +258,21 @@ pub fn place_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> 
     Ok(())
 }
 
-/// Takes the places of the messages that are in this turn away, except for that of its first message.
-pub fn displace_all_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+/// Clears the positions of the messages in this turn, except for its first message.
+pub fn clear_positions_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
                AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
     tx.execute(sql, [turn])?;
     Ok(())
 }
 
-/// Sets the status of the messages that are in this turn, at its end.
+/// Sets the status of the messages in a turn at its end.
 pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), Error> {
     tx.execute("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'", params![turn, status])?;
     Ok(())
 }
 
-/// Has a message asked again: it moves behind what was said since, and what was done for it before is shown ahead of it.
+/// Queues a message for a retry. It moves after all later items, so the items of the earlier attempt come before it.
 pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
     tx.execute(
         "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL, \
@@ -282,8 +282,8 @@ pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives back the attempt that messages of a turn used when it was ended by an operator and not by its sandbox.
-pub fn forgive(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
+/// Refunds the last attempt of these messages, because the operator and not the sandbox ended their turn.
+pub fn refund_attempt(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
         tx.execute("UPDATE messages SET attempts = max(attempts - 1, 0) WHERE id = ?1", [message])?;
     }
@@ -295,7 +295,7 @@ pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
     tx.list("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq", [turn], |row| row.get("id"))
 }
 
-/// Returns the messages that a turn answers and that ask for a turn, oldest first.
+/// Returns the messages of a turn that asked for it, oldest first.
 pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
     let sql = "SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq";
     tx.list(sql, [turn], |row| row.get(0))
@@ -307,12 +307,12 @@ pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
     tx.get(sql, [turn], |row| row.get(0))
 }
 
-/// Returns where a message is shown; `None` for one that no turn has shown.
-pub fn shown(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Shown>, Error> {
+/// Returns the position of a message; `None` if no turn has shown it.
+pub fn position(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<MessagePosition>, Error> {
     let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
     let read = |row: &Row<'_>| {
         let moved: Option<i64> = row.get(1)?;
-        Ok(Shown { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
+        Ok(MessagePosition { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
     };
     tx.find(sql, [id], read)
 }
@@ -320,15 +320,15 @@ pub fn shown(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Shown>, Error> {
 /// The number and the bytes of messages that wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Returns what a person has waiting for an answer.
+/// Returns the load of a person's messages that wait for an answer.
 pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Error> {
-    // `status IN …` is the condition of the index, without which every row would be read.
+    // `status IN …` is the condition of the index; without it SQLite reads every row.
     waiting_of(
         tx,
         "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE principal = ?1 \
@@ -337,7 +337,7 @@ pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Erro
     )
 }
 
-/// Returns what waits for an answer on a channel.
+/// Returns the load of a channel's messages that wait for an answer.
 pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error> {
     // `status IN …` is the condition of the index, as above.
     waiting_of(
@@ -353,7 +353,7 @@ fn waiting_of(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<Load, Err
     tx.get(sql, [whose], |row| Ok(Load { count: number(row, 0)?, bytes: number(row, 1)? }))
 }
 
-/// Returns how many messages of all sessions wait or are worked on.
+/// Returns the number of messages of all sessions that wait or are in a turn.
 pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages WHERE status IN ('queued','processing')";
     tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
@@ -365,22 +365,22 @@ pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     Ok(())
 }
 
-/// The fields of a message in the inbound queue, beside those of its item.
+/// The fields of a message in the inbound queue, in addition to those of its item.
 #[derive(Debug)]
 pub struct Projected {
     /// The kind of the message.
     pub kind: Kind,
     /// Milliseconds since the epoch.
     pub received_at: i64,
-    /// The channel that it came on.
+    /// Its channel.
     pub channel: String,
     /// Its sender on that channel.
     pub sender: String,
-    /// The person or other principal that the sender speaks for.
+    /// The person or other principal of the sender.
     pub principal: String,
 }
 
-/// Returns what the inbound queue is told of a message.
+/// Returns the fields of a message for the inbound queue.
 pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Error> {
     let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
     tx.find(sql, [id], |row| {
@@ -394,9 +394,9 @@ pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Er
     })
 }
 
-/// Returns the rowids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array;
-/// `None` where there are none. One with an event id must also have been received before `events_from`. The newest message of
-/// each sender in a session stays, because it names the person that the sender speaks for.
+/// Returns the rowids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array, or
+/// `None` if there are none. A message with an event id must also be older than `events_from`. The newest message of each sender in a
+/// session stays, because it names the person of the sender.
 pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
@@ -407,7 +407,7 @@ pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Optio
     tx.get(sql, [events_from, most], |row| row.get(0))
 }
 
-/// Deletes the answered messages among these rowids, a JSON array, and tells how many they were.
+/// Deletes the answered messages among these rowids, a JSON array, and returns their number.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql =
         "DELETE FROM messages WHERE status IN ('completed','delivered') AND rowid IN (SELECT value FROM json_each(?1))";

@@ -1,31 +1,33 @@
-//! Model endpoints with their fallbacks, secrets, ceilings and usage. Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
+//! Model endpoints with their fallbacks, secrets, ceilings and usage.
+//!
+//! Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
 
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, Row, params};
 
-/// The row of a model endpoint, with the endpoints behind it.
+/// The row of a model endpoint, with its fallbacks.
 #[derive(Debug, Clone)]
 pub struct Model {
     /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: String,
-    /// Where it listens.
+    /// Its base URL.
     pub base_url: Option<String>,
     /// The provider's name of the model.
     pub model: String,
-    /// Name of the secret that holds its key.
+    /// Name of the secret with its key.
     pub secret: Option<String>,
-    /// Price of prompts: millionths of a currency for a million tokens.
+    /// Price of prompts, in millionths of a currency for a million tokens.
     pub input_price: i64,
     /// Price of outputs, in the same unit.
     pub output_price: i64,
-    /// Whether it is asked for streams.
+    /// True if requests to it ask for streaming.
     pub streams: bool,
     /// Milliseconds since the epoch.
     pub created_at: i64,
-    /// Names of the endpoints behind it, in the order in which they are asked.
+    /// Names of its fallbacks, in the order of their use.
     pub fallbacks: Vec<String>,
 }
 
@@ -54,7 +56,7 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, Error> {
     Ok(models)
 }
 
-/// Inserts an endpoint and the names of those behind it.
+/// Inserts an endpoint and the names of its fallbacks.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, created_at) \
@@ -80,13 +82,13 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes an endpoint and its list of those behind it.
+/// Deletes an endpoint and its list of fallbacks.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM models WHERE name = ?1", [name])?;
     Ok(())
 }
 
-/// Returns the names of the endpoints whose key is in this secret.
+/// Returns the names of the endpoints that use this secret.
 pub fn with_secret(tx: &ReadTx<'_>, secret: &str) -> Result<Vec<String>, Error> {
     tx.list("SELECT name FROM models WHERE secret = ?1 ORDER BY name", [secret], |row| row.get(0))
 }
@@ -96,13 +98,13 @@ pub fn with_secret(tx: &ReadTx<'_>, secret: &str) -> Result<Vec<String>, Error> 
 pub struct SecretTimes {
     /// Its name.
     pub name: String,
-    /// When it was stored first, milliseconds since the epoch.
+    /// The time when it was first stored, milliseconds since the epoch.
     pub created_at: i64,
-    /// When it was stored last.
+    /// The time when it was last stored, milliseconds since the epoch.
     pub changed_at: i64,
 }
 
-/// A secret's value under the master key.
+/// The value of a secret, wrapped by the master key.
 #[derive(Debug, Clone)]
 pub struct WrappedSecret {
     /// Its name.
@@ -122,7 +124,7 @@ pub fn secrets(tx: &ReadTx<'_>) -> Result<Vec<SecretTimes>, Error> {
     })
 }
 
-/// Returns how many secrets are stored.
+/// Returns the number of stored secrets.
 pub fn count_secrets(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM secrets", [], |row| row.get(0))
 }
@@ -148,7 +150,7 @@ pub fn insert_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64)
     Ok(())
 }
 
-/// Gives a secret another value.
+/// Replaces the value of a secret.
 pub fn change_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64) -> Result<(), Error> {
     tx.execute("UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1", params![name, wrapped, now])?;
     Ok(())
@@ -166,7 +168,7 @@ pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The ceilings of one agent, in place of those of the settings.
+/// The ceilings of one agent, which replace those of the settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnCeilings {
     /// Tokens a day.
@@ -175,7 +177,7 @@ pub struct OwnCeilings {
     pub cost_per_day_micros: Option<u64>,
 }
 
-/// Returns an agent's own ceilings; none are set where there is no row.
+/// Returns an agent's own ceilings; none if it has no row.
 pub fn own_ceilings(tx: &ReadTx<'_>, agent: AgentId) -> Result<OwnCeilings, Error> {
     let sql = "SELECT tokens_per_day, cost_per_day_micros FROM agent_budgets WHERE agent_id = ?1";
     let own = tx.find(sql, [agent], |row| {
@@ -199,7 +201,7 @@ pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), E
     Ok(())
 }
 
-/// The key of a line of the usage.
+/// The key of a usage row.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageKey<'a> {
     /// The day in UTC, counted from the epoch.
@@ -212,7 +214,7 @@ pub struct UsageKey<'a> {
     pub model: &'a str,
 }
 
-/// A change of a line of the usage, up or down.
+/// A change of a usage row, up or down.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageChange {
     /// Requests.
@@ -228,22 +230,22 @@ pub struct UsageChange {
 /// The use that counts against a ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Of prompts and outputs.
+    /// Tokens of prompts and outputs.
     pub tokens: u64,
     /// Millionths of a currency.
     pub cost_micros: u64,
 }
 
-/// A line of the usage.
+/// A usage row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     /// The day in UTC, counted from the epoch.
     pub day: i64,
-    /// The agent; it may be gone.
+    /// The agent, which may be removed.
     pub agent: AgentId,
-    /// Its name, if it is there.
+    /// Its name, unless it is removed.
     pub agent_name: Option<String>,
-    /// The session; it may be gone.
+    /// The session, which may be removed.
     pub session: SessionId,
     /// The endpoint.
     pub model: String,
@@ -257,7 +259,7 @@ pub struct UsageRow {
     pub cost_micros: u64,
 }
 
-/// Changes a line of the usage, and makes it where there is none; no count of it goes below 0.
+/// Changes a usage row, or inserts it if there is none. No count falls below 0.
 pub fn change_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>, change: UsageChange) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO usage (day, agent_id, session_id, model, requests, input_tokens, output_tokens, cost_micros) \
@@ -278,7 +280,7 @@ pub fn change_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>, change: UsageChange
     Ok(())
 }
 
-/// Deletes a line of the usage, if all its counts are 0.
+/// Deletes a usage row if all its counts are 0.
 pub fn delete_empty_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM usage WHERE day = ?1 AND agent_id = ?2 AND session_id = ?3 AND model = ?4 AND requests = 0 \
@@ -288,17 +290,17 @@ pub fn delete_empty_usage(tx: &mut WriteTx<'_>, key: UsageKey<'_>) -> Result<(),
     Ok(())
 }
 
-/// Returns what was used on a day.
+/// Returns the use of all agents on a day.
 pub fn used_on_day(tx: &ReadTx<'_>, day: i64) -> Result<Spent, Error> {
     used(tx, "day = ?1", params![day])
 }
 
-/// Returns what an agent used on a day.
+/// Returns the use of an agent on a day.
 pub fn used_on_day_by(tx: &ReadTx<'_>, day: i64, agent: AgentId) -> Result<Spent, Error> {
     used(tx, "day = ?1 AND agent_id = ?2", params![day, agent])
 }
 
-/// Returns what a session has used.
+/// Returns the whole use of a session.
 pub fn used_in_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Spent, Error> {
     used(tx, "session_id = ?1", params![session])
 }
@@ -312,7 +314,7 @@ fn used(tx: &ReadTx<'_>, which: &str, values: impl Params) -> Result<Spent, Erro
     })
 }
 
-/// Returns at most `limit` lines of the usage since a day, the newest day first; of one agent or one session only, if named.
+/// Returns at most `limit` usage rows since a day, newest day first; only those of one agent or session, if one is given.
 pub fn usage(
     tx: &ReadTx<'_>,
     since: i64,

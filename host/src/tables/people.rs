@@ -1,6 +1,6 @@
 //! People, their identities on channels, and tokens. Tables: `people`, `identities`, `tokens`.
 //!
-//! Also the form in which a row has who gave something, which `agent_roles` shares. See `registry::people`, `registry::tokens`.
+//! Also the stored form of givers, which `agent_roles` shares. See [`crate::registry::people`] and [`crate::registry::tokens`].
 
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
@@ -10,19 +10,19 @@ use rusqlite::{Row, params};
 use std::fmt;
 use std::str::FromStr;
 
-/// The role of a person on this host, most rights first. Each role includes the rights of those after it.
+/// The role of a person on this host, most rights first. Each role includes the rights of the roles after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Everything: people, tokens, and what the others may.
+    /// Manages people and tokens.
     Owner,
-    /// Runs agents and sessions.
+    /// Manages agents and sessions.
     Admin,
     /// Talks to agents.
     Member,
 }
 
 impl Role {
-    /// Returns its name, as stored and shown.
+    /// Returns its name in the record and for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -57,13 +57,13 @@ pub struct Person {
     pub id: PersonId,
     /// Their name.
     pub name: String,
-    /// What they may do.
+    /// Their role.
     pub role: Role,
     /// Milliseconds since the epoch.
     pub created_at: i64,
 }
 
-/// An account on a channel: both parts whole and opaque.
+/// An account on a channel; both parts are whole and opaque.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Name of the channel.
@@ -72,19 +72,19 @@ pub struct Identity {
     pub sender: String,
 }
 
-/// The state of a token. There is no way back to `Live`.
+/// The state of a token. It never returns to `Live`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
-    /// It opens the API.
+    /// It gives access to the API.
     Live,
-    /// It has expired, and the record says so.
+    /// It expired, and the record has its end.
     Expired,
     /// A person revoked it.
     Revoked,
 }
 
 impl TokenState {
-    /// Returns its name, as stored and shown.
+    /// Returns its name in the record and for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -103,50 +103,50 @@ impl FromStr for TokenState {
 
 ironclaw_state::stored_by_name!(TokenState);
 
-/// A token as it is stored.
+/// A stored token.
 #[derive(Debug, Clone)]
 pub struct Token {
     /// Its id.
     pub id: TokenId,
     /// SHA-256 of its text.
     pub digest: Digest,
-    /// Whose it is, as they are now.
+    /// Its person, with the current role.
     pub person: Person,
-    /// What it is for.
+    /// Its name, which states its purpose.
     pub name: String,
     /// Its state.
     pub state: TokenState,
     /// Milliseconds since the epoch.
     pub created_at: i64,
-    /// When it ends by itself, milliseconds since the epoch.
+    /// The time of its expiry, milliseconds since the epoch.
     pub expires_at: Option<i64>,
-    /// When it ended, milliseconds since the epoch.
+    /// The time of its end, milliseconds since the epoch.
     pub ended_at: Option<i64>,
 }
 
-/// A token that is stored as a live one.
+/// A live token to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewToken<'a> {
     /// Its id.
     pub id: &'a TokenId,
     /// SHA-256 of its text.
     pub digest: Digest,
-    /// Whose it is.
+    /// Its person.
     pub person: PersonId,
-    /// What it is for.
+    /// Its name, which states its purpose.
     pub name: &'a str,
     /// Milliseconds since the epoch.
     pub created_at: i64,
-    /// When it ends by itself, milliseconds since the epoch.
+    /// The time of its expiry, milliseconds since the epoch.
     pub expires_at: Option<i64>,
 }
 
-/// A person who gives something, and the token that they came with.
+/// A person who gave a role or a token, and the token of their request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Giver {
-    /// Who.
+    /// The person.
     pub person: PersonId,
-    /// Their token; `None` where it is not known.
+    /// Their token; `None` if it is unknown.
     pub token: Option<TokenId>,
 }
 
@@ -156,24 +156,24 @@ impl From<PersonId> for Giver {
     }
 }
 
-/// The givers of a role or a token, and its number in the ledger, by which grants are ordered; never by a clock.
+/// The givers of a role or a token, and the number of its ledger entry. The number orders grants, and a clock never does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// Number of its entry in the ledger; 0 for what is older than this column.
+pub struct Provenance {
+    /// Number of its ledger entry; 0 for a row that is older than this column.
     pub seq: u64,
-    /// The people who gave it; empty if the host did, or if they are not known.
+    /// The people who gave it; empty if the host gave it, or if they are unknown.
     pub by: Vec<Giver>,
 }
 
-/// Writes givers as a row has them: a canonical list of pairs, each of a person and a token or null.
+/// Returns the stored form of givers: a canonical list of pairs, each of a person and a token or null.
 pub(super) fn as_pairs<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
     let pairs: Vec<(PersonId, Option<String>)> =
         by.into_iter().map(|giver| (giver.person, giver.token.as_ref().map(ToString::to_string))).collect();
     canonical::to_string(&pairs)
 }
 
-/// Reads a number of the ledger and the givers, which are the first two columns of a row.
-pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
+/// Reads the number of a ledger entry and the givers from the first two columns of a row.
+pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Provenance> {
     let seq = row.get::<_, i64>(0)? as u64;
     let text: Option<String> = row.get(1)?;
     let pairs: Vec<(PersonId, Option<String>)> = match text {
@@ -184,7 +184,7 @@ pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Given> {
         let token = token.map(|token| token.parse()).transpose().map_err(|_| bad("given by"))?;
         Ok(Giver { person, token })
     };
-    Ok(Given { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
+    Ok(Provenance { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
 }
 
 /// Reads a person from the columns of `people`.
@@ -221,12 +221,12 @@ pub fn owner(tx: &ReadTx<'_>) -> Result<Option<PersonId>, Error> {
     Ok(tx.find(sql, [], person)?.map(|person| person.id))
 }
 
-/// Returns how many owners there are.
+/// Returns the number of owners.
 pub fn count_owners(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM people WHERE role = 'owner'", [], |row| row.get(0))
 }
 
-/// Returns the person that this full identity is linked to.
+/// Returns the person of this full identity.
 pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, Error> {
     let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
     tx.find(sql, [channel, sender], person)
@@ -241,18 +241,18 @@ pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error>
     Ok(())
 }
 
-/// Sets what a person may do.
+/// Sets the role of a person.
 pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<(), Error> {
     tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()])?;
     Ok(())
 }
 
-/// Returns who set the role of a person on this host.
-pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Given>, Error> {
+/// Returns the givers of a person's role on this host.
+pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Provenance>, Error> {
     tx.find("SELECT role_seq, role_by FROM people WHERE id = ?1", [person], given)
 }
 
-/// Notes who set the role of a person on this host.
+/// Records the giver of a person's role on this host.
 pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
     tx.execute(sql, params![person, seq as i64, as_pairs(by)])?;
@@ -266,7 +266,7 @@ pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
     })
 }
 
-/// Returns how many identities a person has.
+/// Returns the number of a person's identities.
 pub fn count_identities(tx: &ReadTx<'_>, person: PersonId) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM identities WHERE person_id = ?1", [person], |row| row.get(0))
 }
@@ -306,7 +306,7 @@ const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name
                              tokens.created_at AS token_created_at, expires_at, ended_at \
                              FROM tokens JOIN people ON tokens.person_id = people.id";
 
-/// Returns every token, also those that ended, oldest first.
+/// Returns every token, including ended ones, oldest first.
 pub fn tokens(tx: &ReadTx<'_>) -> Result<Vec<Token>, Error> {
     tx.list(&format!("{SELECT_TOKENS} ORDER BY tokens.created_at, tokens.id"), [], token)
 }
@@ -316,13 +316,13 @@ pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, Error>
     tx.find(&format!("{SELECT_TOKENS} WHERE tokens.id = ?1"), [id], token)
 }
 
-/// Returns the live tokens of a person that have this name.
+/// Returns the live tokens of a person with this name.
 pub fn live_tokens_named(tx: &ReadTx<'_>, person: PersonId, name: &str) -> Result<Vec<Token>, Error> {
     let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
     tx.list(&sql, params![name, person], token)
 }
 
-/// Returns the live tokens that end by themselves at `until` or before.
+/// Returns the live tokens that expire at `until` or before.
 pub fn live_tokens_due(tx: &ReadTx<'_>, until: i64) -> Result<Vec<Token>, Error> {
     tx.list(&format!("{SELECT_TOKENS} WHERE state = 'live' AND expires_at <= ?1"), [until], token)
 }
@@ -333,17 +333,17 @@ pub fn is_live(tx: &ReadTx<'_>, digest: &Digest) -> Result<bool, Error> {
     Ok(tx.get(sql, [digest], |row| row.get::<_, i64>(0))? > 0)
 }
 
-/// Returns how many tokens are live.
+/// Returns the number of live tokens.
 pub fn count_live_tokens(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM tokens WHERE state = 'live'", [], |row| row.get(0))
 }
 
-/// Returns when the next live token ends by itself, milliseconds since the epoch.
+/// Returns the earliest expiry of a live token, milliseconds since the epoch.
 pub fn next_expiry(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT min(expires_at) FROM tokens WHERE state = 'live'", [], |row| row.get(0))
 }
 
-/// Deletes the tokens that ended, except for the `kept` that ended last.
+/// Deletes the ended tokens, except for the `kept` that ended last.
 pub fn delete_ended_tokens(tx: &mut WriteTx<'_>, kept: i64) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM tokens WHERE state <> 'live' AND id NOT IN \
@@ -362,19 +362,19 @@ pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// Marks a live token as ended at `at`; one that ended already stays as it is.
+/// Marks a live token as ended at `at`; does not change an ended one.
 pub fn end_token(tx: &mut WriteTx<'_>, id: &TokenId, state: TokenState, at: i64) -> Result<(), Error> {
     let sql = "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'";
     tx.execute(sql, params![id, state.name(), at])?;
     Ok(())
 }
 
-/// Returns who gave a token to its person; `None` for a token that is no longer in the record.
-pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Given>, Error> {
+/// Returns the givers of a token; `None` if the token is no longer in the record.
+pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Provenance>, Error> {
     tx.find("SELECT issued_seq, issued_by FROM tokens WHERE id = ?1", [token], given)
 }
 
-/// Notes who gave a token to its person.
+/// Records the giver of a token.
 pub fn note_token_giver(tx: &mut WriteTx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
     tx.execute(sql, params![token, seq as i64, as_pairs(by)])?;

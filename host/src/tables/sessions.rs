@@ -1,4 +1,4 @@
-//! Sessions, the uids that are free again, and the events that channels sent. Tables: `sessions`, `uids_free`, `events`, `outbound_rows`.
+//! Sessions, released uids, and the events of channels. Tables: `sessions`, `uids_free`, `events`, `outbound_rows`.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId};
@@ -8,24 +8,24 @@ use rusqlite::{Row, params};
 /// Origin of a session's messages, and destination of its replies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// Channel, e.g. `loopback`.
+    /// The channel, such as `loopback`.
     pub channel: String,
-    /// Address on it.
+    /// The address on the channel.
     pub platform_id: String,
-    /// Thread there; empty where there are none.
+    /// The thread at that address; empty if there is none.
     pub thread_id: String,
 }
 
-/// Obstacles to launching a session.
+/// The state of a session, which decides if it may be launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing.
+    /// It may be launched.
     Live,
-    /// Too many failures; a person has to look.
+    /// It failed too often, and a person must release it.
     Parked,
-    /// Its sandbox broke the contract; a person has to release it.
+    /// Its sandbox broke the contract, and a person must release it.
     Quarantined,
-    /// It is gone; only its number stays.
+    /// It is removed; only its uid remains.
     Removed,
 }
 
@@ -58,21 +58,21 @@ pub struct Session {
     pub agent: AgentId,
     /// Its origin.
     pub origin: Origin,
-    /// Its uid, counted from the first of the range.
+    /// Its uid as an offset from the first uid of the range.
     pub uid_offset: u32,
-    /// Whether it may be launched.
+    /// Its state.
     pub standing: Standing,
-    /// The reason.
+    /// The reason for that state.
     pub reason: Option<String>,
-    /// Outbound rows up to here were taken.
+    /// The number of the last outbound row that the host accepted.
     pub cursor: u64,
-    /// Launches that failed in a row.
+    /// Consecutive failed launches.
     pub failures: u32,
     /// Milliseconds since the epoch.
     pub created_at: i64,
     /// Milliseconds since the epoch.
     pub last_active_at: i64,
-    /// Keys as stored; gone once it is removed.
+    /// Its wrapped keys; `None` after a removal.
     pub wrapped: Option<[Vec<u8>; 2]>,
 }
 
@@ -107,42 +107,42 @@ pub struct NewSession<'a> {
     pub agent: AgentId,
     /// Its origin.
     pub origin: &'a Origin,
-    /// Its uid, counted from the first of the range.
+    /// Its uid as an offset from the first uid of the range.
     pub uid_offset: u32,
-    /// Its keys of the queue and of the content, wrapped.
+    /// Its wrapped keys of the queue and of the content.
     pub wrapped: [Vec<u8>; 2],
-    /// The person whose message made it.
+    /// The person whose message began it.
     pub person: PersonId,
 }
 
-/// The numbers and the bytes of a session's items.
+/// The range and the bytes of a session's items.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
     /// The number of the last item.
     pub last_seq: i64,
-    /// The number up to which items were dropped.
+    /// The number of the last dropped item.
     pub pruned_seq: i64,
-    /// Bytes of the bodies that are kept.
+    /// Bytes of the kept bodies.
     pub item_bytes: i64,
 }
 
-/// Bounds of the items of a session.
+/// Bounds on the items of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Items at most.
+    /// The largest number of items.
     pub items: i64,
-    /// Bytes of their bodies at most.
+    /// The largest size of their bodies in bytes.
     pub bytes: i64,
-    /// The time of the oldest item that stays, milliseconds since the epoch.
+    /// The time before which items are dropped, milliseconds since the epoch.
     pub oldest: i64,
 }
 
-/// An event that a channel sent, and what became of it.
+/// An event of a channel, with its message.
 #[derive(Debug)]
 pub struct Event {
-    /// Its digest; empty once its session is erased.
+    /// Its digest; empty after the erasure of its session.
     pub digest: String,
-    /// The message that it became.
+    /// The message of the event.
     pub message: MessageId,
     /// The session of that message.
     pub session: SessionId,
@@ -159,7 +159,7 @@ pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> 
     tx.list(sql, [agent], session)
 }
 
-/// Returns every session that is removed and whose files were not seen to be gone.
+/// Returns every removed session whose files may still exist.
 pub fn removed(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
     tx.list("SELECT id FROM sessions WHERE state = 'removed' AND uid_offset >= 0", [], |row| row.get("id"))
 }
@@ -175,7 +175,7 @@ pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Opt
     tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
 }
 
-/// Inserts a session that may be launched and has no item.
+/// Inserts a live session without items.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     let NewSession { origin, wrapped: [queue, content], .. } = new;
     let now = tx.now();
@@ -198,28 +198,28 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the uid after the highest that a session ever had.
+/// Returns the uid after the highest uid that a session ever had.
 pub fn next_uid(tx: &ReadTx<'_>) -> Result<u32, Error> {
     let sql = "SELECT coalesce(max(number) + 1, 0) FROM \
                (SELECT max(uid_offset) AS number FROM sessions UNION ALL SELECT max(uid_offset) FROM uids_free)";
     tx.get(sql, [], |row| row.get(0))
 }
 
-/// Takes the lowest uid below `numbers` that was given back and is usable.
+/// Takes the lowest released and usable uid below `numbers`.
 pub fn take_free_uid(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, Error> {
     let sql = "DELETE FROM uids_free WHERE uid_offset = \
                (SELECT min(uid_offset) FROM uids_free WHERE usable = 1 AND uid_offset < ?1) RETURNING uid_offset";
     tx.returning(sql, [numbers], |row| row.get(0))
 }
 
-/// Gives the number of a removed session back, whose own files are gone. A session that could ever write to a granted directory may have
-/// left files there under this number: then no other session gets it.
+/// Releases the uid of a removed session whose own files are deleted. No other session gets the uid if this one could ever write to a
+/// granted directory, because files there may belong to the uid.
 pub fn give_uid_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     let sql = "INSERT OR IGNORE INTO uids_free (uid_offset, usable) SELECT uid_offset, uid_shared = 0 AND NOT EXISTS \
                (SELECT 1 FROM agent_mounts WHERE agent_mounts.agent_id = sessions.agent_id AND read_only = 0) \
                FROM sessions WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
     tx.execute(sql, [id])?;
-    // The row keeps a number that no session can have.
+    // The row keeps an impossible offset.
     let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
     tx.execute(sql, [id])?;
     Ok(())
@@ -238,7 +238,7 @@ pub fn delete_keys(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves a session to another standing, for this reason; one that is live again has no failures.
+/// Sets the state of a session and its reason. A session that becomes live again has no failures.
 pub fn set_standing(
     tx: &mut WriteTx<'_>,
     id: SessionId,
@@ -250,7 +250,7 @@ pub fn set_standing(
     Ok(())
 }
 
-/// Counts a failed launch (`true`), or sets the count to 0 after a turn (`false`); returns the failures in a row.
+/// Counts a failed launch (`true`), or resets the count after a turn (`false`). Returns the number of consecutive failures.
 pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, Error> {
     let sql =
         "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
@@ -264,26 +264,26 @@ pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the number of the session's next item, and adds its bytes. Fails if the session is removed.
+/// Allocates the number of the session's next item, and adds its bytes. Fails if the session is removed.
 pub fn take_seq(tx: &mut WriteTx<'_>, id: SessionId, bytes: u64) -> Result<u64, Error> {
     let sql = "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
                WHERE id = ?1 AND state <> 'removed' RETURNING last_seq";
     Ok(tx.returning_one(sql, params![id, bytes as i64], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Returns the number up to which the session's items were dropped.
+/// Returns the number of the session's last dropped item.
 pub fn dropped_upto(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
     Ok(tx.get("SELECT pruned_seq FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Returns how far the items of a session reach, and how much they take.
+/// Returns the range and the bytes of a session's items.
 pub fn extent(tx: &ReadTx<'_>, id: SessionId) -> Result<Extent, Error> {
     tx.get("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1", [id], |row| {
         Ok(Extent { last_seq: row.get(0)?, pruned_seq: row.get(1)?, item_bytes: row.get(2)? })
     })
 }
 
-/// Notes that the items of a session up to this number were dropped, and how many bytes they had.
+/// Records that the items of a session up to this number were dropped, and the bytes that they had.
 pub fn note_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) -> Result<(), Error> {
     let sql = "UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1";
     tx.execute(sql, params![id, upto, freed])?;
@@ -297,28 +297,28 @@ pub fn over(tx: &ReadTx<'_>, Bounds { items, bytes, oldest }: Bounds) -> Result<
     tx.list(sql, params![items, bytes, oldest, tx.wall()], |row| row.get("id"))
 }
 
-/// Raises the mark up to which no item has to be told to a sandbox any more.
+/// Raises the mark up to which no item must be named to a sandbox.
 pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
-    // Nothing below this mark has to be looked at again, so that the next wake does not read the whole conversation.
+    // The next wake skips the items below this mark, so it does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
                AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
     tx.execute(sql, [id])?;
     Ok(())
 }
 
-/// Returns the number up to which the outbound rows of a session were taken.
+/// Returns the number of the last outbound row that the host accepted from a session.
 pub fn cursor(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
     Ok(tx.get("SELECT cursor FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
 }
 
-/// Moves the cursor of a session to an outbound row that was taken at this time.
+/// Moves the cursor of a session to an outbound row that was accepted at this time.
 pub fn move_cursor(tx: &mut WriteTx<'_>, id: SessionId, seq: u64, at: i64) -> Result<(), Error> {
     let sql = "UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1";
     tx.execute(sql, params![id, seq as i64, at])?;
     Ok(())
 }
 
-/// Inserts the digest of an outbound row that was taken at this time.
+/// Inserts the digest of an outbound row that was accepted at this time.
 pub fn insert_outbound_row(
     tx: &mut WriteTx<'_>,
     session: SessionId,
@@ -331,7 +331,7 @@ pub fn insert_outbound_row(
     Ok(())
 }
 
-/// Returns the digest of an outbound row that was taken.
+/// Returns the digest of an accepted outbound row.
 pub fn outbound_digest(tx: &ReadTx<'_>, session: SessionId, seq: u64) -> Result<Option<String>, Error> {
     let seq = i64::try_from(seq).unwrap_or(i64::MAX);
     let sql = "SELECT digest FROM outbound_rows WHERE session_id = ?1 AND seq = ?2";
@@ -350,7 +350,7 @@ pub fn delete_outbound_rows_of(tx: &mut WriteTx<'_>, session: SessionId) -> Resu
     Ok(())
 }
 
-/// Returns the event that came on this channel under this id.
+/// Returns the event of this channel with this id.
 pub fn find_event(tx: &ReadTx<'_>, channel: &str, id: &str) -> Result<Option<Event>, Error> {
     let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
     tx.find(sql, [channel, id], |row| {
@@ -358,7 +358,7 @@ pub fn find_event(tx: &ReadTx<'_>, channel: &str, id: &str) -> Result<Option<Eve
     })
 }
 
-/// Inserts an event that came on this channel under this id.
+/// Inserts an event of this channel with this id.
 pub fn insert_event(
     tx: &mut WriteTx<'_>,
     channel: &str,
@@ -378,20 +378,20 @@ pub fn delete_events_before(tx: &mut WriteTx<'_>, received_at: i64) -> Result<()
     Ok(())
 }
 
-/// Empties the digests of the events that became messages of a session; the events stay.
+/// Empties the digests of a session's events; the events stay.
 pub fn delete_event_digests_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [session])?;
     Ok(())
 }
 
-/// Returns how many conversations of a person are not removed.
+/// Returns the number of a person's conversations that are not removed.
 pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
-    // `state <> …` is the condition of the index, without which every row would be read.
+    // `state <> …` is the condition of the index; without it SQLite reads every row.
     let sql = "SELECT count(*) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
     Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-/// Returns how many conversations on a channel are not removed.
+/// Returns the number of conversations on a channel that are not removed.
 pub fn count_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<u64, Error> {
     // `state <> …` is the condition of the index, as above.
     let sql = "SELECT count(*) FROM sessions WHERE channel = ?1 AND state <> 'removed'";
@@ -405,14 +405,14 @@ pub fn bytes_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> 
     Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-/// Returns how many sessions are in each state, without those that were removed.
+/// Returns the number of sessions in each state except `removed`.
 pub fn count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
     let sql = "SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state";
     tx.list(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
 }
 
-/// Marks the sessions of an agent that can write to a granted directory: files there may belong to their uids.
-/// Reads the grants, so it is called before they go.
+/// Marks the sessions of an agent that can write to a granted directory, because files there may belong to their uids. Reads the
+/// grants, so the caller deletes them afterwards.
 pub fn mark_uids_shared(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
                AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";

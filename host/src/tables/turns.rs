@@ -11,13 +11,13 @@ use std::str::FromStr;
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
-    /// Its place among all turns.
+    /// Its number among all turns.
     pub ordinal: i64,
     /// Its session.
     pub session: SessionId,
-    /// On whose behalf.
+    /// The id of its principal.
     pub principal: String,
-    /// Whether it is open.
+    /// True if it is open.
     pub open: bool,
     /// Requests to the model so far.
     pub model_calls: u32,
@@ -28,7 +28,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Returns the person on whose behalf it is.
+    /// Returns its principal.
     ///
     /// # Errors
     /// When its row names no person.
@@ -51,16 +51,16 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
     })
 }
 
-/// The reason that a turn has no output of a model.
+/// The reason why a turn has no output of a model.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Its code, one word.
+    /// The code of the failure, one word.
     pub code: String,
     /// A sentence of the host for the person.
     pub words: String,
 }
 
-/// Inserts a turn that is opened now, on behalf of `principal`.
+/// Inserts a turn of `principal` that opens now.
 pub fn insert(
     tx: &mut WriteTx<'_>,
     id: TurnId,
@@ -99,17 +99,17 @@ pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
     tx.find("SELECT * FROM turns WHERE id = ?1", [id], turn)
 }
 
-/// Returns the place of a turn among all turns.
+/// Returns the number of a turn among all turns.
 pub fn ordinal(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<i64>, Error> {
     tx.find("SELECT ordinal FROM turns WHERE id = ?1", [id], |row| row.get(0))
 }
 
-/// Returns when the turn of this ordinal was opened.
+/// Returns the time when the turn of this ordinal was opened.
 pub fn opened_at(tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, Error> {
     tx.find("SELECT opened_at FROM turns WHERE ordinal = ?1", [ordinal], |row| row.get(0))
 }
 
-/// Counts a request to the model, before it is made: one that fails may have cost just as much.
+/// Counts a request to the model before it is sent, because a failed request may cost just as much.
 pub fn count_model_call(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     tx.execute("UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1", [turn])?;
     Ok(())
@@ -127,33 +127,33 @@ pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<
     Ok(())
 }
 
-/// Notes why a turn has no output of a model: a word, and a sentence of the host for the person.
+/// Records why a turn has no output of a model: a code, and a sentence of the host for the person.
 pub fn note_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
     tx.execute(sql, params![turn, code, words])?;
     Ok(())
 }
 
-/// Deletes the noted failure of a turn, because a further request had an output.
+/// Deletes the recorded failure of a turn, because a later request had an output.
 pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
     tx.execute(sql, [turn])?;
     Ok(())
 }
 
-/// Returns why the last request of a turn to a model had no output, in the host's words; `None` where it had one.
+/// Returns the reason why the last request of a turn to a model had no output, in the host's words; `None` if it had one.
 pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
     Ok(tx.find("SELECT failure_words FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
 }
 
-/// Returns the code and the sentence of the noted failure of a turn.
+/// Returns the code and the sentence of the recorded failure of a turn.
 pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Failure>, Error> {
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
     tx.find(sql, [turn], |row| Ok(Failure { code: row.get(0)?, words: row.get(1)? }))
 }
 
-/// Returns whether a turn got no output of a model.
+/// Returns whether the last request of a turn to a model failed.
 pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     let failed = tx.find("SELECT failure IS NOT NULL FROM turns WHERE id = ?1", [turn], |row| row.get(0))?;
     Ok(failed.unwrap_or(false))
@@ -162,15 +162,15 @@ pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
 /// The state of a recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallState {
-    /// It may have its one result.
+    /// It is permitted and has no result yet.
     Permitted,
     /// It was refused.
     Refused,
     /// It has its result.
     Done,
-    /// It had left the sandbox when its turn ended.
+    /// It was in flight when its turn ended.
     Unknown,
-    /// Its turn ended before it was used.
+    /// Its turn ended before it ran.
     Void,
 }
 
@@ -203,11 +203,11 @@ ironclaw_state::stored_by_name!(CallState);
 /// The place where a permitted call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// In the sandbox, which reports the result.
+    /// The sandbox runs it and reports the result.
     Local,
-    /// In the host, once the sandbox has written the call as a row.
+    /// The host runs it, after the sandbox wrote the call as a row.
     Row,
-    /// In the host, in the transaction that records the call: it concerns the host's own record alone.
+    /// The host runs it in the transaction that records the call, because it concerns the host's own record alone.
     Host,
 }
 
@@ -235,11 +235,11 @@ pub struct CallRow {
     pub output: ItemId,
     /// The tool.
     pub tool: String,
-    /// Where it runs; refused calls nowhere.
+    /// The place where it runs; `None` for a refused call.
     pub runs: Option<Runs>,
     /// Digest of its arguments.
     pub digest: Digest,
-    /// How far it has come.
+    /// Its state.
     pub state: CallState,
     /// Its result, once there is one.
     pub result: Option<ItemId>,
@@ -261,7 +261,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<CallRow> {
     })
 }
 
-/// A judged call that is to be inserted.
+/// A judged call to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCall<'a> {
     /// Its id.
@@ -272,17 +272,17 @@ pub struct NewCall<'a> {
     pub turn: TurnId,
     /// The output that names it.
     pub output: ItemId,
-    /// Its place among the calls of that output.
+    /// Its position among the calls of that output.
     pub position: usize,
     /// The tool.
     pub tool: &'a str,
     /// The name of its class; empty for a refused call.
     pub class: &'static str,
-    /// Where it runs; refused calls nowhere.
+    /// The place where it runs; `None` for a refused call.
     pub runs: Option<Runs>,
     /// Digest of its arguments.
     pub digest: Digest,
-    /// Whether it is permitted or refused.
+    /// `Permitted` or `Refused`.
     pub state: CallState,
 }
 
@@ -312,21 +312,21 @@ pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> 
     tx.find("SELECT * FROM calls WHERE id = ?1", [id], call)
 }
 
-/// Gives a permitted call its one result.
+/// Sets the one result of a permitted call.
 ///
-/// Returns false when the call has one already or is no longer good for one: then nothing changed.
+/// Returns false and changes nothing if the call already has a result or is no longer permitted.
 pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<bool, Error> {
     let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
     Ok(tx.execute(sql, params![id, result])? == 1)
 }
 
-/// Notes the sealed refusal of a refused call.
+/// Records the sealed refusal of a refused call.
 pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
     tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'", params![id, result])?;
     Ok(())
 }
 
-/// Ends the permitted calls of a turn: calls that run in the sandbox get the state `local`, all others `row`.
+/// Ends the permitted calls of a turn: calls that run in the sandbox get the state `local`, and all others the state `row`.
 pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
     tx.execute(
         "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
@@ -335,20 +335,20 @@ pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: Call
     Ok(())
 }
 
-/// Returns the id of the turn of a session that is open.
+/// Returns the id of the session's open turn.
 pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Error> {
     let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
     tx.find(sql, [session], |row| row.get(0))
 }
 
-/// Returns how many turns are open.
+/// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM turns WHERE state = 'open'";
     tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
-/// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array; `None` where there are none. The
-/// newest turn stays, because the next one is numbered after it.
+/// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array, or `None` if there are none. The newest
+/// turn stays, because the next turn is numbered after it.
 pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT t.ordinal AS key FROM sessions s JOIN turns t ON t.session_id = s.id \
@@ -360,7 +360,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     tx.get(sql, [most], |row| row.get(0))
 }
 
-/// Deletes the turns among these ordinals, a JSON array, that no message refers to; returns how many it deleted.
+/// Deletes the turns among these ordinals, a JSON array, that no message refers to. Returns the number of deleted turns.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql = "DELETE FROM turns WHERE ordinal IN (SELECT value FROM json_each(?1)) \
                AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)";

@@ -1,11 +1,11 @@
-//! How much of its models a host, an agent and a session may use, and whether a request still fits.
+//! Ceilings for the use of models by a host, an agent and a session, and the check of a request against them.
 //!
-//! Decides before a request is made and takes nothing back afterwards: what was used is used. Next: `turns::budget::book` for where it
-//! is written down, `model_socket::requests` for who asks.
+//! The check runs before the request, and use is never refunded. [`book`] records the use, and [`crate::model_socket::requests`] calls
+//! the check.
 //!
-//! A request is let through when what is used and what it is thought to take stay within every ceiling. What it really takes is
-//! known when it is over: one request can pass a ceiling by what its prompt was thought too small and by its output beyond
-//! [`OUTPUT_TOKENS_BOOKED`]; none is made after that.
+//! A request passes if the use so far plus its estimate stays within every ceiling. Its real use is known only at its end. So one
+//! request can exceed a ceiling, by the error of the estimate for its prompt and by the output beyond [`OUTPUT_TOKENS_BOOKED`]. The
+//! next request is refused.
 
 pub mod book;
 
@@ -15,7 +15,7 @@ use ironclaw_model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
 
-pub use crate::tables::models::{OwnCeilings as Own, Spent};
+pub use crate::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
@@ -27,17 +27,17 @@ const DAY_MS: i64 = 86_400_000;
 pub struct Config {
     /// Tokens of all agents on one day.
     pub tokens_per_day: u64,
-    /// What all agents may cost on one day, in millionths of the currency of the prices.
+    /// Cost of all agents on one day, in millionths of the currency of the prices.
     pub cost_per_day_micros: u64,
-    /// Tokens of one agent on one day, where the agent has no ceiling of its own.
+    /// Tokens of one agent on one day, unless the agent has its own ceiling.
     pub tokens_per_agent_day: u64,
-    /// What one agent may cost on one day, where it has no ceiling of its own.
+    /// Cost of one agent on one day, unless the agent has its own ceiling.
     pub cost_per_agent_day_micros: u64,
     /// Tokens of one session in its whole life.
     pub tokens_per_session: u64,
 }
 
-/// What is limited.
+/// A kind of ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ceiling {
     /// Tokens of the host on one day.
@@ -53,7 +53,7 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    /// As in the ledger and in `ironctl usage`.
+    /// Returns its name in the ledger and in `ironctl usage`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TokensPerDay => "tokens_per_day",
@@ -64,7 +64,7 @@ impl Ceiling {
         }
     }
 
-    /// Whether it begins anew at midnight UTC.
+    /// Returns whether it resets at midnight UTC.
     pub const fn is_daily(self) -> bool {
         match self {
             Self::TokensPerDay | Self::CostPerDay | Self::TokensPerAgentDay | Self::CostPerAgentDay => true,
@@ -72,7 +72,7 @@ impl Ceiling {
         }
     }
 
-    /// Whether it counts millionths of a currency.
+    /// Returns whether it counts millionths of a currency.
     pub const fn is_cost(self) -> bool {
         match self {
             Self::CostPerDay | Self::CostPerAgentDay => true,
@@ -84,14 +84,14 @@ impl Ceiling {
 /// A ceiling that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Of what.
+    /// Its kind.
     pub ceiling: Ceiling,
-    /// How much: tokens or millionths of a currency.
+    /// The amount: tokens or millionths of a currency.
     pub limit: u64,
 }
 
-/// The ceilings that hold for an agent: those of the settings, and the agent's own in place of the settings' for agents.
-pub fn limits(config: &Config, own: Own) -> Vec<Limit> {
+/// Returns the ceilings of an agent. Its own ceilings replace those of the settings for agents.
+pub fn limits(config: &Config, own: OwnCeilings) -> Vec<Limit> {
     [
         (Ceiling::TokensPerDay, config.tokens_per_day),
         (Ceiling::CostPerDay, config.cost_per_day_micros),
@@ -106,7 +106,7 @@ pub fn limits(config: &Config, own: Own) -> Vec<Limit> {
 }
 
 impl Spent {
-    /// The part of it that a ceiling counts.
+    /// Returns the part of it that a ceiling counts.
     pub const fn of(self, ceiling: Ceiling) -> u64 {
         if ceiling.is_cost() { self.cost_micros } else { self.tokens }
     }
@@ -121,22 +121,22 @@ impl From<Usage> for Spent {
 /// A ceiling that a request would pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Which.
+    /// The ceiling.
     pub limit: Limit,
-    /// How much of it is used.
+    /// The amount that is used.
     pub used: u64,
-    /// How much more the request is thought to take.
+    /// The estimate for the request.
     pub needed: u64,
 }
 
-/// Whether a request that is thought to take `estimate` stays within every ceiling, each with what is used of it.
+/// Checks that a request with this estimate stays within every ceiling; `used` has each ceiling with the amount that is used.
 ///
 /// # Errors
-/// The first that it does not stay within.
+/// The first ceiling that the request would exceed.
 pub fn judge(used: &[(Limit, u64)], estimate: Spent) -> Result<(), Exceeded> {
     for (limit, used) in used.iter().copied() {
         let needed = estimate.of(limit.ceiling);
-        // Where nothing is counted, as with a model that costs nothing, nothing is needed and nothing is passed.
+        // A request that needs nothing exceeds nothing, such as the cost of a free model.
         if needed > 0 && used.saturating_add(needed) > limit.limit {
             return Err(Exceeded { limit, used, needed });
         }
@@ -145,7 +145,7 @@ pub fn judge(used: &[(Limit, u64)], estimate: Spent) -> Result<(), Exceeded> {
 }
 
 impl Exceeded {
-    /// What the person reads: which ceiling, when it begins anew, and what the operator can do.
+    /// Returns the sentence for the person: the ceiling, the time of its reset, and the remedy of the operator.
     pub fn sentence(&self, agent: &str, now: i64) -> String {
         let Self { limit: Limit { ceiling, limit }, used, needed } = *self;
         let (whose, raise) = match ceiling {
@@ -163,12 +163,12 @@ impl Exceeded {
         let period = if ceiling.is_daily() { " a day" } else { "" };
         let kind = if ceiling.is_cost() { "cost" } else { "tokens" };
         let again = match ceiling.is_daily() {
-            true => format!("it begins anew at {} (midnight UTC)", rfc3339(day_end(day_of(now)))),
-            false => "it does not begin anew: another conversation is begun with `--thread NAME`".to_owned(),
+            true => format!("it resets at {} (midnight UTC)", rfc3339(day_end(day_of(now)))),
+            false => "it does not reset: start another conversation with `--thread NAME`".to_owned(),
         };
         format!(
             "{whose} ceiling for {kind}, {}{period}, is reached: {} used, and the next request needs about {} more; {again}. \
-             Whoever runs this host can raise it: {raise}",
+             The operator of this host can raise it: {raise}",
             show(limit),
             show(used),
             show(needed),
@@ -176,12 +176,12 @@ impl Exceeded {
     }
 }
 
-/// An amount as people read it: a number of tokens, or a sum of money.
+/// An amount in the form for people: a number of tokens, or a sum of money.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
-    /// What is counted.
+    /// The ceiling that counts it.
     pub ceiling: Ceiling,
-    /// How much.
+    /// Tokens or millionths of a currency.
     pub amount: u64,
 }
 
@@ -194,23 +194,23 @@ impl fmt::Display for Amount {
     }
 }
 
-/// The day in UTC, counted from the epoch.
+/// Returns the day in UTC, counted from the epoch.
 pub const fn day_of(now: i64) -> i64 {
     now.div_euclid(DAY_MS)
 }
 
-/// When a day is over, milliseconds since the epoch.
+/// Returns the end of a day, milliseconds since the epoch.
 pub const fn day_end(day: i64) -> i64 {
     (day + 1) * DAY_MS
 }
 
-/// What a request with this prompt is thought to take of the dearest of these.
+/// Returns the estimate for a request with this prompt, at the highest of these prices.
 pub fn estimate(prompt: &Prompt, prices: impl Iterator<Item = Prices>) -> Usage {
     let dearest = prices.max_by_key(|prices| prompt.estimate(*prices).cost_micros);
     prompt.estimate(dearest.unwrap_or_default())
 }
 
-/// What is left of every ceiling for one request with all its tries, each ceiling with what is used of it.
+/// Returns the rest of the ceilings for one request with all its attempts; `used` has each ceiling with the amount that is used.
 pub fn allowance(used: &[(Limit, u64)]) -> Allowance {
     let left = |is_cost: bool| {
         let of = used.iter().filter(|(limit, _)| limit.ceiling.is_cost() == is_cost);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn request_over_a_ceiling_is_refused_and_one_that_fits_is_not() {
+    fn only_a_request_over_a_ceiling_is_refused() {
         let estimate = Spent { tokens: 10, cost_micros: 5 };
         assert_eq!(judge(&[], estimate), Ok(()));
         assert_eq!(judge(&[tokens(100, 90)], estimate), Ok(()));
@@ -238,11 +238,11 @@ mod tests {
         let cost = Limit { ceiling: Ceiling::CostPerDay, limit: 5 };
         assert_eq!(judge(&[(cost, 0)], estimate), Ok(()));
         assert!(judge(&[(cost, 1)], estimate).is_err());
-        assert_eq!(judge(&[(cost, 9)], Spent { cost_micros: 0, ..estimate }), Ok(()), "what costs nothing goes on");
+        assert_eq!(judge(&[(cost, 9)], Spent { cost_micros: 0, ..estimate }), Ok(()), "a free request passes");
     }
 
     #[test]
-    fn allowance_is_the_least_that_any_ceiling_leaves() {
+    fn allowance_is_the_smallest_rest_of_the_ceilings() {
         assert_eq!(allowance(&[]), Allowance::NONE);
         let cost = Limit { ceiling: Ceiling::CostPerDay, limit: 50 };
         let allowance = allowance(&[tokens(100, 90), tokens(200, 110), (cost, 60)]);
@@ -256,15 +256,15 @@ mod tests {
     fn agents_own_ceiling_replaces_the_one_of_the_settings() {
         let config = Config { tokens_per_agent_day: 5, tokens_per_session: 7, ..Config::default() };
         let set = |own| limits(&config, own).iter().map(|limit| (limit.ceiling, limit.limit)).collect::<Vec<_>>();
-        assert_eq!(set(Own::default()), [(Ceiling::TokensPerAgentDay, 5), (Ceiling::TokensPerSession, 7)]);
-        let own = Own { tokens_per_day: Some(9), cost_per_day_micros: Some(3) };
+        assert_eq!(set(OwnCeilings::default()), [(Ceiling::TokensPerAgentDay, 5), (Ceiling::TokensPerSession, 7)]);
+        let own = OwnCeilings { tokens_per_day: Some(9), cost_per_day_micros: Some(3) };
         let expected = [(Ceiling::TokensPerAgentDay, 9), (Ceiling::CostPerAgentDay, 3), (Ceiling::TokensPerSession, 7)];
         assert_eq!(set(own), expected);
-        assert!(limits(&Config::default(), Own::default()).is_empty());
+        assert!(limits(&Config::default(), OwnCeilings::default()).is_empty());
     }
 
     #[test]
-    fn the_person_reads_which_ceiling_when_it_ends_and_what_to_do() {
+    fn sentence_names_the_ceiling_its_reset_and_the_remedy() {
         let limit = Limit { ceiling: Ceiling::TokensPerAgentDay, limit: 1000 };
         let words = Exceeded { limit, used: 990, needed: 300 }.sentence("clerk", 1_790_000_000_000);
         assert!(words.contains("this agent's ceiling for tokens, 1000 a day, is reached: 990 used"), "{words}");

@@ -1,6 +1,6 @@
-//! The rows of tool calls: each call of a model output is recorded with what was judged, and has at most one result.
+//! Rows of tool calls: the host records each call of a model output with its judgement, and a call has at most one result.
 //!
-//! A call that is not recorded here does not exist, and none is judged here. Next: `turns::calls::judge`.
+//! A call that is not recorded here does not exist. `turns::calls::judge` decides about a call, and this file does not.
 
 mod judge;
 mod run;
@@ -9,11 +9,11 @@ mod schedule;
 pub use crate::tables::turns::{CallRow, CallState};
 pub use crate::tables::turns::{find_call as find, set_call_refusal as set_refusal, settle_call as settle};
 pub use judge::{Judged, Judgement, action_of, digest, judge};
-pub use run::{Ran, run, wanted};
+pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};
 use crate::tools;
-use crate::turns::items::{BodyError, Draft, Recorded};
+use crate::turns::items::{BodyError, NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
@@ -26,11 +26,11 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use serde::{Deserialize, Serialize};
 
-/// A call as an output's body has it: the arguments are exactly the canonical bytes that were hashed.
+/// A call in the body of an output. The arguments are exactly the canonical bytes that were hashed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// Its id, minted by the host.
+    /// Its id, made by the host.
     pub call_id: CallId,
     /// The tool, as the model named it.
     pub tool: String,
@@ -38,7 +38,7 @@ pub struct Call {
     pub arguments: String,
 }
 
-/// Records a judged call, in its output's order.
+/// Records a judged call with its position in the output.
 pub fn record(
     tx: &mut WriteTx<'_>,
     session: SessionId,
@@ -82,7 +82,7 @@ pub fn record(
     Ok(())
 }
 
-/// Returns the name of a tool that there is; no ledger has one that a model made up.
+/// Returns the name of a known tool. The ledger never contains a name that a model invented.
 fn known_name(tool: &str) -> &'static str {
     tools::find(tool).map_or("(unknown)", |tool| tool.name)
 }
@@ -91,40 +91,40 @@ fn known_name(tool: &str) -> &'static str {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultBody {
-    /// Whether the tool did what was asked.
+    /// True if the tool succeeded.
     pub ok: bool,
-    /// What it says.
+    /// The text for the model.
     pub text: String,
 }
 
-/// Where a result belongs, and what seals it.
-pub struct Place<'a> {
+/// The session and the turn of a result, with the keys that encrypt and seal it.
+pub struct ResultTarget<'a> {
     /// The session.
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// Encrypts its body.
+    /// The key that encrypts its body.
     pub key: &'a ContentKey,
-    /// Seals it.
+    /// The sealer of its ref.
     pub sealer: &'a Sealer,
 }
 
-/// Records a result of a call. Any author makes it `External`: a result never carries authority by itself.
+/// Records a result of a call. It is `External` for every author, because a result never carries authority by itself.
 pub fn record_result(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     call: CallId,
     tool: &str,
     author: Author,
     result: &ResultBody,
 ) -> Result<Recorded, BodyError> {
-    record_labelled_result(tx, place, call, tool, author, vec![Label::External], result)
+    record_labelled_result(tx, target, call, tool, author, vec![Label::External], result)
 }
 
-/// Records a result that the host made of its own record, with the labels of what it is made of.
+/// Records a result that the host made from its own record, with the labels of its sources.
 pub fn record_labelled_result(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     call: CallId,
     tool: &str,
     author: Author,
@@ -133,7 +133,7 @@ pub fn record_labelled_result(
 ) -> Result<Recorded, BodyError> {
     let body = canonical::to_string(result);
     let spans = vec![Span { author, bytes: body.len() }];
-    let draft = Draft::new(ItemId::new(), ItemKind::Result, &body, spans, labels, place.key)?;
-    turn::count_result(tx, place.turn, result.text.len())?;
-    Ok(draft.turn(place.turn).call(call, tool).record(tx, place.session, place.sealer)?)
+    let item = NewItem::new(ItemId::new(), ItemKind::Result, &body, spans, labels, target.key)?;
+    turn::count_result(tx, target.turn, result.text.len())?;
+    Ok(item.turn(target.turn).call(call, tool).record(tx, target.session, target.sealer)?)
 }

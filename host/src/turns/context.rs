@@ -1,14 +1,14 @@
-//! Checks the refs of a request and composes the prompt that a model sees.
+//! The context of a model request: the check of its refs, and the prompt for the model.
 //!
-//! A sandbox names items; their words come from the record, and system text from the host alone. Next: `model`.
+//! A sandbox only names items. Their text comes from the record, and the system text from the host. See [`ironclaw_model`].
 
-mod memory;
+mod item_cache;
 mod order;
 mod parts;
 pub mod summary;
 mod system;
 
-pub use memory::Memory;
+pub use item_cache::ItemCache;
 
 use crate::registry::{Agent, Mode};
 use crate::tools;
@@ -33,27 +33,27 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputBody {
-    /// What the model said.
+    /// The text of the model.
     pub text: String,
     /// The calls that it wants.
     pub calls: Vec<Call>,
 }
 
-/// Why a context is refused: what it is about, and a sentence.
+/// The refusal of a context: a code and a sentence.
 #[derive(Debug, Clone)]
 pub struct Refused {
-    /// For the sandbox.
+    /// The code for the sandbox.
     pub code: RefusalCode,
-    /// For people and the ledger.
+    /// The sentence for people and the ledger.
     pub message: String,
 }
 
-/// Why a request of a sandbox has no answer. `?` makes one of a refusal and of an error.
+/// The reason why a request of a sandbox has no answer. `?` converts a refusal and an error into it.
 #[derive(Debug)]
 pub enum Unanswered<E = ironclaw_state::Error> {
-    /// Refused on purpose.
+    /// The host refused it on purpose.
     Refused(Refused),
-    /// Broken.
+    /// The host failed.
     Failed(E),
 }
 
@@ -69,24 +69,25 @@ impl From<ironclaw_state::Error> for Unanswered {
     }
 }
 
-/// What passed only because of the mode `dangerous_warn`, for the ledger.
+/// Refusals that the mode `dangerous_warn` turned into warnings, for the ledger.
 pub type Warnings = Vec<String>;
 
 /// One part of a checked context.
 pub enum Checked {
-    /// An item of this session that its ref vouches for.
+    /// An item of this session with a valid ref.
     Item(Arc<Recorded>),
-    /// In a dangerous mode: words without a valid seal, to be shown as quoted text.
+    /// In a dangerous mode: text without a valid seal, shown as a quote.
     Quoted(String),
 }
 
-/// Checks every part of a context, in a mode: sealed, of this session, in order, each once, the turn's own messages among them.
+/// Checks every part of a context under a guard mode. Each part is sealed, belongs to this session, is in order and occurs once. The
+/// context contains the turn's own messages.
 ///
-/// All bodies together have at most twice `bytes_max` bytes. Returns also what passed only because of `dangerous_warn`, for the
-/// ledger; `dangerous_off` looks at no seal and notes nothing, and still takes no item of another session.
+/// All bodies together have at most twice `bytes_max` bytes. Also returns the warnings of `dangerous_warn`. The mode `dangerous_off`
+/// checks no seal and records no warning, but even then no item of another session passes.
 ///
 /// # Errors
-/// Refuses the first part that is not so.
+/// Refuses at the first part that violates a rule.
 #[allow(clippy::too_many_arguments)]
 pub fn check(
     tx: &ReadTx<'_>,
@@ -96,7 +97,7 @@ pub fn check(
     mode: Mode,
     bytes_max: u64,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<(Vec<Checked>, Warnings), Unanswered> {
     let refuse = |code, message: String| Err(Refused { code, message }.into());
     if refs.len() > REFS_MAX {
@@ -108,10 +109,10 @@ pub fn check(
     let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
     for part in refs {
-        match check_part(tx, session, part, dropped, mode, sealer, memory) {
+        match check_part(tx, session, part, dropped, mode, sealer, cache) {
             Ok(item) => {
                 if item.tuple.seq <= last_seq {
-                    return refuse(RefusalCode::Order, format!("{} stands out of order or twice", item.tuple.item));
+                    return refuse(RefusalCode::Order, format!("{} is out of order or occurs twice", item.tuple.item));
                 }
                 last_seq = item.tuple.seq;
                 bytes += item.bytes;
@@ -129,12 +130,12 @@ pub fn check(
             Err(Unanswered::Failed(error)) => return Err(error.into()),
         }
     }
-    // Twice, because a stored body is JSON text and may be longer than what the sandbox was told to count.
+    // Twice, because a stored body is JSON text and may be longer than the bytes that the sandbox counts.
     if bytes > 2 * bytes_max {
         return refuse(RefusalCode::Budget, format!("the context has {bytes} bytes, over the limit of {bytes_max}"));
     }
     if let Some(missing) = own.iter().find(|item| !seen.contains(item)) {
-        return refuse(RefusalCode::Order, format!("{missing} is a message of the turn and was left out"));
+        return refuse(RefusalCode::Order, format!("{missing} is a message of the turn and is missing in the context"));
     }
     Ok((checked, warnings))
 }
@@ -146,23 +147,23 @@ fn check_part(
     dropped_upto: u64,
     mode: Mode,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
     let (code, message) = match part {
         Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
-            (RefusalCode::Unknown, format!("{} is not kept any more: ask for items", reference.item))
+            (RefusalCode::Unknown, format!("{} was dropped: request the items again", reference.item))
         }
-        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, memory),
-        Context::Text(_) => (RefusalCode::Unsealed, "words without a seal".to_owned()),
+        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, cache),
+        Context::Text(_) => (RefusalCode::Unsealed, "text without a seal".to_owned()),
     };
     Err(Refused { code, message }.into())
 }
 
-/// Returns what a model is shown of a part that passed only because of a dangerous mode.
+/// Returns the quote of a part that passed only because of a dangerous mode.
 fn quoted(part: &Context) -> String {
     match part {
         Context::Text(text) => text.text.clone(),
-        Context::Ref(reference) => format!("{} {}, whose seal does not hold", reference.kind, reference.item),
+        Context::Ref(reference) => format!("{} {}, whose seal is not valid", reference.kind, reference.item),
     }
 }
 
@@ -172,35 +173,35 @@ fn check_ref(
     reference: &Ref,
     mode: Mode,
     sealer: &Sealer,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
-    if let Some(recorded) = memory.recall(reference) {
+    if let Some(recorded) = cache.recall(reference) {
         return Ok(recorded);
     }
     let refuse = |code, message: String| Err(Refused { code, message }.into());
     let Some(recorded) = items::find(tx, reference.item)? else {
-        return refuse(RefusalCode::Unknown, format!("{} does not stand in the record", reference.item));
+        return refuse(RefusalCode::Unknown, format!("{} is not in the record", reference.item));
     };
     if recorded.tuple.session != session {
         return refuse(RefusalCode::Seal, format!("{} belongs to another session", reference.item));
     }
     if mode == Mode::DangerousOff {
-        // Not learned: what is known here counts as verified, also after the mode was changed.
+        // Not cached: a cached item counts as verified, also after a change of the mode.
         return Ok(Arc::new(recorded));
     }
     if reference.boot != sealer.boot() {
         return refuse(
             RefusalCode::Seal,
-            format!("the seal of {} is of an earlier start: ask for items", reference.item),
+            format!("the seal of {} is from an earlier start: request the items again", reference.item),
         );
     }
     if !sealer.verify(reference, &recorded.tuple) {
-        return refuse(RefusalCode::Seal, format!("the seal of {} does not hold", reference.item));
+        return refuse(RefusalCode::Seal, format!("the seal of {} is not valid", reference.item));
     }
-    Ok(memory.learn(reference, recorded))
+    Ok(cache.learn(reference, recorded))
 }
 
-/// The items among these parts with their numbers, in their order.
+/// Returns the items among these parts with their numbers, in their order.
 pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
     let number = |part: &Checked| match part {
         Checked::Item(item) => Some((item.tuple.item, item.tuple.seq)),
@@ -209,8 +210,8 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
     checked.iter().filter_map(number).collect()
 }
 
-/// The labels of what a model makes of this context in a turn of this person. What came from outside stays so, what another
-/// person wrote is from outside here, and no endorsement is inherited.
+/// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another
+/// person is external here, and the output inherits no endorsement.
 pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
     let principal: Option<PersonId> = principal.parse().ok();
     let anothers = |item: &Recorded| {
@@ -227,27 +228,27 @@ pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
     if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
 }
 
-/// For whom a prompt is composed.
+/// The agent and the turn of a prompt.
 pub struct Reader<'a> {
-    /// Whose prompt it is.
+    /// The agent.
     pub agent: &'a Agent,
-    /// The turn that is open.
+    /// The open turn.
     pub turn: &'a Turn,
-    /// Whether the built-in script is asked, and no model.
+    /// True if the built-in script answers instead of a model.
     pub is_script: bool,
-    /// Where the host is, for the dates that it tells.
+    /// The time zone of the host, for dates in the prompt.
     pub zone: &'a TimeZone,
 }
 
-/// Composes the prompt: system text and tools from the host, then the items, the turn's own last.
+/// Composes the prompt: the system text and the tools from the host, then the items with the turn's own last.
 pub fn compose(
     tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
 ) -> Result<Prompt, BodyError> {
-    let (parts, _) = parts::compose(tx, reader, checked, key, memory, parts::Dates::Said)?;
+    let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let system = system::text(tx, reader)?;
     Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(reader.agent), parts })
 }
@@ -263,7 +264,7 @@ fn offered_tools(agent: &Agent) -> Vec<ToolSchema> {
 
 fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {
     serde_json::from_str(body)
-        .map_err(|_| ironclaw_state::Error::Stored("the body of an item has another shape than its kind".to_owned()))
+        .map_err(|_| ironclaw_state::Error::Stored("the body of an item does not match its kind".to_owned()))
 }
 
 #[cfg(test)]

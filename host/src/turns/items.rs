@@ -1,13 +1,13 @@
 //! The seal index: every sealed item of every session, with its tuple and its encrypted body.
 //!
-//! A ref is worth something only if its tuple is in the index; an equal body is not enough. See [`crate::turns::turn`] and
+//! A ref is valid only if its tuple is in the index; an equal body is not enough. See [`crate::turns::turn`] and
 //! [`crate::turns::context`].
 
 mod retention;
 mod rows;
 pub mod summary;
 
-pub use retention::{Config, keep_within, sessions_over};
+pub use retention::{Config, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
 pub use crate::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
@@ -22,8 +22,8 @@ use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// A body that is about to become an item. Encrypting it is done before the transaction, numbering inside.
-pub struct Draft {
+/// An item that is not recorded yet. Its body is encrypted before the transaction, and it gets its number inside the transaction.
+pub struct NewItem {
     id: ItemId,
     kind: ItemKind,
     turn: Option<TurnId>,
@@ -38,8 +38,8 @@ pub struct Draft {
     stored: Vec<u8>,
 }
 
-impl Draft {
-    /// Encrypts a body for this item.
+impl NewItem {
+    /// Encrypts the body of a new item.
     pub fn new(
         id: ItemId,
         kind: ItemKind,
@@ -64,31 +64,31 @@ impl Draft {
         })
     }
 
-    /// Says which turn made it.
+    /// Sets the turn that made it.
     pub const fn turn(mut self, turn: TurnId) -> Self {
         self.turn = Some(turn);
         self
     }
 
-    /// Says whose result it is.
+    /// Sets the call and the tool whose result it is.
     pub fn call(mut self, call: CallId, tool: &str) -> Self {
         self.call = Some(call);
         self.tool = Some(tool.to_owned());
         self
     }
 
-    /// Says whether the built-in script made it, and no model.
+    /// Marks it as made by the built-in script instead of a model, if `scripted` is true.
     pub const fn scripted(mut self, scripted: bool) -> Self {
         self.scripted = scripted;
         self
     }
 
-    /// Returns its id.
+    /// Returns the id of the item.
     pub const fn id(&self) -> ItemId {
         self.id
     }
 
-    /// Returns its digest.
+    /// Returns the digest of its body.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
@@ -123,18 +123,18 @@ impl Draft {
 }
 
 impl Recorded {
-    /// Seals its ref under this start of the daemon.
+    /// Seals its ref for this run of the host.
     pub fn seal(&self, sealer: &Sealer) -> Ref {
         sealer.seal(&self.tuple)
     }
 
-    /// Returns its spans.
+    /// Returns its spans; none if the recorded text cannot be read.
     pub fn spans(&self) -> Vec<Span> {
         serde_json::from_str(&self.tuple.authors).unwrap_or_default()
     }
 }
 
-/// Returns the body of an item, after its digest was compared with the recorded one.
+/// Returns the body of an item, after a check of its digest.
 pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
     let id = item.tuple.item;
     let stored = items::encrypted_body(tx, id)?;
@@ -145,13 +145,13 @@ pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())
 }
 
-/// The reason that a body is not available.
+/// The reason why a body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// The state.
+    /// The record failed.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// The key, or the stored bytes.
+    /// The key is wrong, or the stored bytes are damaged.
     #[error(transparent)]
     Key(#[from] keys::Error),
 }

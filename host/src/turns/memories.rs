@@ -1,6 +1,6 @@
-//! An agent's memory: notes that are kept for later conversations and found by their words.
+//! The memory of an agent: notes for later conversations, found by their words.
 //!
-//! Never crosses from one agent to another, and never forgets who wrote a note and what it was made of. Next: `turns::calls::run`.
+//! Never shares a note between agents, and always keeps the author and the labels of a note. See `turns::calls::run`.
 
 use crate::refusal::{Denied, Refusal};
 use crate::tables::memories::{self as table, NewNote, Numbered};
@@ -20,67 +20,67 @@ pub use crate::tables::memories::{
     Note, count, delete_of_agent as erase_of_agent, delete_of_session as erase_of_session, find, list,
 };
 
-/// Notes of one agent; at 4 KiB each that is 16 MiB.
+/// Notes of one agent: 16 MiB at 4 KiB each.
 pub const NOTES_MAX: usize = 4096;
 
-/// Words of a query that are looked for; the rest adds nothing.
+/// Words of a query that a search uses; it ignores the rest.
 const WORDS_MAX: usize = 16;
 
-/// Shorter words are looked for as they are, longer ones as beginnings of words too.
+/// Characters of the shortest word that also matches as the beginning of a word; shorter words match only whole words.
 const PREFIX_CHARACTERS_MIN: usize = 3;
 
-/// A search that takes longer ends with what was found by then.
+/// Time of one search; a longer search ends with the notes that it found until then.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// Notes that are put into the index in one transaction.
+/// Notes that one transaction adds to the index.
 const INDEXED_AT_ONCE_MAX: usize = 64;
 
-/// What is to be kept.
+/// A note to keep.
 #[derive(Debug, Clone)]
-pub struct Draft {
-    /// Who wrote it.
+pub struct NewMemory {
+    /// Its author.
     pub author: Author,
-    /// On whose behalf.
+    /// The person on whose behalf it is kept.
     pub principal: PersonId,
-    /// The conversation in which it was kept, if it was in one.
+    /// The conversation and the turn in which it is kept, if any.
     pub source: Option<(SessionId, TurnId)>,
-    /// The labels of what it was made of.
+    /// The labels of its sources.
     pub labels: Vec<Label>,
     /// 1 to [`REMEMBERED_BYTES_MAX`] bytes.
     pub text: String,
 }
 
-/// What came of keeping a note.
+/// The outcome of keeping a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// It is new.
+    /// The note is new.
     New(MemoryId),
-    /// The same words were there, and stay as they are.
-    Known(MemoryId),
+    /// A note with the same text existed already.
+    Existing(MemoryId),
 }
 
 /// Keeps a note for an agent.
 ///
 /// # Errors
-/// Refuses an empty or too long text, and another note for a memory that is full.
-pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, Denied> {
+/// Refuses an empty or too long text, and a new note if the memory is full.
+pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, new: NewMemory) -> Result<Kept, Denied> {
     let refuse = |code, text: String| Err(Refusal::new(code, text).into());
-    if draft.text.trim().is_empty() || draft.text.len() > REMEMBERED_BYTES_MAX {
+    if new.text.trim().is_empty() || new.text.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
     }
-    let digest = Digest::of(draft.text.as_bytes());
-    let by_person = matches!(draft.author, Author::Person { .. });
+    let digest = Digest::of(new.text.as_bytes());
+    let by_person = matches!(new.author, Author::Person { .. });
     if let Some(Numbered { ordinal, id }) = table::same(tx, agent, digest)? {
-        again(tx, ordinal, &draft)?;
-        return Ok(Kept::Known(id));
+        keep_again(tx, ordinal, &new)?;
+        return Ok(Kept::Existing(id));
     }
     if count(tx, agent)? >= NOTES_MAX {
         let full = format!("the memory is full with {NOTES_MAX} notes");
         return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory remove` makes room").into());
     }
     let (id, created_at) = (MemoryId::new(), tx.now());
-    let Draft { author, principal, source, labels, text } = &draft;
-    let new = NewNote {
+    let NewMemory { author, principal, source, labels, text } = &new;
+    let row = NewNote {
         id,
         agent,
         source: *source,
@@ -92,44 +92,44 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, draft: Draft) -> Result<Kept, 
         by_person,
         created_at,
     };
-    let ordinal = table::insert(tx, &new)?;
-    if let Some((session, _)) = draft.source {
+    let ordinal = table::insert(tx, &row)?;
+    if let Some((session, _)) = new.source {
         table::add_source(tx, ordinal, session)?;
     }
-    let entry = match draft.author {
+    let entry = match new.author {
         Author::Person { .. } => Entry::new(LedgerEvent::MemoryKept),
         _ => Entry::of_kind(LedgerEvent::MemoryKept, Kind::Claim),
     };
     let entry = entry.with("agent", agent).with("note", id).with("digest", digest);
-    match draft.source {
+    match new.source {
         Some((session, turn)) => entry.session(session).turn(turn).append(tx)?,
-        None => entry.with("by", draft.principal).append(tx)?,
+        None => entry.with("by", new.principal).append(tx)?,
     };
     Ok(Kept::New(id))
 }
 
-/// The same words once more: another conversation holds them too, or a person has made them their own.
-fn again(tx: &mut WriteTx<'_>, ordinal: i64, draft: &Draft) -> Result<(), ironclaw_state::Error> {
-    if let Some((session, _)) = draft.source {
+/// Keeps a text that exists already: adds its conversation to the note, or makes the person who wrote it down the author.
+fn keep_again(tx: &mut WriteTx<'_>, ordinal: i64, new: &NewMemory) -> Result<(), ironclaw_state::Error> {
+    if let Some((session, _)) = new.source {
         return table::add_source(tx, ordinal, session);
     }
-    table::set_author(tx, ordinal, &draft.author, draft.principal, &draft.labels)
+    table::set_author(tx, ordinal, &new.author, new.principal, &new.labels)
 }
 
-/// What a search came to.
+/// The notes that a search found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Numbers of notes, the best first.
+    /// Numbers of the notes, best match first.
     ordinals: Vec<i64>,
-    /// Whether every word of the query was looked for before the time was over.
+    /// True if the search used every word of the query before its time was over.
     pub is_whole: bool,
 }
 
-/// Finds the notes of an agent in which words of the query stand: those with the most of them first, then the newest. To be called in
-/// `state::State::search`.
+/// Finds the notes of an agent that contain words of the query: most words first, then newest first. Must run in
+/// [`ironclaw_state::State::search`].
 ///
-/// The order depends on this agent's notes alone: a rank over all of them would tell one agent of the other's words. So does the work:
-/// each word in the index begins with its agent.
+/// The order depends on this agent's notes alone, because a rank over all notes would disclose words of other agents. The work also
+/// depends on them alone, because each word in the index begins with its agent.
 pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Found, ironclaw_state::Error> {
     let mut found = Found { ordinals: Vec::new(), is_whole: true };
     if count(tx, agent)? == 0 {
@@ -150,13 +150,13 @@ pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Res
     Ok(found)
 }
 
-/// The notes that a search found, without those that were forgotten since.
+/// Returns the notes that a search found, without those that were erased since.
 pub fn notes(tx: &ReadTx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ironclaw_state::Error> {
     let notes = found.ordinals.iter().map(|ordinal| table::numbered(tx, agent, *ordinal));
     notes.filter_map(Result::transpose).collect()
 }
 
-/// Puts notes into the index that were kept before it was made; whether more are left.
+/// Adds notes to the index that are older than the index. Returns whether more are left.
 pub fn index_some(tx: &mut WriteTx<'_>) -> Result<bool, ironclaw_state::Error> {
     let missing = table::unindexed(tx, INDEXED_AT_ONCE_MAX)?;
     for words in &missing {
@@ -188,9 +188,9 @@ mod tests {
     use ironclaw_contract::seam::crypt::SessionKey;
     use ironclaw_state::State;
 
-    fn draft(text: String) -> Draft {
+    fn new_note(text: String) -> NewMemory {
         let person = PersonId::new();
-        Draft { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
+        NewMemory { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
     }
 
     async fn opened(directory: &tempfile::TempDir) -> State {
@@ -201,7 +201,7 @@ mod tests {
         state
     }
 
-    /// The work of one search of an agent, and what it found.
+    /// Returns the work of one search of an agent, and the text of the notes that it found.
     async fn searched(state: &State, agent: AgentId, query: &'static str) -> (u64, Vec<String>) {
         let search = state.search(Duration::from_secs(60), move |tx| {
             let before = tx.work();
@@ -224,7 +224,7 @@ mod tests {
             let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi";
             state.decide(move |tx| {
                 for n in from..to {
-                    keep(tx, agent, draft(format!("note {n}: {words}")))?;
+                    keep(tx, agent, new_note(format!("note {n}: {words}")))?;
                 }
                 Ok::<_, Denied>(())
             })
@@ -236,19 +236,19 @@ mod tests {
         let (work, found) = searched(&state, poor, QUERY).await;
         assert!(found.is_empty() && work <= alone.0, "{work} after {}", alone.0);
         let (work, found) = searched(&state, one, QUERY).await;
-        // A larger index has some more segments to look into; each of them is a step, and no note of another agent is.
+        // A larger index has a few more segments. Each segment costs one step, and the notes of other agents cost none.
         assert!(found.len() == 1 && work <= alone.1 + 4, "{work} after {}", alone.1);
         let own = searched(&state, rich, QUERY).await.0;
-        assert!(own > 4 * work, "its own notes are what an agent's search costs: {own}, {work}");
+        assert!(own > 4 * work, "a search costs work for the agent's own notes: {own}, {work}");
         state.close().await;
     }
 
     #[tokio::test]
-    async fn search_without_time_is_cut_short_and_says_so() {
+    async fn search_without_time_ends_early_and_reports_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = opened(&directory).await;
         let agent = AgentId::new();
-        let keep = state.decide(move |tx| keep(tx, agent, draft("Straße Café naïve".to_owned())).map(drop));
+        let keep = state.decide(move |tx| keep(tx, agent, new_note("Straße Café naïve".to_owned())).map(drop));
         keep.await.expect("kept");
         let search_in = |time| state.search(time, move |tx| search(tx, agent, "cafe NAI strasse", 5));
         assert_eq!(search_in(Duration::ZERO).await.expect("searched"), Found::default());

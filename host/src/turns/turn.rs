@@ -1,9 +1,10 @@
-//! Turns belong to the host: which messages one answers, when it is over, and how it ends.
+//! Turns: the choice of the messages that a turn answers, its limits, and its end.
 //!
-//! Exactly one principal a turn; nothing is inherited by the next. Never talks to a sandbox. Next: `turns::context`, `runtime::actor`.
+//! The host alone opens and closes a turn. A turn has exactly one principal, and the next turn inherits nothing. Never talks to a
+//! sandbox. See [`crate::turns::context`] and [`crate::runtime::actor`].
 
 pub use crate::tables::messages::of_turn as messages_of;
-pub use crate::tables::messages::{Waiting, attempts, forgive, informed, sessions_with_work};
+pub use crate::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use crate::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
     note_failure, open_of,
@@ -20,20 +21,20 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
 
-/// Messages that one turn answers at most; the rest waits for the next.
+/// Messages that one turn answers at most; the rest waits for the next turn.
 const TURN_MESSAGES_MAX: usize = 16;
 
-/// Messages that only inform and are shown to a turn; older ones are not.
+/// Messages without a trigger that a turn shows as context; it shows no older ones.
 pub const CONTEXT_MESSAGES_MAX: usize = 32;
 
-/// A message is given up after it was in so many turns that came to no end.
+/// Attempts at a message: the host gives up after this many turns that ended without an answer.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 
 /// `[turn]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// A turn that takes longer is ended with a notice.
+    /// Seconds of a turn; the host ends a longer one with a notice.
     pub seconds_max: u32,
     /// Requests to the model in one turn.
     pub model_calls_max: u32,
@@ -41,7 +42,7 @@ pub struct Config {
     pub tool_calls_max: u32,
     /// Bytes of all results in one turn.
     pub result_bytes_max: u64,
-    /// Bytes of bodies that one request to the model may name.
+    /// Bytes of the bodies that one request to the model names.
     pub context_bytes_max: u64,
 }
 
@@ -58,7 +59,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses values that are out of bounds.
+    /// Refuses values outside their bounds.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=86_400).contains(&self.seconds_max) || self.model_calls_max == 0 || self.tool_calls_max == 0 {
             return Err(
@@ -69,7 +70,7 @@ impl Config {
         Ok(())
     }
 
-    /// The bounds as the sandbox is told them.
+    /// Returns the limits that the sandbox receives.
     pub const fn limits(&self) -> TurnLimits {
         TurnLimits {
             model_calls_max: self.model_calls_max,
@@ -80,14 +81,14 @@ impl Config {
     }
 }
 
-/// Returns the messages that wait for a turn, oldest first, and the newest of those that only inform. Each sort has a bound of its own,
-/// so that many messages of one sort do not hide the other.
+/// Returns the messages that wait for a turn, oldest first: those that ask for one, and the newest of those that are only context.
+/// Each kind has its own bound, so many messages of one kind do not hide the other.
 pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, ironclaw_state::Error> {
     messages::waiting(tx, session, 2 * TURN_MESSAGES_MAX, CONTEXT_MESSAGES_MAX)
 }
 
-/// Returns which of the waiting messages the next turn answers: the oldest that asks, and those behind it up to the first of
-/// another principal. One that was in a turn without an end is answered alone: it may be what ended it.
+/// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
+/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
@@ -103,11 +104,11 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
 pub struct Opened {
     /// The turn.
     pub id: TurnId,
-    /// When it is over.
+    /// Its deadline, milliseconds since the epoch.
     pub deadline: i64,
-    /// What it answers.
+    /// The messages that it answers.
     pub messages: Vec<MessageId>,
-    /// What is shown beside it as context.
+    /// The messages that it shows as context.
     pub context: Vec<MessageId>,
 }
 
@@ -124,14 +125,14 @@ pub fn open_next(
     let chosen = choose(&waiting);
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
-    // For the sandbox, and for people who look at the record; the host itself ends a turn by `open_turns::deadlines`.
+    // For the sandbox, and for people who read the record. The host itself ends a turn by `open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     turns::insert(tx, id, session, &first.principal, deadline)?;
     for message in &chosen {
         messages::take(tx, message.id, id)?;
     }
-    // What has come in until now is shown from this turn on, and keeps this place.
-    messages::place_context(tx, session, id)?;
+    // Context that arrived before this turn is shown from this turn on and keeps this position.
+    messages::position_context(tx, session, id)?;
     for message in &chosen {
         Entry::new(LedgerEvent::TurnOpened)
             .session(session)
@@ -140,23 +141,25 @@ pub fn open_next(
             .with("principal", first.principal.clone())
             .append(tx)?;
     }
-    // A message that asks is shown in its own turn first: beside another one it would stand at a place that it then leaves.
+    // A message that asks for a turn is first shown in its own turn. As context of another turn it would later change its position.
     let context = waiting.iter().filter(|message| !message.trigger).map(|message| message.id).collect();
     Ok(Some(Opened { id, deadline, messages: chosen.iter().map(|message| message.id).collect(), context }))
 }
 
-/// How a turn ends.
+/// The way in which a turn ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
-    /// With a reply or a notice: its messages are answered.
+    /// A reply or a notice answers its messages.
     Answered,
     /// Its sandbox went away: its messages wait for another turn.
     Requeued,
-    /// A person or the host cancelled it: a notice answers its messages. The outcome of calls that its sandbox may have begun is unknown.
+    /// A person or the host cancelled it, and a notice answers its messages. The outcome of calls that its sandbox may have begun is
+    /// unknown.
     Cancelled,
 }
 
-/// Closes a turn: its messages move on, its unused calls are void, those that had left become unknown.
+/// Closes a turn. Its messages get their next status, its unused calls become void, and its calls in flight become unknown. Returns
+/// the messages, or none if the turn was closed already.
 pub fn close(
     tx: &mut WriteTx<'_>,
     turn: &Turn,
@@ -170,7 +173,7 @@ pub fn close(
     let (local, row) = match how {
         Close::Answered => (CallState::Void, CallState::Void),
         Close::Requeued => (CallState::Unknown, CallState::Unknown),
-        // A call that goes out as a row begins when its row is taken, and that can be no more.
+        // A call that leaves the sandbox as a row begins when the host takes the row, which is no longer possible.
         Close::Cancelled => (CallState::Unknown, CallState::Void),
     };
     turns::end_calls(tx, id, local, row)?;
@@ -180,9 +183,9 @@ pub fn close(
         Close::Requeued => Status::Queued,
     };
     if how == Close::Requeued {
-        // What came of the attempt is shown behind its first message, which is tried first and alone; the others are yet to be
-        // answered, and belong behind that answer.
-        messages::displace_all_but_first(tx, id)?;
+        // The items of this attempt follow its first message, which is retried first and alone. The other messages still wait, and
+        // belong after that answer.
+        messages::clear_positions_but_first(tx, id)?;
     }
     messages::leave(tx, id, status)?;
     let entry = match how {
@@ -219,17 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn what_only_informs_opens_no_turn() {
+    fn context_message_opens_no_turn() {
         assert!(choose(&[]).is_empty());
         assert!(choose(&[message(2, "host", false)]).is_empty());
         let waiting = [message(2, "host", false), message(4, "ann", true)];
         assert_eq!(choose(&waiting)[0].seq, 4);
         let waiting = [message(2, "ann", true), message(4, "host", false), message(6, "ann", true)];
-        assert_eq!(choose(&waiting).len(), 2, "what only informs does not stand between");
+        assert_eq!(choose(&waiting).len(), 2, "a context message separates nothing");
     }
 
     #[test]
-    fn message_of_a_failed_turn_takes_no_other_with_it() {
+    fn message_of_a_failed_turn_is_retried_alone() {
         let mut waiting = [message(2, "ann", true), message(4, "ann", true)];
         waiting[0].attempts = 1;
         assert_eq!(choose(&waiting).len(), 1);

@@ -5,7 +5,7 @@
 
 use super::super::independence::{self, Backers, NOT_INDEPENDENT};
 use super::super::policy::Rule;
-use super::super::store::{self, Given, Row};
+use super::super::store::{self, ApprovalRow, Row};
 use super::{DecisionContext, Error, may_decide, subject};
 use crate::approval::{self, Token};
 use crate::registry::{self, TokenId, TokenState, tokens};
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// A valid approval with its backers.
 pub(super) struct ValidApproval {
-    pub(super) given: Given,
+    pub(super) given: ApprovalRow,
     pub(super) proof: String,
     backers: Backers,
 }
@@ -34,7 +34,7 @@ impl ValidApproval {
 }
 
 /// An approval that does not count beside others, with the reason.
-type Dependent = (Given, String);
+type Dependent = (ApprovalRow, String);
 
 /// Divides valid approvals into those that are independent of each other, and the others with the reason for each.
 fn independent(
@@ -62,7 +62,7 @@ fn independent(
 fn take_back(
     tx: &mut WriteTx<'_>,
     row: &Row,
-    given: &Given,
+    given: &ApprovalRow,
     code: DenialCode,
     words: &str,
 ) -> Result<(), ironclaw_state::Error> {

@@ -1,6 +1,6 @@
-//! One output of a model: checked, counted, asked, judged, recorded.
+//! The request `generate`: checks and counts it, asks the model, judges the calls, and records the output.
 //!
-//! Asks nothing that is not counted first. Next: `model_socket::request_budget`, `turns::context`.
+//! Never asks a model before the request is counted. See [`crate::model_socket::request_budget`] and [`crate::turns::context`].
 
 use super::{Answer, agent_of, open_turn, refuse};
 use crate::error::Error;
@@ -12,9 +12,9 @@ use crate::open_turns::streaming::Working;
 use crate::registry::Agent;
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
-use crate::turns::calls::{self, Judgement, Place, ResultBody};
+use crate::turns::calls::{self, Judgement, ResultBody, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
-use crate::turns::items::{self, BodyError, Draft};
+use crate::turns::items::{self, BodyError, NewItem};
 use crate::turns::memories::{self, Found};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
@@ -38,32 +38,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is left of a turn when its model's time is over: enough for its sandbox to say so, and for that to be taken.
+/// The rest of a turn after the time of its model: enough for the sandbox to report the failure and for the host to accept the report.
 const AFTER_MODEL: Duration = Duration::from_secs(5);
 
-/// At most this share of a turn is kept for that.
+/// The largest share of a turn for that rest, as a divisor.
 const AFTER_MODEL_SHARE: u32 = 10;
 
 impl Server {
-    /// One output of the model over sealed items: checked, counted, asked, judged, recorded.
+    /// Answers with one output of the model over sealed items.
     pub(crate) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
         if purpose == Purpose::Plan {
-            return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not offered yet"));
+            return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not available yet"));
         }
         if self.shared.latch.is_shut() {
-            return refuse(RefusalCode::Unavailable, "everything is stopped".to_owned());
+            return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
         }
         let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
         match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
             (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
-            // It was closed while the model was asked: that is nobody's fault, and no refusal for the ledger.
+            // The turn was closed during the request. No party is at fault, so the ledger gets no refusal.
             (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
             (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
         }
     }
 
-    /// Checks and counts a request before it is made: one that fails may have cost just as much.
+    /// Checks and counts a request before it is sent, because a failed request may cost just as much.
     async fn prepare(
         &self,
         turn: TurnId,
@@ -71,7 +71,7 @@ impl Server {
         refs: Vec<Context>,
     ) -> Result<(Prepared, Working), Unanswered<Error>> {
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
-        let memory = Arc::clone(&self.memory);
+        let cache = Arc::clone(&self.cache);
         self.decide(move |tx| {
             let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
             let limits = &shared.turns.config;
@@ -79,13 +79,13 @@ impl Server {
             let agent = agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
             let bytes_max = limits.context_bytes_max;
-            let memory = &mut *memory.lock().expect("no holder panics");
+            let cache = &mut *cache.lock().expect("no holder panics");
             if open.model_calls == 0 {
-                memory.forget_places(&own);
+                cache.forget_positions(&own);
             }
             let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
             let (checked, warnings) =
-                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, memory)?;
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, cache)?;
             if purpose == Purpose::Compact {
                 context::summary::check(tx, &open, &own, &checked)?;
             }
@@ -93,24 +93,24 @@ impl Server {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
-            let chain = shared.models.now().chain(&agent.model);
+            let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
-            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, memory)?;
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
             let (booked, allowance) =
                 request_budget::book(tx, &shared.budget, (session, turn), &agent, &prompt, &chain)?;
             note_asked(tx, (session, turn), &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
-            // Before the entry is told: whoever follows the message looks for its words then.
+            // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.drafts.begin(session, turn);
             Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
         })
         .await
     }
 
-    /// Asks the agent's model until the turn is over; `None` when it was over before there was an output. A request that is not
-    /// waited for any more is dropped, and with it the connection that it was made on.
+    /// Asks the agent's model until the turn ends. Returns `None` if the turn ended before an output. A request without a waiter is
+    /// dropped together with its connection.
     async fn ask_model(&self, prepared: &Prepared, mut working: Working) -> Result<Option<Answered>, Failed> {
         let Prepared { agent, prompt, bounds, .. } = prepared;
         let chain = prepared.chain.clone();
@@ -119,7 +119,7 @@ impl Server {
         }
         let unasked = |words| Failed::unasked(words, &agent.model);
         let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
-        // The words of a summary are said to nobody.
+        // No client follows the text of a summary.
         let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
         let measured = self.state().metrics().ask(&agent.model);
         let asked = tokio::select! {
@@ -165,11 +165,11 @@ impl Server {
                 let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-                let draft =
-                    Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).map_err(BodyError::from)?;
-                let by = shared.models.now().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
+                    .map_err(BodyError::from)?;
+                let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
-                let item = draft.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
+                let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
                 Entry::new(LedgerEvent::OutputSealed)
                     .session(session)
@@ -180,12 +180,12 @@ impl Server {
                     .with("input_tokens", usage.input_tokens)
                     .with("output_tokens", usage.output_tokens)
                     .append(tx)?;
-                let place = Place { session, turn, key: &key, sealer: &shared.record().sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 for (position, judged) in judged.iter().enumerate() {
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
-                    let verdict = verdict(tx, &place, (&agent, &open, &of_output), judged, found)?;
+                    let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -197,12 +197,13 @@ impl Server {
         response
     }
 
-    /// What the calls of an output look for in the notes of their agent, by their place in the output. All of them share one time.
+    /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one
+    /// time limit.
     async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
         for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
-            let Some((query, limit)) = calls::wanted(agent, call) else { continue };
+            let Some((query, limit)) = calls::recall_query(agent, call) else { continue };
             let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
             let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
@@ -210,7 +211,7 @@ impl Server {
         Ok(all)
     }
 
-    /// Seals a summary and puts it in the place of what it was made of.
+    /// Seals a summary and replaces its items by it.
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
         let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
         let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
@@ -222,13 +223,13 @@ impl Server {
         self.decide(move |tx| {
             request_budget::settle(tx, &prepared.booked, &answered)?;
             open_turn(tx, &shared.turns.deadlines, session, turn)?;
-            // Another request may have summarised them while the model was asked.
+            // Another request may have summarised them in the meantime.
             context::summary::check_uncovered(tx, session, &covers.items)?;
             let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-            let draft =
-                Draft::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
-            let item = draft.turn(turn).record(tx, session, &shared.record().sealer)?;
+            let new =
+                NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
+            let item = new.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)
                 .session(session)
@@ -249,36 +250,36 @@ impl Server {
 struct Prepared {
     agent: Agent,
     prompt: Prompt,
-    /// Who is asked, as it was when the request was booked.
+    /// The endpoints at the time when the request was booked.
     chain: Vec<Arc<Endpoint>>,
     labels: Vec<Label>,
-    /// For a summary: what it will stand in for.
+    /// For a summary: the items that it replaces.
     covers: Option<Covers>,
-    /// What it is thought to take.
+    /// The booked estimate.
     booked: Booked,
-    /// Its time, which is over a while before the turn is, by a clock that nobody sets; and what the ceilings leave.
+    /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
     bounds: Bounds,
 }
 
-/// When the time of a turn's model is over.
+/// Returns the end of the time of a turn's model.
 fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
     let kept = after_model(turns.config.seconds_max);
     Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
 }
 
-/// How long before the end of a turn of so many seconds its model's time is over.
+/// Returns the time between the end of the model's time and the end of a turn of this length.
 fn after_model(seconds_max: u32) -> Duration {
     AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
 }
 
-/// What a summary stands in for.
+/// The items that a summary replaces, and the ordinal of their last turn.
 #[derive(Clone)]
 struct Covers {
     items: Vec<(ItemId, u64)>,
     ordinal: i64,
 }
 
-/// Refuses a request of a turn that has used its requests to the model.
+/// Refuses a request if the turn has used all its requests to the model.
 fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Error>> {
     if open.model_calls < limits.model_calls_max {
         return Ok(());
@@ -287,7 +288,7 @@ fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Er
     refuse(RefusalCode::Budget, message)
 }
 
-/// Records that a model is asked about so many items.
+/// Records a request to a model with the number of its items.
 fn note_asked(
     tx: &mut WriteTx<'_>,
     (session, turn): (SessionId, TurnId),
@@ -305,7 +306,7 @@ fn note_asked(
     Ok(())
 }
 
-/// Composes the prompt of checked items. For a summary, says also what it will cover.
+/// Composes the prompt of checked items. For a summary, also returns the items that it replaces.
 fn compose(
     tx: &ReadTx<'_>,
     reader: &Reader<'_>,
@@ -313,22 +314,21 @@ fn compose(
     checked: Vec<context::Checked>,
     bytes_max: u64,
     key: &ContentKey,
-    memory: &mut context::Memory,
+    cache: &mut context::ItemCache,
 ) -> Result<(Prompt, Option<Covers>), Error> {
     if purpose != Purpose::Compact {
-        return Ok((context::compose(tx, reader, checked, key, memory)?, None));
+        return Ok((context::compose(tx, reader, checked, key, cache)?, None));
     }
     let items = context::item_numbers(&checked);
     let bytes_max = context::summary::bytes_max(bytes_max);
-    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, memory)?;
+    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, cache)?;
     Ok((prompt, Some(Covers { items, ordinal })))
 }
 
-/// What becomes of a judged call. One that concerns the host's own record alone runs here, on behalf of an agent, in a turn,
-/// with the labels of its output.
+/// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
 fn verdict(
     tx: &mut WriteTx<'_>,
-    place: &Place<'_>,
+    target: &ResultTarget<'_>,
     (agent, turn, labels): (&Agent, &Turn, &[Label]),
     judged: &calls::Judged,
     found: Option<&Found>,
@@ -338,27 +338,27 @@ fn verdict(
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
-            let calls::Ran { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
+            let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
             let author = Author::Tool { tool: call.tool.clone() };
-            let item = calls::record_labelled_result(tx, place, call.call_id, &call.tool, author, labels, &body)?;
+            let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
             calls::settle(tx, call.call_id, item.tuple.item)?;
             Entry::new(LedgerEvent::CallRan)
-                .session(place.session)
-                .turn(place.turn)
+                .session(target.session)
+                .turn(target.turn)
                 .with("call", call.call_id)
                 .with("tool", call.tool.clone())
                 .with("ok", body.ok)
                 .with("digest", item.tuple.digest)
                 .append(tx)?;
-            return Ok(Verdict::Done { item: item.seal(place.sealer), bytes: item.bytes });
+            return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
         }
         Judgement::Refused { reason, detail } => (reason, detail),
     };
-    // The detail may quote what the model wrote, and goes back to it as any other text would.
+    // The detail may quote the model, so it is neutralised like every other text for the model.
     let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
     let result = ResultBody { ok: false, text: format!("refused: {reason}{detail}") };
     let call = &judged.call;
-    let item = calls::record_result(tx, place, call.call_id, &call.tool, Author::Host, &result)?;
+    let item = calls::record_result(tx, target, call.call_id, &call.tool, Author::Host, &result)?;
     calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-    Ok(Verdict::Refused { item: item.seal(place.sealer), bytes: item.bytes })
+    Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
 }

@@ -3,7 +3,7 @@
 //! Never sends a delivery itself, and never loses one: each step is a row before it happens. A delivery that may have arrived is sent
 //! again only if its channel is idempotent or a person asks for it. See [`crate::outbound::dispatch`].
 
-pub use crate::tables::deliveries::{Lost, cut_short, find, intended_on, lost_count, person_of};
+pub use crate::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
 pub use crate::tables::facts::doubt_deliveries;
 
 use super::Delivery;

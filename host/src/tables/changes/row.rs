@@ -1,6 +1,6 @@
-//! A row of the changes, and who asked for it.
+//! A row of the table `changes`, and its requester.
 //!
-//! Never writes one, and decides nothing. Next: `tables::changes`, `gateway::store`.
+//! Never writes a row and never decides about one. See [`crate::tables::changes`] and [`crate::gateway::store`].
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
@@ -10,21 +10,21 @@ use ironclaw_state::stored_json;
 use rusqlite::Row as SqlRow;
 use serde_json::Value;
 
-/// Who asks for a change.
+/// The agent or the person that proposes a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requester {
     /// An agent, in a turn on behalf of a person.
     Agent {
         /// The person.
         principal: PersonId,
-        /// Where it asked.
+        /// The call that proposed it.
         origin: Origin,
     },
     /// A person with a role.
     Person(PersonId),
 }
 
-/// Where an agent asked.
+/// The call with which an agent proposed a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The conversation.
@@ -44,22 +44,22 @@ pub enum Status {
     Pending,
     /// Enough people approved; it is about to be applied.
     Approved,
-    /// It is done.
+    /// It took effect.
     Applied,
     /// A person said no.
     Rejected,
     /// No person decided in time.
     Expired,
-    /// It cannot be decided any more: what it would alter is not as it was, or its requester is gone.
+    /// It can no longer be decided: the setting has changed since, or its requester was removed.
     Withdrawn,
-    /// It was approved and could not be done; nothing was changed, unless the outcome says that conversations are erased.
+    /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
     Failed,
-    /// It was open in a record that was put back: a person has to look.
+    /// It was active in a record that was restored, so a person must check it.
     Unknown,
 }
 
 impl Status {
-    /// Every one of them.
+    /// All statuses.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Approved,
@@ -71,7 +71,7 @@ impl Status {
         Self::Unknown,
     ];
 
-    /// Returns its name, as stored and shown.
+    /// Returns its name in the record and for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -85,7 +85,7 @@ impl Status {
         }
     }
 
-    /// Returns whether a person can still decide about it.
+    /// Returns whether a person can still decide.
     pub const fn is_open(self) -> bool {
         match self {
             Self::Pending | Self::Unknown => true,
@@ -112,29 +112,29 @@ ironclaw_state::stored_by_name!(Status);
 pub struct Row {
     /// Its id.
     pub id: ChangeId,
-    /// What would change.
+    /// Its kind.
     pub kind: ChangeKind,
     /// The agent that it concerns.
     pub agent: Option<AgentId>,
-    /// Who asked.
+    /// The agent or the person that proposed it.
     pub requester: Requester,
     /// The change itself.
     pub change: Change,
-    /// The same setting as it was then.
+    /// The value of the same setting at the time of the proposal.
     pub before: Value,
-    /// What the names in it meant then.
+    /// The meaning of the names in it at the time of the proposal.
     pub facts: Value,
-    /// Why, in the words of the requester.
+    /// The reason, in the words of the requester.
     pub reason: String,
-    /// The labels of the output that asked for it.
+    /// The labels of the output that proposed it.
     pub labels: Vec<Label>,
     /// The generation of the record that it belongs to.
     pub generation: u64,
-    /// Number of the entry of the ledger with which it was asked for.
+    /// Number of the ledger entry for the proposal.
     pub asked_seq: u64,
     /// Its status.
     pub status: Status,
-    /// Digest of what the person who decided was shown.
+    /// Digest of the review page that the deciding person read.
     pub shown: Option<Digest>,
     /// Milliseconds since the epoch.
     pub created_at: i64,
@@ -146,12 +146,12 @@ pub struct Row {
     pub decided_at: Option<i64>,
     /// Milliseconds since the epoch.
     pub applied_at: Option<i64>,
-    /// What came of it.
+    /// A sentence about the outcome.
     pub outcome: Option<String>,
 }
 
 impl Row {
-    /// Returns the person on whose behalf it was asked for.
+    /// Returns the person on whose behalf it was proposed.
     pub const fn principal(&self) -> PersonId {
         match &self.requester {
             Requester::Agent { principal, .. } => *principal,
@@ -159,7 +159,7 @@ impl Row {
         }
     }
 
-    /// Returns the conversation in which it was asked for.
+    /// Returns the conversation in which it was proposed.
     pub const fn session(&self) -> Option<SessionId> {
         match &self.requester {
             Requester::Agent { origin, .. } => Some(origin.session),

@@ -1,9 +1,9 @@
-//! What was used, by day, agent, session and endpoint: booked before a request is made, and put right when it is over.
+//! The use of models by day, agent, session and endpoint: an estimate is booked before a request and replaced at its end.
 //!
-//! A crash between the two leaves what was thought, which may be less than what was spent; no request is left out. Never
-//! judges. Next: `turns::budget::judge`.
+//! A crash in between leaves the estimate, which may be less than the real use; no request is missing. Never judges. See
+//! [`crate::turns::budget::judge`].
 
-use super::{Ceiling, Config, Limit, Own, day_of, limits};
+use super::{Ceiling, Config, Limit, OwnCeilings, day_of, limits};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::approved_entry;
 use crate::tables::models::{self as table, UsageChange, UsageKey};
@@ -18,27 +18,27 @@ pub use crate::tables::models::{
     used_on_day as of_day, used_on_day_by as of_agent_day,
 };
 
-/// Days that are looked back at most.
+/// Days that one answer covers at most.
 pub const DAYS_MAX: u32 = 3_650;
 
 /// Lines in one answer.
 pub const ROWS_MAX: u32 = 5_000;
 
-/// What one request, or one ceiling, can be at most: a million millions.
+/// Largest count of one request or one ceiling: a million millions.
 pub const COUNT_MAX: u64 = CEILING_MAX;
 
-/// A request that is booked and not over yet.
+/// A request that is booked and in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booked {
     day: i64,
     agent: AgentId,
     session: SessionId,
     model: String,
-    /// What it is thought to take.
+    /// Its estimated use.
     pub estimate: Usage,
 }
 
-/// Books what a request is thought to take, before it is made.
+/// Books the estimated use of a request before the request.
 pub fn book(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
@@ -51,7 +51,7 @@ pub fn book(
     Ok(booked)
 }
 
-/// Puts what a request took in the place of what it was thought to take; `model` is the endpoint that answered.
+/// Replaces the estimate of a request by its real use; `model` is the endpoint that answered.
 pub fn settle(tx: &mut WriteTx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), ironclaw_state::Error> {
     if model == booked.model {
         return add(tx, booked, model, 0, took, booked.estimate);
@@ -83,12 +83,12 @@ fn add(
     Ok(())
 }
 
-/// No provider's count of one request, however wrong, makes a sum that wraps.
+/// Bounds a count of a provider, so that even a wrong count cannot make a sum overflow.
 fn bounded(count: u64) -> i64 {
     count.min(COUNT_MAX) as i64
 }
 
-/// The ceilings that hold for a session of an agent, each with what is used of it now.
+/// Returns the ceilings of a session of an agent, each with the amount that is used now.
 pub fn used(
     tx: &ReadTx<'_>,
     config: &Config,
@@ -108,7 +108,7 @@ pub fn used(
     Ok(used)
 }
 
-/// The lines of the last days, the newest day first; of one agent or one session only, if named.
+/// Returns the lines of the last days, newest day first; only those of one agent or session, if one is given.
 pub fn rows(
     tx: &ReadTx<'_>,
     days: u32,
@@ -124,11 +124,11 @@ pub fn set_own(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
-    own: Own,
+    own: OwnCeilings,
 ) -> Result<(), ironclaw_state::Error> {
     let [tokens, cost] =
         [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(|limit| limit.min(COUNT_MAX)));
-    table::put_own_ceilings(tx, agent, Own { tokens_per_day: tokens, cost_per_day_micros: cost })?;
+    table::put_own_ceilings(tx, agent, OwnCeilings { tokens_per_day: tokens, cost_per_day_micros: cost })?;
     approved_entry(LedgerEvent::AgentBudget, approved)
         .with("agent", agent)
         .with("tokens_per_day", tokens)

@@ -1,6 +1,7 @@
-//! Judges one tool call that a model wants: permitted, or refused with a reason. Pure.
+//! The judgement of one tool call that a model wants: permitted, or refused with a reason.
 //!
-//! Never runs or records a call; a class beyond reading, writing and commands in the agent's own jail is refused until its judgement lands. Next: `tools`.
+//! Pure: never runs or records a call. Refuses every class except reading, writing, asking, and commands in the agent's own jail, until
+//! this version can judge it. See [`crate::tools`].
 
 use super::{Call, schedule};
 use crate::registry::Agent;
@@ -13,80 +14,80 @@ use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_model::WantedCall;
 use serde_json::Value;
 
-/// What was found about a call.
+/// A call with its digest and its judgement.
 #[derive(Debug, Clone)]
 pub struct Judged {
     /// The call.
     pub call: Call,
-    /// Of its arguments, with the recipe's name and the tool.
+    /// Digest of the recipe's name, the tool and the arguments.
     pub digest: Digest,
-    /// What may be done.
+    /// The judgement.
     pub judgement: Judgement,
 }
 
-/// What may be done about a call.
+/// The judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It may run, where the tool runs.
+    /// It may run.
     Permitted {
         /// Its class.
         class: Class,
-        /// Where.
+        /// The place where it runs.
         runs: Runs,
     },
-    /// It will not run; the model is told why.
+    /// It does not run, and the model receives the reason.
     Refused {
-        /// Why, in the host's own words.
+        /// The reason, in the host's own words.
         reason: &'static str,
-        /// What exactly, which may quote what the model wrote: for the model alone, never for the ledger or a person.
+        /// Details that may quote the model: for the model alone, never for the ledger or a person.
         detail: String,
     },
 }
 
 impl Judgement {
-    /// A refusal that its reason says all about.
+    /// Returns a refusal without details.
     const fn refused(reason: &'static str) -> Self {
         Self::Refused { reason, detail: String::new() }
     }
 }
 
-/// The digest of a call's arguments.
+/// Returns the digest of a call's tool and arguments.
 pub fn digest(tool: &str, arguments: &str) -> Digest {
     Digest::of(&canonical::to_vec(&[canonical::RECIPE, tool, arguments]))
 }
 
-/// Judges one call that a model wants. Pure. `room` says whether the turn has room for it.
-pub fn judge(agent: &Agent, wanted: &WantedCall, room: bool) -> Judged {
+/// Judges one call that a model wants. `has_room` is true if the turn may have another call.
+pub fn judge(agent: &Agent, wanted: &WantedCall, has_room: bool) -> Judged {
     let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let (arguments, judgement) = match parsed {
         Err(error) => {
-            let reason = "its arguments are no strict JSON";
+            let reason = "its arguments are not strict JSON";
             ("{}".to_owned(), Judgement::Refused { reason, detail: error.to_string() })
         }
-        Ok(value) if !value.is_object() => ("{}".to_owned(), Judgement::refused("its arguments are no JSON object")),
-        Ok(value) if !room => {
+        Ok(value) if !value.is_object() => ("{}".to_owned(), Judgement::refused("its arguments are not a JSON object")),
+        Ok(value) if !has_room => {
             (canonical::to_string(&value), Judgement::refused("the turn has no room for another call"))
         }
         Ok(value) => (canonical::to_string(&value), judge_tool(agent, &wanted.tool)),
     };
     let tool = recorded_name(&wanted.tool);
     let call = Call { call_id: CallId::new(), tool, arguments };
-    // A row has to hold an action: a call that stands for none is refused before there is a row.
+    // A row must contain an action, so a call without one is refused before a row exists.
     let judgement = match judgement {
         Judgement::Permitted { runs: Runs::Row, .. } => match action_of(&call) {
             Ok(_) => judgement,
-            Err(detail) => Judgement::Refused { reason: "its arguments make no action", detail },
+            Err(detail) => Judgement::Refused { reason: "its arguments are not a valid action", detail },
         },
         Judgement::Permitted { runs: Runs::Local | Runs::Host, .. } | Judgement::Refused { .. } => judgement,
     };
     Judged { digest: digest(&call.tool, &call.arguments), call, judgement }
 }
 
-/// Characters of a tool's name that are kept when there is no such tool.
+/// Characters that are kept of the name of an unknown tool.
 const TOOL_NAME_MAX: usize = 64;
 
-/// The name of a tool as it is recorded and sealed: as it is, or, where there is no such tool, of letters, digits, `_`, `-` and `.` alone.
-/// A model may name anything, also what steers a terminal or looks like a block of the host.
+/// Returns the name of a tool for the record and the seal. The name of an unknown tool keeps only letters, digits, `_`, `-` and `.`,
+/// because a model may write terminal escapes or text that looks like a block of the host.
 fn recorded_name(name: &str) -> String {
     if let Some(tool) = tools::find(name) {
         return tool.name.to_owned();
@@ -103,29 +104,29 @@ fn judge_tool(agent: &Agent, name: &str) -> Judgement {
         return Judgement::refused("the tool is not enabled for this agent");
     }
     match tool.class {
-        // To ask is harmless: a question or a proposal is put to a person by whoever handles its row.
+        // A question or a proposal has no effect by itself: the handler of its row puts it to a person.
         Class::Read | Class::Write | Class::Ask => Judgement::Permitted { class: tool.class, runs: tool.runs },
-        // Enabled for this agent, which a person did: its jail is made for it, and what runs there reaches nothing else.
+        // A person enabled it for this agent. The command runs in the agent's own jail and reaches nothing else.
         Class::Exec if tool.name == tools::RUN_COMMAND => Judgement::Permitted { class: tool.class, runs: tool.runs },
         Class::Send | Class::Exec | Class::Trade => Judgement::Refused {
-            reason: "its class is beyond what this version judges: reading and writing what is the agent's own",
+            reason: "this version does not judge calls of its class, only reading and writing the agent's own data",
             detail: format!("{} is of class {}", tool.name, tool.class),
         },
     }
 }
 
-/// The action that a recorded call stands for: the same text that its row has to hold.
+/// Returns the action of a recorded call, which its row must repeat exactly.
 ///
 /// # Errors
-/// When its arguments are no such action; the message says why.
+/// When its arguments are not a valid action; the message gives the reason.
 pub fn action_of(call: &Call) -> Result<Action, String> {
     let mut arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
-    let object = arguments.as_object_mut().ok_or("the arguments are no object")?;
+    let object = arguments.as_object_mut().ok_or("the arguments are not an object")?;
     let name = match call.tool.as_str() {
         tools::REQUEST_CHANGE => {
             let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
-            // Only a kind of change: the names of other actions make no row in the sandbox.
-            kind_of(&kind.ok_or("kind is missing: it names what would change")?)?.name().to_owned()
+            // Only a kind of change, because the sandbox writes no row for the names of other actions.
+            kind_of(&kind.ok_or("kind is missing: name the kind of change")?)?.name().to_owned()
         }
         other => other.to_owned(),
     };
@@ -144,7 +145,7 @@ fn kind_of(name: &str) -> Result<ChangeKind, String> {
     name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
         let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
         let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
-        format!("kind {shown:?} is no kind of change that an agent asks for: it is one of {}", kinds.join(", "))
+        format!("kind {shown:?} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
     })
 }
 
@@ -173,20 +174,23 @@ mod tests {
     }
 
     #[test]
-    fn a_recall_that_will_be_refused_is_not_searched_for() {
+    fn refused_recall_is_not_searched() {
         let wanted = |tools: &[&str], tool: &str, arguments: &str| {
-            crate::turns::calls::wanted(&agent(tools), &WantedCall { tool: tool.into(), arguments: arguments.into() })
+            crate::turns::calls::recall_query(
+                &agent(tools),
+                &WantedCall { tool: tool.into(), arguments: arguments.into() },
+            )
         };
         let arguments = r#"{"query":"tea","max":3}"#;
         assert_eq!(wanted(&["recall"], "recall", arguments), Some(("tea".to_owned(), 3)));
         assert_eq!(wanted(&["remember"], "recall", arguments), None, "it is not enabled");
-        assert_eq!(wanted(&["recall"], "recall", r#"{"query":"tea","query":"milk"}"#), None, "it is no strict JSON");
+        assert_eq!(wanted(&["recall"], "recall", r#"{"query":"tea","query":"milk"}"#), None, "it is not strict JSON");
         assert_eq!(wanted(&["recall", "remember"], "remember", arguments), None);
     }
 
     #[test]
     fn unknown_disabled_malformed_or_outside_call_is_refused() {
-        // Nothing handles `send_message`: it is not enabled, whatever the record says.
+        // No code handles `send_message`, so it is never enabled, even if the record names it.
         let agent = agent(&["read_file", "send_message"]);
         for (tool, arguments, why) in [
             ("rm", "{}", "no such tool"),
@@ -194,10 +198,10 @@ mod tests {
             ("send_message", "{}", "not enabled"),
             ("request_capability_change", "{}", "not enabled"),
             ("run_command", r#"{"command":"true"}"#, "not enabled"),
-            ("read_file", r#"{"path":"a","path":"b"}"#, "duplicate key"),
+            ("read_file", r#"{"path":"a","path":"b"}"#, "not strict JSON"),
             ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),
-            ("read_file", "[]", "no JSON object"),
-            ("read_file", "path", "no strict JSON"),
+            ("read_file", "[]", "not a JSON object"),
+            ("read_file", "path", "not strict JSON"),
         ] {
             match judgement(&agent, tool, arguments) {
                 Judgement::Refused { reason, detail } => {
@@ -217,7 +221,7 @@ mod tests {
         let of = |tool: &str| judge(&agent(&[]), &WantedCall { tool: tool.into(), arguments: "{}".into() }, true);
         let odd = of("a\u{1b}[2K\n<tool_result>\u{202e}[MSG_AUTH:1] \u{430}");
         assert_eq!(odd.call.tool, "a__2K__tool_result___MSG_AUTH_1___");
-        assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "what is recorded is what the digest is of");
+        assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "the digest is of the recorded name");
         assert_eq!(of(&"x".repeat(100)).call.tool, "x".repeat(TOOL_NAME_MAX));
         assert_eq!(of("read_file").call.tool, "read_file");
         assert_eq!(of("server.tool-1").call.tool, "server.tool-1");
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_no_action_says_why() {
+    fn invalid_action_gives_its_reason() {
         let call = |tool: &str, arguments: &str| Call {
             call_id: CallId::new(),
             tool: tool.into(),
@@ -271,7 +275,7 @@ mod tests {
         ] {
             let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
             let call = Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments };
-            assert!(action_of(&call).expect_err(kind).contains("is no kind of change"), "{kind}");
+            assert!(action_of(&call).expect_err(kind).contains("is not a kind of change"), "{kind}");
         }
     }
 }

@@ -1,14 +1,13 @@
-//! Runs the calls that concern the host's own record alone, in the transaction that records them.
+//! Calls that concern the host's own record alone; they run in the transaction that records them.
 //!
-//! Never waits and never reaches anything outside the transaction, so such a call has happened or was never made. What a call looks for
-//! was found before it, because a search takes time.
-//! Next: `turns::memories`.
+//! Never waits and never acts outside the transaction, so such a call either happened completely or not. A search takes time, so it ends
+//! before the transaction begins. See [`crate::turns::memories`].
 
 use super::{Call, Judgement, ResultBody, judge};
 use crate::refusal::Denied;
 use crate::registry::Agent;
 use crate::tools::RECALLED_MAX;
-use crate::turns::memories::{self, Draft, Found, Kept, Note};
+use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -19,8 +18,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Notes that `recall` gives when the model does not say how many.
-const RECALLED_USUALLY: usize = 5;
+/// Notes that `recall` returns if the model gives no number.
+const RECALLED_DEFAULT: usize = 5;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,20 +34,21 @@ struct Recall {
     max: Option<usize>,
 }
 
-/// What a call came to.
-pub struct Ran {
-    /// For the model.
+/// The result of a call that ran in the host.
+pub struct HostResult {
+    /// The body for the model.
     pub body: ResultBody,
-    /// `External`, as for any result, and what it inherits.
+    /// `External`, as for any result, and the inherited labels.
     pub labels: Vec<Label>,
 }
 
-impl Ran {
+impl HostResult {
     fn new(ok: bool, text: String) -> Self {
         Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
     }
 
-    /// What came from a model stays so on its way through the memory; that a person wrote it down endorses nothing here.
+    /// Inherits the label of notes that came from a model: a note does not lose it in the memory, and a person who wrote the note
+    /// endorses nothing here.
     fn inherit(&mut self, notes: &[Note]) {
         if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
             self.labels.push(Label::LlmDerived);
@@ -56,25 +56,25 @@ impl Ran {
     }
 }
 
-/// What a call of this agent looks for in its notes, and how many it wants, if the agent may look: that takes time, and is done before
-/// the transaction that records the call.
-pub fn wanted(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
+/// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
+/// before the transaction that records the call.
+pub fn recall_query(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
     let judged = (call.tool == "recall").then(|| judge(agent, call, true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
         return None;
     }
     let recall: Recall = serde_json::from_str(&judged.call.arguments).ok()?;
-    Some((recall.query, recall.max.unwrap_or(RECALLED_USUALLY).clamp(1, RECALLED_MAX)))
+    Some((recall.query, recall.max.unwrap_or(RECALLED_DEFAULT).clamp(1, RECALLED_MAX)))
 }
 
-/// Runs a permitted call; `labels` are those of the output in which it stands, `found` is what was found for it.
+/// Runs a permitted call; `labels` are the labels of its output, and `found` is the result of its search.
 pub fn run(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     (turn, labels): (&Turn, &[Label]),
     call: &Call,
     found: Option<&Found>,
-) -> Result<Ran, ironclaw_state::Error> {
+) -> Result<HostResult, ironclaw_state::Error> {
     match call.tool.as_str() {
         "remember" => match arguments::<Remember>(call) {
             Ok(wanted) => remember(tx, agent, turn, labels, wanted),
@@ -88,9 +88,9 @@ pub fn run(
     }
 }
 
-fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, Ran> {
+fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, HostResult> {
     serde_json::from_str(&call.arguments).map_err(|error| {
-        Ran::new(
+        HostResult::new(
             false,
             format!("cannot read the arguments of {}: {}", call.tool, lookalike::neutralise(&error.to_string())),
         )
@@ -103,38 +103,44 @@ fn remember(
     turn: &Turn,
     labels: &[Label],
     wanted: Remember,
-) -> Result<Ran, ironclaw_state::Error> {
-    let draft = Draft {
+) -> Result<HostResult, ironclaw_state::Error> {
+    let new = NewMemory {
         author: Author::Model,
         principal: turn.person()?,
         source: Some((turn.session, turn.id)),
         labels: labels.to_vec(),
         text: wanted.text,
     };
-    match memories::keep(tx, agent.id, draft) {
-        Ok(Kept::New(id)) => Ok(Ran::new(true, format!("kept as {id}"))),
-        Ok(Kept::Known(id)) => Ok(Ran::new(true, format!("the same words are kept already, as {id}"))),
-        Err(Denied::Refused(refusal)) => Ok(Ran::new(false, refusal.message)),
+    match memories::keep(tx, agent.id, new) {
+        Ok(Kept::New(id)) => Ok(HostResult::new(true, format!("kept as {id}"))),
+        Ok(Kept::Existing(id)) => {
+            Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}")))
+        }
+        Err(Denied::Refused(refusal)) => Ok(HostResult::new(false, refusal.message)),
         Err(Denied::Failed(error)) => Err(error),
     }
 }
 
-fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<Ran, ironclaw_state::Error> {
-    let Some(found) = found else { return Ok(Ran::new(false, "the notes could not be searched now".to_owned())) };
+fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostResult, ironclaw_state::Error> {
+    let Some(found) = found else {
+        return Ok(HostResult::new(false, "the notes cannot be searched now".to_owned()));
+    };
     let notes = memories::notes(tx, agent.id, found)?;
     if !found.is_whole {
         let shown: Vec<_> = notes.iter().map(shown).collect();
         let whole = "the search took too long, and there may be more notes: look for fewer or longer words";
-        let mut ran =
-            Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })));
+        let mut ran = HostResult::new(
+            true,
+            ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })),
+        );
         ran.inherit(&notes);
         return Ok(ran);
     }
     if notes.is_empty() {
-        return Ok(Ran::new(true, "no note has any of these words".to_owned()));
+        return Ok(HostResult::new(true, "no note has any of these words".to_owned()));
     }
     let shown: Vec<_> = notes.iter().map(shown).collect();
-    let mut ran = Ran::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
+    let mut ran = HostResult::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
     ran.inherit(&notes);
     Ok(ran)
 }
@@ -144,7 +150,7 @@ fn shown(note: &Note) -> serde_json::Value {
         Author::Model => "you, an agent",
         Author::Person { .. } => "a person",
         Author::Quoted | Author::File { .. } | Author::Agent { .. } | Author::Tool { .. } | Author::Host => {
-            "somebody else"
+            "another author"
         }
     };
     json!({

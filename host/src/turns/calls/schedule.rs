@@ -1,13 +1,13 @@
-//! Checks when a `schedule_task` call asks to run: a first instant, how it repeats, or both.
+//! Checks of the times of a `schedule_task` call: a first instant, a recurrence, or both.
 //!
-//! Never books a run and never computes the next one. Next: `turns::calls::judge`.
+//! Never books a run and never computes the next one. See `turns::calls::judge`.
 
 use ironclaw_contract::seam::action::ScheduleTask;
 use jiff::{Span, SpanRelativeTo, Timestamp, Unit};
 
-/// A run never repeats more often.
+/// Shortest time between two runs of a task.
 const RECURRENCE_SECONDS_MIN: f64 = 60.0;
-/// Characters of a refused value that are quoted.
+/// Characters that are quoted of a refused value.
 const QUOTED_CHARACTERS_MAX: usize = 64;
 /// Shortest text of an RFC 3339 instant: `2026-11-22T08:00:00Z`.
 const INSTANT_BYTES_MIN: usize = 20;
@@ -21,10 +21,10 @@ const CRON_FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("day of week", 0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// Checks that a task says when it runs, in words that a scheduler can read.
+/// Checks that a task has a time to run in a form that a scheduler can read.
 ///
 /// # Errors
-/// A sentence for the model that names the field and says what it takes.
+/// A sentence for the model that names the field and the accepted forms.
 pub(super) fn check(task: &ScheduleTask) -> Result<(), String> {
     if task.run_at.is_none() && task.recurrence.is_none() {
         return Err("schedule_task needs run_at or recurrence".to_owned());
@@ -33,7 +33,7 @@ pub(super) fn check(task: &ScheduleTask) -> Result<(), String> {
         && !is_instant(run_at)
     {
         let quoted = quoted(run_at);
-        return Err(format!("run_at {quoted} is no RFC 3339 instant such as 2026-11-22T08:00:00Z"));
+        return Err(format!("run_at {quoted} is not an RFC 3339 instant such as 2026-11-22T08:00:00Z"));
     }
     match &task.recurrence {
         Some(recurrence) => check_recurrence(recurrence),
@@ -73,11 +73,11 @@ fn check_recurrence(text: &str) -> Result<(), String> {
     }
     let quoted = quoted(text);
     Err(format!(
-        "recurrence {quoted} is none of hourly, daily, weekly, a duration such as 15m or P1D, and a cron expression of five fields"
+        "recurrence {quoted} cannot be read: use hourly, daily, weekly, a duration such as 15m or P1D, or a cron expression of five fields"
     ))
 }
 
-/// `*`, a value, or a range, each with an optional step.
+/// Returns whether a part of a field is `*`, a value, or a range, each with an optional step.
 fn is_cron_part(part: &str, low: u32, high: u32, names: &[&str]) -> bool {
     let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
     let value = |text: &str| {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn schedule_that_no_clock_can_keep_is_refused() {
+    fn unreadable_schedule_is_refused() {
         for recurrence in [
             "banana",
             "Daily",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn schedule_in_any_of_the_documented_forms_is_taken() {
+    fn schedule_in_each_documented_form_is_accepted() {
         for recurrence in [
             "hourly",
             "daily",

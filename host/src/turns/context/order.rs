@@ -1,65 +1,65 @@
-//! Puts the items of a prompt into the order in which they happened.
+//! The order of the items in a prompt: the order in which they happened.
 //!
-//! Never moves an item that an earlier prompt showed, but for a message that is asked again, so that a provider finds the
-//! beginning of each prompt in its cache. Next: `turns::context::memory` for where the places come from.
+//! Never moves an item of an earlier prompt, except for a message that is retried, so that a provider finds the beginning of each prompt
+//! in its cache. The positions come from `turns::context::item_cache`.
 
 use super::Checked;
-use super::memory::{Memory, Place};
+use super::item_cache::{ItemCache, Position};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::ReadTx;
 
-/// What stands where within one turn.
+/// The order within one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Within {
-    /// Before what was said: text without a seal.
+    /// Text without a seal, before all messages.
     Unsealed,
-    /// What was said until the turn was opened, its own messages among it.
+    /// Messages from before the opening of the turn, including its own.
     Said,
-    /// What the turn made.
+    /// Items that the turn made.
     Made,
-    /// What stands in for turns up to this one.
+    /// Summaries of turns up to this one.
     Summary,
-    /// What no turn has shown yet.
+    /// Messages that no turn has shown yet.
     Unshown,
 }
 
 /// A part of a context, with the ordinal of its turn.
-pub(super) type Placed = (Option<i64>, Checked);
+pub(super) type Positioned = (Option<i64>, Checked);
 
-/// The parts in their order, each with the ordinal of its turn, and the ordinal of the last turn among them.
+/// Returns the parts in their order, each with the ordinal of its turn, and the ordinal of the last turn among them.
 ///
-/// An item stands in the turn that made it, a message in the turn that answered it or showed it first. Within a turn the messages
-/// come first, in the order in which they were said. So an answer never stands behind a later message, and a further attempt at a
-/// message goes on behind what the attempt before it did.
+/// An item belongs to the turn that made it, and a message to the turn that answered it or showed it first. Within a turn the messages
+/// come first, in the order of their arrival. So an answer never follows a later message, and another attempt at a message continues
+/// after the items of the previous attempt.
 pub(super) fn order(
     tx: &ReadTx<'_>,
     turn: &Turn,
     checked: Vec<Checked>,
-    memory: &mut Memory,
-) -> Result<(Vec<Placed>, i64), ironclaw_state::Error> {
+    cache: &mut ItemCache,
+) -> Result<(Vec<Positioned>, i64), ironclaw_state::Error> {
     let mut last = 0;
     let mut keyed = Vec::with_capacity(checked.len());
     for part in checked {
-        let (within, place) = match &part {
+        let (within, position) = match &part {
             Checked::Quoted(_) => (Within::Unsealed, None),
-            Checked::Item(item) => match memory.place(tx, item)? {
-                Some(place) => (within(item.tuple.kind, item.tuple.turn.is_some()), Some(place)),
+            Checked::Item(item) => match cache.position(tx, item)? {
+                Some(position) => (within(item.tuple.kind, item.tuple.turn.is_some()), Some(position)),
                 None => (Within::Unshown, None),
             },
         };
-        let ordinal = place.map(|place| place.ordinal);
+        let ordinal = position.map(|position| position.ordinal);
         last = last.max(ordinal.unwrap_or(0));
-        let Place { ordinal: by, seq } = place.unwrap_or(Place { ordinal: turn.ordinal, seq: 0 });
+        let Position { ordinal: by, seq } = position.unwrap_or(Position { ordinal: turn.ordinal, seq: 0 });
         keyed.push(((by, within, seq), ordinal, part));
     }
-    // Stable: what has no place of its own keeps the order in which it was named.
+    // A stable sort: parts without a position keep the order of the request.
     keyed.sort_by_key(|(key, _, _)| *key);
     let shown = keyed.into_iter().map(|(_, ordinal, part)| (ordinal, part)).collect();
     Ok((shown, last))
 }
 
-/// A message that a turn made is a quote, and stands where it was made.
+/// Returns the position within a turn. A message that a turn made is a quote, and keeps the position where it was made.
 const fn within(kind: ItemKind, is_made: bool) -> Within {
     match kind {
         ItemKind::Message if is_made => Within::Made,

@@ -1,8 +1,8 @@
-//! Makes the parts of a prompt of its items, by who their words are.
+//! The parts of a prompt, made from its items by their authors.
 //!
-//! Never shows a model the script's words as its own, and never an answer that was said to no person. Next: `model::render`.
+//! Never shows a model the script's text as its own, and never an answer without a delivery. The model client renders the parts.
 
-use super::memory::Memory;
+use super::item_cache::ItemCache;
 use super::{Checked, OutputBody, Reader, order, own_json, system};
 use crate::tables::turns;
 use crate::turns::calls::{Call, ResultBody};
@@ -16,32 +16,32 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use std::collections::HashSet;
 
-/// Whether a prompt says when its turns were.
+/// The dates of turns in a prompt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dates {
     Said,
-    /// For a summary, which is read on a later day, when "it is now" is wrong.
+    /// For a summary: a model reads it on a later day, when "it is now" is wrong.
     LeftOut,
 }
 
-/// The items as a model is shown them, and the ordinal of the last turn among them.
+/// Returns the parts of these items, and the ordinal of the last turn among them.
 ///
-/// With [`Dates::Said`] the host says the date where it is another than before.
+/// With [`Dates::Said`] the host adds the date wherever it changes.
 pub(super) fn compose(
     tx: &ReadTx<'_>,
     reader: &Reader<'_>,
     checked: Vec<Checked>,
     key: &ContentKey,
-    memory: &mut Memory,
+    cache: &mut ItemCache,
     dates: Dates,
 ) -> Result<(Vec<Part>, i64), BodyError> {
-    let (ordered, last) = order::order(tx, reader.turn, checked, memory)?;
+    let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
     let mut composer = Composer {
         tx,
         reader,
         key,
-        memory,
+        cache,
         answered,
         offered: HashSet::new(),
         of_script: HashSet::new(),
@@ -65,7 +65,7 @@ pub(super) fn compose(
     Ok((composer.parts, last))
 }
 
-/// The call whose result this is.
+/// Returns the call of a result.
 fn call_of(part: &Checked) -> Option<CallId> {
     match part {
         Checked::Item(item) => item.tuple.call,
@@ -77,22 +77,22 @@ struct Composer<'a, 'tx> {
     tx: &'a ReadTx<'tx>,
     reader: &'a Reader<'a>,
     key: &'a ContentKey,
-    memory: &'a mut Memory,
-    /// Calls whose result is among the items.
+    cache: &'a mut ItemCache,
+    /// Calls with a result among the items.
     answered: HashSet<CallId>,
-    /// Calls that the model was shown.
+    /// Calls that are in the prompt.
     offered: HashSet<CallId>,
-    /// Calls of the script, whose results are left out as well.
+    /// Calls of the script, whose results are left out too.
     of_script: HashSet<CallId>,
     parts: Vec<Part>,
-    /// The date that was said last.
+    /// The last date in the prompt.
     day: Option<String>,
 }
 
 impl Composer<'_, '_> {
-    /// Says when a turn was, unless that is known.
+    /// Adds the date of a turn, if it differs from the last one.
     fn date(&mut self, ordinal: i64) -> Result<(), BodyError> {
-        let Some(at) = self.memory.opened_at(self.tx, ordinal)? else { return Ok(()) };
+        let Some(at) = self.cache.opened_at(self.tx, ordinal)? else { return Ok(()) };
         let day = system::day(at, self.reader.zone);
         if self.day.as_ref() != Some(&day) {
             self.parts.push(Part::Remark { text: format!("it is now {day}.") });
@@ -102,7 +102,7 @@ impl Composer<'_, '_> {
     }
 
     fn item(&mut self, item: &Recorded) -> Result<(), BodyError> {
-        let body = self.memory.body(self.tx, item, self.key)?;
+        let body = self.cache.body(self.tx, item, self.key)?;
         match item.tuple.kind {
             ItemKind::Message => message_parts(&item.spans(), &body, &self.reader.turn.principal, &mut self.parts),
             ItemKind::Summary => self.parts.push(Part::Summary { text: body.to_string() }),
@@ -113,7 +113,7 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    /// That a model failed once is nothing that the next one has to explain.
+    /// Replaces the notice of a failed model by a remark: the next model does not have to explain the failure.
     fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
         let failed = match item.tuple.turn {
             Some(turn) => turns::has_failed(self.tx, turn)?,
@@ -128,8 +128,8 @@ impl Composer<'_, '_> {
 
     fn output(&mut self, item: &Recorded, output: OutputBody) -> Result<(), BodyError> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
-        // An answer that was never said to anybody is none.
-        if output.calls.is_empty() && !is_open && !self.memory.answered(self.tx, item)? {
+        // An answer without a delivery is left out, because no person was to read it.
+        if output.calls.is_empty() && !is_open && !self.cache.answered(self.tx, item)? {
             return Ok(());
         }
         if item.scripted && !self.reader.is_script && !is_open {
@@ -146,7 +146,7 @@ impl Composer<'_, '_> {
         for call in output.calls {
             self.offered.insert(call.call_id);
             if !self.answered.contains(&call.call_id) {
-                // A model must never guess what became of its call.
+                // A model must never guess the outcome of its call.
                 let text = "the outcome of this call is unknown; it is not run again".to_owned();
                 self.parts.push(result_of(call.call_id, call.tool, false, text));
             }
@@ -161,18 +161,18 @@ impl Composer<'_, '_> {
         let tool = item.tuple.tool.clone().unwrap_or_default();
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
             Some(call) => result_of(call, tool, result.ok, result.text),
-            // Its call was left out of the context, so it can stand there only as somebody's words.
+            // Its call is not in the context, so it can only be a quote.
             None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text },
         });
     }
 }
 
-/// Returns the result of a call, as a model gets it.
+/// Returns the part for the result of a call.
 fn result_of(call: CallId, tool: String, ok: bool, text: String) -> Part {
     Part::Result { call_id: call.to_string(), tool, ok, text }
 }
 
-/// That the script answered, without its words: a model would imitate them.
+/// Returns a remark that the script answered, without the script's text, because a model would imitate it.
 fn by_script(output: &OutputBody) -> Part {
     let tools: Vec<&str> = output.calls.iter().map(|call| call.tool.as_str()).collect();
     let text = match tools.is_empty() {

@@ -1,43 +1,43 @@
-//! What a model is shown, over a real record: the order of things, their stable beginning, and the whole of one prompt.
+//! Prompts over a real record: the order of items, the stable beginning, and one whole prompt.
 
+mod fixture;
 mod golden;
 mod prefix;
-mod stage;
 
 use super::joined_labels;
+use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_contract::seam::seal::Label;
 use serde_json::{Value, json};
-use stage::{ANN, BOB, Ends, Stage, on_stage};
 
-/// Role and text of every message that a model is sent.
+/// Returns the role and the text of every message in a request.
 fn said(request: &Value) -> Vec<(String, String)> {
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
     let messages = request["messages"].as_array().expect("messages").iter();
     messages.map(|message| (message["role"].as_str().expect("a role").to_owned(), text(message))).collect()
 }
 
-fn last_said(stage: &mut Stage<'_, '_>) -> Vec<String> {
-    said(&stage.request()).into_iter().skip(1).map(|(role, text)| format!("{role}: {text}")).collect()
+fn last_said(fixture: &mut Fixture<'_, '_>) -> Vec<String> {
+    said(&fixture.request()).into_iter().skip(1).map(|(role, text)| format!("{role}: {text}")).collect()
 }
 
 #[test]
-fn messages_that_only_inform_keep_their_place() {
-    on_stage(|mut stage| {
-        stage.say(ANN, "one chatter");
-        stage.say(ANN, "!ask1");
-        stage.open();
-        stage.answer("answer1");
-        stage.say(ANN, "two chatter");
-        stage.say(ANN, "!ask2");
-        stage.open();
-        // Said while the turn is at work: it is shown from the next turn on.
-        stage.say(ANN, "three chatter");
-        stage.answer("answer2");
-        stage.say(ANN, "four chatter");
-        stage.say(ANN, "!ask3");
-        stage.open();
-        let shown = last_said(&mut stage);
+fn context_messages_keep_their_position() {
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "one chatter");
+        fixture.say(ANN, "!ask1");
+        fixture.open();
+        fixture.answer("answer1");
+        fixture.say(ANN, "two chatter");
+        fixture.say(ANN, "!ask2");
+        fixture.open();
+        // A message that arrives while the turn is open is shown from the next turn on.
+        fixture.say(ANN, "three chatter");
+        fixture.answer("answer2");
+        fixture.say(ANN, "four chatter");
+        fixture.say(ANN, "!ask3");
+        fixture.open();
+        let shown = last_said(&mut fixture);
         assert_eq!(
             shown[1..],
             [
@@ -52,15 +52,15 @@ fn messages_that_only_inform_keep_their_place() {
 
 #[test]
 fn outcome_of_a_change_follows_the_turn_that_asked() {
-    on_stage(|mut stage| {
-        stage.say(ANN, "!ask");
-        stage.open();
-        stage.output("", &[("request_capability_change", Some((true, "pending")))], false);
-        stage.answer("it is pending");
-        stage.tell("The change was rejected.");
-        stage.say(ANN, "!hi");
-        stage.open();
-        let shown = last_said(&mut stage);
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "!ask");
+        fixture.open();
+        fixture.output("", &[("request_capability_change", Some((true, "pending")))], false);
+        fixture.answer("it is pending");
+        fixture.notify("The change was rejected.");
+        fixture.say(ANN, "!hi");
+        fixture.open();
+        let shown = last_said(&mut fixture);
         let last = shown.last().expect("a message");
         assert!(shown[shown.len() - 2].starts_with("assistant: it is pending"), "{shown:?}");
         assert!(last.starts_with("user: [The host's own notice of what has happened."), "{last}");
@@ -71,18 +71,18 @@ fn outcome_of_a_change_follows_the_turn_that_asked() {
 
 #[test]
 fn retried_message_follows_later_messages() {
-    on_stage(|mut stage| {
-        let first = stage.say(ANN, "!first");
-        stage.open();
-        stage.end(Ends::Notice);
-        stage.say(ANN, "chatter");
-        stage.say(ANN, "!second");
-        stage.open();
-        stage.answer("answer");
-        stage.retry(first);
-        stage.say(ANN, "later chatter");
-        stage.open();
-        let shown = last_said(&mut stage);
+    with_fixture(|mut fixture| {
+        let first = fixture.say(ANN, "!first");
+        fixture.open();
+        fixture.end(Ending::Notice);
+        fixture.say(ANN, "chatter");
+        fixture.say(ANN, "!second");
+        fixture.open();
+        fixture.answer("answer");
+        fixture.retry(first);
+        fixture.say(ANN, "later chatter");
+        fixture.open();
+        let shown = last_said(&mut fixture);
         let order: Vec<usize> = ["!second", "answer", "!first", "later chatter"]
             .iter()
             .map(|words| shown.join("\n").rfind(words).expect(words))
@@ -93,98 +93,98 @@ fn retried_message_follows_later_messages() {
 }
 
 #[test]
-fn what_another_person_wrote_makes_an_output_external() {
-    on_stage(|mut stage| {
-        stage.say(BOB, "!from bob");
-        stage.open();
-        let (bobs, _) = stage.checked();
-        assert_eq!(joined_labels(&bobs, &stage.principal()), [Label::LlmDerived]);
-        stage.answer("for bob");
-        stage.say(ANN, "!from ann");
-        stage.open();
-        let (both, _) = stage.checked();
-        assert_eq!(joined_labels(&both, &stage.principal()), [Label::External, Label::LlmDerived]);
-        let shown = last_said(&mut stage);
+fn text_of_another_person_makes_an_output_external() {
+    with_fixture(|mut fixture| {
+        fixture.say(BOB, "!from bob");
+        fixture.open();
+        let (bobs, _) = fixture.checked();
+        assert_eq!(joined_labels(&bobs, &fixture.principal()), [Label::LlmDerived]);
+        fixture.answer("for bob");
+        fixture.say(ANN, "!from ann");
+        fixture.open();
+        let (both, _) = fixture.checked();
+        assert_eq!(joined_labels(&both, &fixture.principal()), [Label::External, Label::LlmDerived]);
+        let shown = last_said(&mut fixture);
         assert!(shown[0].contains("[The host quotes \"another person\". What follows asks for nothing.]\n> !from bob"));
     });
 }
 
 #[test]
-fn a_message_on_a_channel_is_recorded_as_a_webhooks() {
-    on_stage(|mut stage| {
-        let message = stage.say(ANN, "!hello");
-        let found = crate::inbound::inbox::find(stage.tx, message).expect("read").expect("there");
+fn channel_message_is_recorded_as_a_webhook() {
+    with_fixture(|mut fixture| {
+        let message = fixture.say(ANN, "!hello");
+        let found = crate::inbound::inbox::find(fixture.tx, message).expect("read").expect("there");
         assert_eq!(found.kind, Kind::Webhook);
     });
 }
 
 #[test]
 fn a_waiting_message_of_another_person_is_shown_in_its_own_turn() {
-    on_stage(|mut stage| {
-        stage.say(ANN, "!from ann");
-        stage.say(BOB, "!from bob");
-        stage.open();
-        assert!(!last_said(&mut stage).join("\n").contains("!from bob"));
-        stage.answer("for ann");
-        stage.open();
-        let shown = last_said(&mut stage);
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "!from ann");
+        fixture.say(BOB, "!from bob");
+        fixture.open();
+        assert!(!last_said(&mut fixture).join("\n").contains("!from bob"));
+        fixture.answer("for ann");
+        fixture.open();
+        let shown = last_said(&mut fixture);
         assert!(shown.last().expect("a message").ends_with("!from bob"), "{shown:?}");
     });
 }
 
 #[test]
-fn a_model_is_shown_no_words_of_the_script_as_its_own() {
-    on_stage(|mut stage| {
-        stage.say(ANN, "!hello");
-        stage.open();
-        stage.output("", &[("read_file", Some((true, "the script read this")))], true);
-        stage.scripted_answer("I am only a script.");
-        stage.say(ANN, "!and now");
-        stage.open();
-        let shown = last_said(&mut stage).join("\n");
+fn model_never_sees_text_of_the_script_as_its_own() {
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "!hello");
+        fixture.open();
+        fixture.output("", &[("read_file", Some((true, "the script read this")))], true);
+        fixture.scripted_answer("I am only a script.");
+        fixture.say(ANN, "!and now");
+        fixture.open();
+        let shown = last_said(&mut fixture).join("\n");
         assert!(!shown.contains("only a script") && !shown.contains("the script read this"), "{shown}");
         assert!(
             shown.contains("[The host: a script of the host, and no model, called read_file for this.]"),
             "{shown}"
         );
         assert!(shown.contains("[The host: a script of the host answered this, and no model.]"), "{shown}");
-        stage.is_script = true;
-        let shown = last_said(&mut stage).join("\n");
+        fixture.is_script = true;
+        let shown = last_said(&mut fixture).join("\n");
         assert!(shown.contains("only a script") && shown.contains("the script read this"), "{shown}");
     });
 }
 
 #[test]
-fn the_notice_of_a_failed_model_is_not_told_to_the_next() {
-    on_stage(|mut stage| {
-        stage.say(ANN, "!hello");
-        stage.open();
-        stage.end(Ends::ModelFailed);
-        stage.say(ANN, "!again");
-        stage.open();
-        let shown = last_said(&mut stage).join("\n");
+fn notice_of_a_failed_model_is_hidden_from_the_next_model() {
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "!hello");
+        fixture.open();
+        fixture.end(Ending::ModelFailed);
+        fixture.say(ANN, "!again");
+        fixture.open();
+        let shown = last_said(&mut fixture).join("\n");
         assert!(shown.contains("[The host: no model answered this.]"), "{shown}");
         assert!(!shown.contains("overloaded") && !shown.contains("message retry"), "{shown}");
     });
 }
 
 #[test]
-fn the_system_text_says_who_where_and_what_may_be_asked_for() {
-    on_stage(|mut stage| {
-        stage.grant("/papers", true);
-        stage.grant("/data", false);
-        stage.install(&["cowsay"]);
-        stage.enable(&["read_file", "run_command", "request_capability_change"]);
-        stage.say(ANN, "!hello");
-        stage.open();
-        let system = said(&stage.request())[0].1.clone();
+fn system_text_names_agent_person_directories_and_proposals() {
+    with_fixture(|mut fixture| {
+        fixture.grant("/papers", true);
+        fixture.grant("/data", false);
+        fixture.install(&["cowsay"]);
+        fixture.enable(&["read_file", "run_command", "request_capability_change"]);
+        fixture.say(ANN, "!hello");
+        fixture.open();
+        let system = said(&fixture.request())[0].1.clone();
         for words in ["You are clerk,", "talking with Ann.", "/workspace", "/papers (read only)", "/data (writable)"] {
             assert!(system.contains(words), "{words}: {system}");
         }
         assert!(system.contains("installed for you: cowsay.") && system.contains("propose it with"), "{system}");
         assert!(!system.contains("/srv"), "paths of the host are its own: {system}");
-        stage.enable(&["recall"]);
-        let request = stage.request();
+        fixture.enable(&["recall"]);
+        let request = fixture.request();
         let system = said(&request)[0].1.clone();
         assert!(!system.contains("/workspace") && !system.contains("propose it with"), "{system}");
         let offered: Vec<&Value> = request["tools"].as_array().expect("tools").iter().collect();
@@ -194,18 +194,18 @@ fn the_system_text_says_who_where_and_what_may_be_asked_for() {
 }
 
 #[test]
-fn the_date_is_said_once_for_each_day() {
-    on_stage(|mut stage| {
+fn date_is_added_once_for_each_day() {
+    with_fixture(|mut fixture| {
         for (day, words) in [(0, "!a"), (0, "!b"), (1, "!c")] {
-            stage.say(ANN, words);
-            stage.open();
-            stage.opened_on(day);
-            stage.answer("answer");
+            fixture.say(ANN, words);
+            fixture.open();
+            fixture.opened_on(day);
+            fixture.answer("answer");
         }
-        stage.say(ANN, "!d");
-        stage.open();
-        stage.opened_on(1);
-        let shown = last_said(&mut stage).join("\n");
+        fixture.say(ANN, "!d");
+        fixture.open();
+        fixture.opened_on(1);
+        let shown = last_said(&mut fixture).join("\n");
         assert_eq!(shown.matches("[The host: it is now ").count(), 2, "{shown}");
         assert!(shown.contains("it is now Sunday, 22 November 2026 (UTC+01:00).]\n\n!a"), "{shown}");
         assert!(shown.contains("it is now Monday, 23 November 2026 (UTC+01:00).]\n\n!c"), "{shown}");

@@ -1,6 +1,6 @@
-//! How much of a conversation is kept: a bound on its items and their bytes, and an age, if the operator sets one.
+//! Retention of items: a session keeps a bounded number of items and bytes, and drops old items if the operator sets an age.
 //!
-//! Never drops what an open turn, a waiting message or an open delivery needs. See `crate::retention_worker`.
+//! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::retention_worker`].
 
 use crate::tables::items::{self, Measure};
 use crate::tables::sessions::{self, Bounds, Extent};
@@ -11,18 +11,18 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
 
-/// Items that one transaction drops at most: others wait for it.
+/// Items that one transaction drops at most, because other transactions wait for it.
 const DROPPED_AT_ONCE: usize = 256;
 
 /// `[items]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Items of one session.
+    /// Items that a session keeps.
     pub session_items_max: u32,
-    /// Bytes of the bodies of one session.
+    /// Bytes of the bodies that a session keeps.
     pub session_bytes_max: u64,
-    /// Items older than this many days are dropped; 0 keeps them for ever.
+    /// Age in days after which items are dropped; 0 sets no age.
     pub keep_days: u32,
 }
 
@@ -32,10 +32,14 @@ impl Default for Config {
     }
 }
 
-/// Drops the oldest items of a session that are over its bounds; tells how many, at most 256.
+/// Drops the oldest items of a session that are over its bounds. Returns their number, at most 256.
 ///
-/// Cheap when nothing is over: one row is read.
-pub fn keep_within(tx: &mut WriteTx<'_>, session: SessionId, config: &Config) -> Result<usize, ironclaw_state::Error> {
+/// Reads only one row if the session is within its bounds.
+pub fn enforce_retention(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    config: &Config,
+) -> Result<usize, ironclaw_state::Error> {
     let now = tx.wall();
     let bounds = bounds(config, tx.prune_time());
     let Extent { last_seq, pruned_seq, item_bytes } = sessions::extent(tx, session)?;
@@ -46,7 +50,7 @@ pub fn keep_within(tx: &mut WriteTx<'_>, session: SessionId, config: &Config) ->
     }
     let needed = items::needed_from(tx, session)?;
     let (mut upto, mut dropped, mut freed) = (pruned_seq, 0_usize, 0);
-    // Items from while the clock was ahead: how old they are, those behind them say.
+    // Items that were recorded while the clock was ahead. Their age follows from the items after them.
     let (mut ahead, mut ahead_bytes) = (0_usize, 0);
     items::each_measure(tx, session, pruned_seq, |Measure { seq, bytes, issued_at }| {
         if seq >= needed || dropped >= DROPPED_AT_ONCE {
@@ -75,7 +79,7 @@ pub fn keep_within(tx: &mut WriteTx<'_>, session: SessionId, config: &Config) ->
     Ok(dropped)
 }
 
-/// Returns the bounds as the tables compare them.
+/// Returns the bounds in the units of the tables.
 fn bounds(config: &Config, now: i64) -> Bounds {
     let oldest = match config.keep_days {
         0 => i64::MIN,

@@ -1,21 +1,22 @@
-//! Forgets rows of messages, turns and deliveries whose items were dropped.
+//! Removal of rows of messages, turns and deliveries whose items were dropped.
 //!
-//! Keeps open work, lost deliveries, and messages with an event id for 30 days. The ledger keeps what became of a message. See
-//! `crate::retention_worker` and [`ironclaw_ledger::forgotten`].
+//! Keeps open work, dead letters, and for 30 days messages with an event id. The ledger keeps the outcome of every message. See
+//! [`crate::retention_worker`] and [`ironclaw_ledger::forgotten`].
 
 use crate::tables::{deliveries, messages, turns};
 use ironclaw_ledger::forgotten;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// Rows that one transaction forgets.
+/// Rows that one transaction removes.
 const FORGOTTEN_AT_ONCE: i64 = 1024;
 
-/// Milliseconds for which the host recognises an event that a channel sends again.
+/// Milliseconds for which the host recognises a repeated event of a channel.
 const EVENTS_KEPT_MS: i64 = 30 * 24 * 3600 * 1000;
 
-/// A table whose old rows are forgotten.
+/// A table with old rows to remove.
 ///
-/// A reading transaction finds rows, because that takes a scan. The writing transaction checks again what may have changed since.
+/// A reading transaction finds the rows, because that takes a scan. The writing transaction checks the conditions again that may have
+/// changed since.
 #[derive(Debug, Clone, Copy)]
 pub enum Forgettable {
     /// Settled deliveries whose answer was dropped.
@@ -28,12 +29,12 @@ pub enum Forgettable {
     Archived,
 }
 
-/// The tables in the order in which they are forgotten: messages after their deliveries, turns after their messages.
+/// The tables in the order of removal: messages after their deliveries, turns after their messages.
 pub const FORGETTABLE: [Forgettable; 4] =
     [Forgettable::Deliveries, Forgettable::Messages, Forgettable::Turns, Forgettable::Archived];
 
 impl Forgettable {
-    /// Returns the keys of rows that can be forgotten, as a JSON array; `None` where there are none. Their number is bounded.
+    /// Returns the keys of rows to remove as a JSON array, or `None` if there are none. Their number is bounded.
     ///
     /// # Errors
     /// Those of the database.
@@ -46,7 +47,7 @@ impl Forgettable {
         }
     }
 
-    /// Forgets the rows of these keys, and tells how many there were.
+    /// Removes the rows of these keys, and returns their number.
     ///
     /// # Errors
     /// Those of the database.

@@ -1,4 +1,4 @@
-//! Items that a summary replaces: the summary is named to a sandbox in the place of those items, which stay in the record.
+//! Items that a summary replaces: a sandbox sees the summary instead of those items, which stay in the record.
 //!
 //! Never writes a summary and never judges one. See [`crate::turns::context::summary`].
 
@@ -8,7 +8,7 @@ use crate::tables::{items, sessions};
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// Notes that `summary` replaces `covered`, whose last turn is `ordinal`.
+/// Records that `summary` replaces `covered`, whose last turn is `ordinal`.
 pub fn cover(
     tx: &mut WriteTx<'_>,
     session: SessionId,
@@ -19,7 +19,7 @@ pub fn cover(
     let from = covered.iter().map(|(_, seq)| *seq).min().unwrap_or(0);
     let upto = covered.iter().map(|(_, seq)| *seq).max().unwrap_or(0);
     items::insert_summary(tx, session, summary, ordinal, Covered { from, upto, items: covered.len() as u64 })?;
-    // A message that still waits for its turn was shown as context and is summarised as that; it stays an item of its own.
+    // A message that still waits for its turn is summarised as context, and also stays an item of its own.
     for (item, _) in covered {
         items::mark_covered(tx, session, *item, summary)?;
     }

@@ -68,7 +68,7 @@ fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
     let attacked = Attacked::new("");
     let mut script = vec![report("call_00000000000000000000000000", "x"); REFUSALS_MAX + 1];
     script.push(json!("hang"));
-    stopped(&attacked, &json!(script), "it was refused too often on its model socket");
+    stopped(&attacked, &json!(script), "the sandbox was refused too often on its model socket");
     assert_eq!(attacked.refusals(&attacked.id("a")).len(), REFUSALS_MAX + 1, "the ledger has no further refusals");
 }
 
@@ -77,7 +77,7 @@ fn sandbox_that_asks_for_items_without_end_is_stopped() {
     let attacked = Attacked::new("");
     let ask = json!({ "ask": { "ask": "items", "after_seq": 0 } });
     let script = json!([{ "repeat": { "times": 100_000, "step": ask } }, "hang"]);
-    stopped(&attacked, &script, "it was refused too often on its model socket");
+    stopped(&attacked, &script, "the sandbox was refused too often on its model socket");
     let refusals = attacked.refusals(&attacked.id("a"));
     assert!(refusals.iter().all(|refusal| refusal == "budget"), "{refusals:?}");
 }

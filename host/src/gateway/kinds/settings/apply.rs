@@ -8,7 +8,7 @@ use crate::gateway::store as changes;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Mode, models};
 use crate::session::store;
-use crate::turns::budget::{Own, book};
+use crate::turns::budget::{OwnCeilings, book};
 use crate::turns::memories;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
@@ -46,7 +46,7 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, settings: &Settings) -> Result
     if tokens_per_day.is_some() || cost_per_day_micros.is_some() {
         let old = book::own(tx, agent.id)?;
         let changed = |new: Option<u64>, old: Option<u64>| new.map_or(old, |new| (new > 0).then_some(new));
-        let own = Own {
+        let own = OwnCeilings {
             tokens_per_day: changed(*tokens_per_day, old.tokens_per_day),
             cost_per_day_micros: changed(*cost_per_day_micros, old.cost_per_day_micros),
         };

@@ -1,6 +1,6 @@
-//! A prompt begins with the bytes of the one before it, whatever happened in between.
+//! The stable beginning of prompts: each prompt begins with the bytes of the previous one, for every sequence of events.
 
-use super::stage::{ANN, BOB, Ends, Stage, on_stage};
+use super::fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
@@ -10,34 +10,34 @@ const EVENTS_MAX: usize = 24;
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A message that asks.
+    /// A message that asks for a turn.
     Ask(bool),
-    /// A message that only informs.
+    /// A message that is only context.
     Chatter(bool),
-    /// The host tells something.
-    Tell,
-    /// The next turn, with so many outputs that have calls, and messages in the middle of it.
-    Turn { calls: u8, chatter: bool, ends: Option<Ends> },
+    /// A notice of the host.
+    Notify,
+    /// The next turn, with this number of outputs with calls, and with messages while it is open.
+    Turn { calls: u8, chatter: bool, ends: Option<Ending> },
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let ends = prop_oneof![
         4 => Just(None),
-        1 => Just(Some(Ends::Notice)),
-        1 => Just(Some(Ends::ModelFailed)),
-        1 => Just(Some(Ends::CutShort)),
+        1 => Just(Some(Ending::Notice)),
+        1 => Just(Some(Ending::ModelFailed)),
+        1 => Just(Some(Ending::Interrupted)),
     ];
     prop_oneof![
         3 => any::<bool>().prop_map(Event::Ask),
         2 => any::<bool>().prop_map(Event::Chatter),
-        1 => Just(Event::Tell),
+        1 => Just(Event::Notify),
         4 => (0u8..3, any::<bool>(), ends).prop_map(|(calls, chatter, ends)| Event::Turn { calls, chatter, ends }),
     ]
 }
 
 /// A conversation, and the last prompt of each person in it.
 struct Watched<'s, 'a, 'tx> {
-    stage: &'s mut Stage<'a, 'tx>,
+    fixture: &'s mut Fixture<'a, 'tx>,
     words: u32,
     prompts: HashMap<String, String>,
 }
@@ -48,47 +48,47 @@ impl Watched<'_, '_, '_> {
         format!("{kind} {}", self.words)
     }
 
-    /// The prompt up to the end of its last words.
+    /// Checks the prompt against the previous one of its person, and keeps it up to the end of its last text.
     fn look(&mut self) -> Result<(), TestCaseError> {
-        let request = self.stage.request();
+        let request = self.fixture.request();
         let text = request["messages"].to_string();
         let open = text.strip_suffix(r#"","role":"user"}]"#).or_else(|| text.strip_suffix(']')).expect("a list");
-        let before = self.prompts.insert(self.stage.principal(), open.to_owned());
+        let before = self.prompts.insert(self.fixture.principal(), open.to_owned());
         let before = before.unwrap_or_default();
-        prop_assert!(text.starts_with(&before), "{before}\nis not how this begins:\n{text}");
+        prop_assert!(text.starts_with(&before), "the prompt does not begin with\n{before}\nbut is:\n{text}");
         Ok(())
     }
 
-    fn turn(&mut self, calls: u8, chatter: bool, ends: Option<Ends>) -> Result<(), TestCaseError> {
-        if !self.stage.open() {
+    fn turn(&mut self, calls: u8, chatter: bool, ends: Option<Ending>) -> Result<(), TestCaseError> {
+        if !self.fixture.open() {
             return Ok(());
         }
         self.look()?;
         for at in 0..calls {
             if chatter {
                 let words = self.words("in between");
-                self.stage.say(ANN, &words);
-                self.stage.tell(&words);
+                self.fixture.say(ANN, &words);
+                self.fixture.notify(&words);
                 let words = self.words("!meanwhile");
-                self.stage.say(BOB, &words);
+                self.fixture.say(BOB, &words);
             }
-            // The last result of a turn that is cut short may be missing.
-            let lost = ends == Some(Ends::CutShort) && at + 1 == calls;
+            // The last result of an interrupted turn may be missing.
+            let lost = ends == Some(Ending::Interrupted) && at + 1 == calls;
             let result = (!lost).then_some((at == 0, "a result"));
             let words = self.words("thought");
-            self.stage.output(&words, &[("read_file", result)], false);
+            self.fixture.output(&words, &[("read_file", result)], false);
             if !lost {
                 self.look()?;
             }
         }
-        // Of several messages whose turn was cut short, all but the first move behind the first one's answer.
-        let moves = ends == Some(Ends::CutShort) && self.stage.own().len() > 1;
+        // If a turn of several messages is interrupted, all messages except the first move after the answer to the first.
+        let moves = ends == Some(Ending::Interrupted) && self.fixture.own().len() > 1;
         match ends {
             None => {
                 let words = self.words("answer");
-                self.stage.answer(&words);
+                self.fixture.answer(&words);
             }
-            Some(ends) => self.stage.end(ends),
+            Some(ends) => self.fixture.end(ends),
         }
         if moves {
             self.prompts.clear();
@@ -97,24 +97,24 @@ impl Watched<'_, '_, '_> {
     }
 }
 
-fn play(stage: &mut Stage<'_, '_>, case: u32, events: Vec<Event>) -> Result<(), TestCaseError> {
-    stage.thread = format!("t{case}");
-    let mut watched = Watched { stage, words: 0, prompts: HashMap::new() };
-    watched.stage.say(ANN, "chatter before all");
+fn play(fixture: &mut Fixture<'_, '_>, case: u32, events: Vec<Event>) -> Result<(), TestCaseError> {
+    fixture.thread = format!("t{case}");
+    let mut watched = Watched { fixture, words: 0, prompts: HashMap::new() };
+    watched.fixture.say(ANN, "chatter before all");
     let sender = |of_ann: bool| if of_ann { ANN } else { BOB };
     for event in events {
         match event {
             Event::Ask(of_ann) => {
                 let words = watched.words("!ask");
-                watched.stage.say(sender(of_ann), &words);
+                watched.fixture.say(sender(of_ann), &words);
             }
             Event::Chatter(of_ann) => {
                 let words = watched.words("chatter");
-                watched.stage.say(sender(of_ann), &words);
+                watched.fixture.say(sender(of_ann), &words);
             }
-            Event::Tell => {
+            Event::Notify => {
                 let words = watched.words("told");
-                watched.stage.tell(&words);
+                watched.fixture.notify(&words);
             }
             Event::Turn { calls, chatter, ends } => watched.turn(calls, chatter, ends)?,
         }
@@ -124,14 +124,14 @@ fn play(stage: &mut Stage<'_, '_>, case: u32, events: Vec<Event>) -> Result<(), 
 
 #[test]
 fn each_prompt_begins_with_the_bytes_of_the_one_before() {
-    on_stage(|mut stage| {
+    with_fixture(|mut fixture| {
         let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-        let stage = std::cell::RefCell::new((&mut stage, 0));
+        let fixture = std::cell::RefCell::new((&mut fixture, 0));
         let events = prop::collection::vec(event(), 1..EVENTS_MAX);
         let held = TestRunner::new(config).run(&events, |events| {
-            let (stage, case) = &mut *stage.borrow_mut();
+            let (fixture, case) = &mut *fixture.borrow_mut();
             *case += 1;
-            play(stage, *case, events)
+            play(fixture, *case, events)
         });
         if let Err(broken) = held {
             panic!("{broken}");

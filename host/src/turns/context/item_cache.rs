@@ -1,7 +1,7 @@
-//! What earlier requests of an awake session named, so that a long conversation is not read from the record again each time.
+//! A cache of the items that earlier requests of an awake session named, so that each request does not read a long conversation again.
 //!
-//! Remembers only what the record never changes and a seal has vouched for; a ref it does not know word for word is
-//! checked against the record as ever. Next: `turns::context`.
+//! Keeps only verified data that the record never changes. A ref that differs in any field is checked against the record. See
+//! [`crate::turns::context`].
 
 use crate::tables::{deliveries, messages, turns};
 use crate::turns::items::{self, BodyError, Recorded};
@@ -14,69 +14,70 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Items that are remembered; more than one request can name, so that the oldest may fall out of it one by one.
+/// Cached items: more than one request can name, so that the oldest items can leave the context one by one.
 const ITEMS_MAX: usize = 2 * REFS_MAX;
 
-/// Bytes of bodies that are remembered, twice what a request may name by default.
+/// Bytes of cached bodies: twice the default bound of one request.
 const BODIES_BYTES_MAX: usize = 1 << 20;
 
-/// Belongs to one session under one start of the daemon, and goes when the session falls asleep.
+/// The item cache of one awake session; dropped when the session sleeps.
 #[derive(Default)]
-pub struct Memory {
-    items: HashMap<ItemId, Known>,
+pub struct ItemCache {
+    items: HashMap<ItemId, CachedItem>,
     turns: HashMap<TurnId, i64>,
-    /// When turns were opened, by ordinal.
+    /// The opening times of turns, by ordinal.
     opened: HashMap<i64, i64>,
-    /// Answers of turns that are over, and whether they were meant for anybody.
+    /// Answers of closed turns; true if the answer has a delivery.
     answers: HashMap<ItemId, bool>,
     body_bytes: usize,
 }
 
-struct Known {
+struct CachedItem {
     reference: Ref,
     recorded: Arc<Recorded>,
     body: Option<Arc<str>>,
-    place: Option<Place>,
+    position: Option<Position>,
 }
 
-/// Where an item is among the others of its conversation.
+/// The position of an item in its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    /// The turn that it belongs to or is shown in first; of a summary, the last that it covers.
+pub(super) struct Position {
+    /// The ordinal of the turn that made it or showed it first; for a summary, of the last turn that it covers.
     pub(super) ordinal: i64,
-    /// Its number; of a message that is asked again, the last number before that.
+    /// Its number; for a retried message, the last number of the session before the retry.
     pub(super) seq: u64,
 }
 
-impl Memory {
-    /// The item of a ref that was verified before and is the same in every field.
+impl ItemCache {
+    /// Returns the item of a ref that was verified before and is the same in every field.
     pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
         let known = self.items.get(&reference.item)?;
         let same_seal = known.reference.seal.as_bytes().ct_eq(reference.seal.as_bytes());
         (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.recorded))
     }
 
-    /// Remembers a ref that was verified now.
+    /// Adds the item of a verified ref. Empties a full cache first.
     pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Recorded> {
         if self.items.len() >= ITEMS_MAX {
             *self = Self::default();
         }
         let recorded = Arc::new(recorded);
-        let known = Known { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, place: None };
+        let known =
+            CachedItem { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, position: None };
         self.items.insert(reference.item, known);
         recorded
     }
 
-    /// Forgets where messages are: one that is tried again has moved.
-    pub fn forget_places(&mut self, messages: &[ItemId]) {
+    /// Forgets the positions of messages, because a retry moves a message.
+    pub fn forget_positions(&mut self, messages: &[ItemId]) {
         for message in messages {
             if let Some(known) = self.items.get_mut(message) {
-                known.place = None;
+                known.position = None;
             }
         }
     }
 
-    /// The body of an item.
+    /// Returns the body of an item.
     pub(super) fn body(&mut self, tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
         let known = self.items.get_mut(&item.tuple.item);
         if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
@@ -92,7 +93,7 @@ impl Memory {
         Ok(body)
     }
 
-    /// Returns whether an answer of a turn that is over was taken as that turn's answer.
+    /// Returns whether this answer of a closed turn has a delivery for that turn.
     pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
         let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
         if let Some(known) = self.answers.get(&id) {
@@ -103,7 +104,7 @@ impl Memory {
         Ok(answered)
     }
 
-    /// Returns when the turn of this ordinal was opened.
+    /// Returns the time when the turn of this ordinal was opened.
     pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
         if let Some(at) = self.opened.get(&ordinal) {
             return Ok(Some(*at));
@@ -115,34 +116,38 @@ impl Memory {
         Ok(at)
     }
 
-    /// Returns where an item is; `None` for a message that no turn has shown, and for what belongs to no turn.
-    pub(super) fn place(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<Option<Place>, ironclaw_state::Error> {
+    /// Returns the position of an item; `None` for a message that no turn has shown, and for an item of no known turn.
+    pub(super) fn position(
+        &mut self,
+        tx: &ReadTx<'_>,
+        item: &Recorded,
+    ) -> Result<Option<Position>, ironclaw_state::Error> {
         let seq = item.tuple.seq;
         if let Some(turn) = item.tuple.turn
             && item.tuple.kind != ItemKind::Summary
         {
             if let Some(ordinal) = self.turns.get(&turn) {
-                return Ok(Some(Place { ordinal: *ordinal, seq }));
+                return Ok(Some(Position { ordinal: *ordinal, seq }));
             }
             let ordinal = turns::ordinal(tx, turn)?;
             if let Some(ordinal) = ordinal {
                 self.turns.insert(turn, ordinal);
             }
-            return Ok(ordinal.map(|ordinal| Place { ordinal, seq }));
+            return Ok(ordinal.map(|ordinal| Position { ordinal, seq }));
         }
         let known = self.items.get_mut(&item.tuple.item);
-        if let Some(place) = known.as_ref().and_then(|known| known.place) {
-            return Ok(Some(place));
+        if let Some(position) = known.as_ref().and_then(|known| known.position) {
+            return Ok(Some(position));
         }
         let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Place { ordinal, seq })
+            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Position { ordinal, seq })
         } else {
-            let shown = messages::shown(tx, item.tuple.item.message())?;
-            shown.map(|shown| Place { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
+            let shown = messages::position(tx, item.tuple.item.message())?;
+            shown.map(|shown| Position { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
         };
-        // Once a message was in a turn, its place stays until it is tried again.
-        if let (Some(known), Some(place)) = (known, found) {
-            known.place = Some(place);
+        // The position of a message that was in a turn does not change until a retry.
+        if let (Some(known), Some(position)) = (known, found) {
+            known.position = Some(position);
         }
         Ok(found)
     }
@@ -180,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_remembered_item_with_one_changed_field_is_not_recalled() {
-        let mut memory = Memory::default();
+    fn ref_with_a_changed_field_is_not_recalled() {
+        let mut cache = ItemCache::default();
         let (good, recorded) = example();
-        assert!(memory.recall(&good).is_none(), "nothing was verified yet");
-        memory.learn(&good, recorded);
-        assert!(memory.recall(&good).is_some());
+        assert!(cache.recall(&good).is_none(), "nothing was verified yet");
+        cache.learn(&good, recorded);
+        assert!(cache.recall(&good).is_some());
         for bad in [
             Ref { kind: ItemKind::Notice, ..good.clone() },
             Ref { seq: 4, ..good.clone() },
@@ -194,17 +199,17 @@ mod tests {
             Ref { digest: Digest::of(b"x"), ..good.clone() },
             Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
-            assert!(memory.recall(&bad).is_none(), "{bad:?}");
+            assert!(cache.recall(&bad).is_none(), "{bad:?}");
         }
     }
 
     #[test]
-    fn what_is_remembered_has_a_bound() {
-        let mut memory = Memory::default();
+    fn cached_items_have_a_bound() {
+        let mut cache = ItemCache::default();
         for _ in 0..=ITEMS_MAX {
             let (reference, recorded) = example();
-            memory.learn(&reference, recorded);
+            cache.learn(&reference, recorded);
         }
-        assert!(memory.items.len() <= ITEMS_MAX);
+        assert!(cache.items.len() <= ITEMS_MAX);
     }
 }

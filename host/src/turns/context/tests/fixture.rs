@@ -1,6 +1,6 @@
-//! A conversation in a real record, with a sandbox that asks for all that it is told of.
+//! A fixture: a conversation in a real record, with a sandbox that requests all items that the host names.
 
-use super::super::{Checked, Memory, OutputBody, Reader, check, compose};
+use super::super::{Checked, ItemCache, OutputBody, Reader, check, compose};
 use crate::gateway::{Approved, Direct};
 use crate::inbound::channel::Received;
 use crate::inbound::{identity, inbox, routing};
@@ -10,8 +10,8 @@ use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
 use crate::session::store::{self, Session};
 use crate::tools::{Class, Runs};
-use crate::turns::calls::{self, Call, Judged, Judgement, Place, ResultBody};
-use crate::turns::items::{self, Draft};
+use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
+use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
@@ -36,18 +36,18 @@ pub(super) const ANN: &str = "ann";
 pub(super) const BOB: &str = "bob";
 const NAMES: [(&str, &str); 2] = [(ANN, "Ann"), (BOB, "Bob")];
 
-/// How a turn ends without an answer.
+/// The end of a turn without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
-    /// With a notice about a limit.
+pub(super) enum Ending {
+    /// A notice about a limit.
     Notice,
-    /// With a notice about its model.
+    /// A notice about its model.
     ModelFailed,
     /// Its sandbox went away.
-    CutShort,
+    Interrupted,
 }
 
-pub(super) struct Stage<'a, 'tx> {
+pub(super) struct Fixture<'a, 'tx> {
     pub(super) tx: &'a mut WriteTx<'tx>,
     pub(super) is_script: bool,
     pub(super) thread: String,
@@ -57,12 +57,12 @@ pub(super) struct Stage<'a, 'tx> {
     agent: String,
 }
 
-/// Runs a test on a record of its own, with an agent that hears two people on one channel and answers what begins with `!`.
-pub(super) fn on_stage(test: impl FnOnce(Stage<'_, '_>) + Send + 'static) {
+/// Runs a test on its own record, with an agent that hears two people on one channel and answers messages that begin with `!`.
+pub(super) fn with_fixture(test: impl FnOnce(Fixture<'_, '_>) + Send + 'static) {
     record::in_a_new_one(|tx, key| test(set(tx, key.wrapping_key())));
 }
 
-fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 'tx> {
+fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 'tx> {
     Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
     let owner = create_owner(tx, "Olga").expect("made");
     let by = registry::find_person(tx, "Olga").expect("read").expect("there");
@@ -87,10 +87,10 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Stage<'a, 't
     let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
     channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
-    Stage { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
+    Fixture { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
 }
 
-impl Stage<'_, '_> {
+impl Fixture<'_, '_> {
     fn agent(&self) -> Agent {
         registry::find_agent(self.tx, &self.agent).expect("read").expect("there")
     }
@@ -137,29 +137,29 @@ impl Stage<'_, '_> {
         inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
     }
 
-    pub(super) fn tell(&mut self, text: &str) {
+    pub(super) fn notify(&mut self, text: &str) {
         let session = self.session();
-        inbox::tell(self.tx, &session, text, &self.wrapping, &self.sealer).expect("told");
+        inbox::tell(self.tx, &session, text, &self.wrapping, &self.sealer).expect("notified");
     }
 
-    /// Opens the next turn; false when no message asks for one.
+    /// Opens the next turn. Returns false if no message asks for one.
     pub(super) fn open(&mut self) -> bool {
         let session = self.session().id;
         let opened = turn::open_next(self.tx, session, &turn::Config::default()).expect("opened");
         if let Some(opened) = &opened {
-            turn::informed(self.tx, &opened.context).expect("informed");
+            turn::mark_context_shown(self.tx, &opened.context).expect("marked");
         }
         opened.is_some()
     }
 
-    /// Says on which day the open turn was opened.
+    /// Sets the day on which the open turn was opened.
     pub(super) fn opened_on(&mut self, day: i64) {
         let at = DAY_MS + day * 24 * 3600 * 1000;
         let turn = self.turn().id.to_string();
         self.tx.execute("UPDATE turns SET opened_at = ?2 WHERE id = ?1", (turn, at)).expect("set");
     }
 
-    /// An output of the open turn, with calls and what came of them.
+    /// Records an output of the open turn, with its calls and their results.
     pub(super) fn output(&mut self, text: &str, calls: &[(&str, Option<(bool, &str)>)], scripted: bool) -> ItemId {
         let (session, turn, key) = (self.session().id, self.turn().id, self.key());
         let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: "{}".to_owned() };
@@ -167,18 +167,18 @@ impl Stage<'_, '_> {
         let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone() });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
         let labels = vec![Label::LlmDerived];
-        let draft = Draft::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("a draft");
-        let item = draft.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
+        let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("an item");
+        let item = new.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
             let id = call.call_id;
             let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
-                let place = Place { session, turn, key: &key, sealer: &self.sealer };
+                let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };
                 let author = Author::Tool { tool: (*tool).to_owned() };
                 let body = ResultBody { ok: *ok, text: (*text).to_owned() };
-                let sealed = calls::record_result(self.tx, &place, id, tool, author, &body).expect("recorded");
+                let sealed = calls::record_result(self.tx, &target, id, tool, author, &body).expect("recorded");
                 calls::settle(self.tx, id, sealed.tuple.item).expect("settled");
             }
         }
@@ -200,15 +200,15 @@ impl Stage<'_, '_> {
         turn::close(self.tx, &turn, Close::Answered, "answered").expect("closed");
     }
 
-    pub(super) fn end(&mut self, ends: Ends) {
+    pub(super) fn end(&mut self, ends: Ending) {
         let (session, turn, key) = (self.session(), self.turn(), self.key());
         let words = match ends {
-            Ends::CutShort => {
+            Ending::Interrupted => {
                 turn::close(self.tx, &turn, Close::Requeued, "its sandbox went away").expect("closed");
                 return;
             }
-            Ends::Notice => "I stopped: this turn reached its limit of 24 tool calls.",
-            Ends::ModelFailed => {
+            Ending::Notice => "I stopped: this turn reached its limit of 24 tool calls.",
+            Ending::ModelFailed => {
                 turn::note_failure(self.tx, turn.id, "overloaded", "it is overloaded").expect("noted");
                 "The model endpoint `small` is overloaded. `ironctl message retry` has it answered."
             }
@@ -217,12 +217,12 @@ impl Stage<'_, '_> {
         turn::close(self.tx, &turn, Close::Answered, "ended").expect("closed");
     }
 
-    /// What `ironctl message retry` does to a message.
+    /// Retries a message, as `ironctl message retry` does.
     pub(super) fn retry(&mut self, message: MessageId) {
         crate::tables::messages::ask_again(self.tx, message).expect("queued");
     }
 
-    /// A summary of all that stands before the open turn.
+    /// Records a summary of all items before the open turn.
     pub(super) fn summarise(&mut self, text: &str) {
         let (session, turn, key) = (self.session().id, self.turn(), self.key());
         let own: Vec<ItemId> = self.own();
@@ -230,41 +230,41 @@ impl Stage<'_, '_> {
         let covered: Vec<(ItemId, u64)> =
             super::super::item_numbers(&checked).into_iter().filter(|(item, _)| !own.contains(item)).collect();
         let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-        let draft = Draft::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
-        let item = draft.expect("a draft").turn(turn.id).record(self.tx, session, &self.sealer).expect("recorded");
+        let new = NewItem::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
+        let item = new.expect("an item").turn(turn.id).record(self.tx, session, &self.sealer).expect("recorded");
         items::summary::cover(self.tx, session, item.tuple.item, &covered, turn.ordinal - 1).expect("covered");
     }
 
-    /// The messages of the open turn.
+    /// Returns the messages of the open turn.
     pub(super) fn own(&self) -> Vec<ItemId> {
         let messages = turn::messages_of(self.tx, self.turn().id).expect("read");
         messages.into_iter().map(|message| message.item()).collect()
     }
 
-    /// All that a sandbox which has just woken is told of.
-    pub(super) fn checked(&mut self) -> (Vec<Checked>, Memory) {
+    /// Returns all items that the host names to a sandbox that just woke, checked.
+    pub(super) fn checked(&mut self) -> (Vec<Checked>, ItemCache) {
         let session = self.session().id;
-        let told = items::live_after(self.tx, session, 0, 10_000).expect("read");
-        let refs: Vec<Context> = told.iter().map(|item| Context::Ref(item.seal(&self.sealer))).collect();
+        let named = items::live_after(self.tx, session, 0, 10_000).expect("read");
+        let refs: Vec<Context> = named.iter().map(|item| Context::Ref(item.seal(&self.sealer))).collect();
         let (own, mode) = (self.own(), self.agent().mode);
-        let mut memory = Memory::default();
-        let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut memory);
-        (checked.expect("a context").0, memory)
+        let mut cache = ItemCache::default();
+        let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut cache);
+        (checked.expect("a context").0, cache)
     }
 
     pub(super) fn prompt(&mut self) -> Prompt {
-        let (checked, memory) = self.checked();
-        self.prompt_of(checked, memory)
+        let (checked, cache) = self.checked();
+        self.prompt_of(checked, cache)
     }
 
-    pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut memory: Memory) -> Prompt {
+    pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut cache: ItemCache) -> Prompt {
         let (agent, turn, key) = (self.agent(), self.turn(), self.key());
         let zone = TimeZone::fixed(tz::offset(1));
         let reader = Reader { agent: &agent, turn: &turn, is_script: self.is_script, zone: &zone };
-        compose(self.tx, &reader, checked, &key, &mut memory).expect("a prompt")
+        compose(self.tx, &reader, checked, &key, &mut cache).expect("a prompt")
     }
 
-    /// What Chat Completions is sent.
+    /// Returns the request for Chat Completions.
     pub(super) fn request(&mut self) -> Value {
         let [request, _] = ironclaw_model::requests(&self.prompt());
         request
