@@ -124,7 +124,7 @@ impl Walls {
     }
 
     /// Returns whether this one is raised.
-    pub(crate) fn stand(&self, wall: Wall) -> bool {
+    pub(crate) fn has(&self, wall: Wall) -> bool {
         !self.missing.contains(&Some(wall))
     }
 }
@@ -149,14 +149,14 @@ mod tests {
         ];
         for role in roles {
             let walls = Walls::around(&role, None);
-            assert!(Wall::ALL.iter().all(|wall| walls.stand(*wall)), "{role:?}");
+            assert!(Wall::ALL.iter().all(|wall| walls.has(*wall)), "{role:?}");
         }
         let control = Walls::around(&Role::Probe(Probe::Control(Facts::default())), None);
-        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.stand(**wall)).collect();
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.has(**wall)).collect();
         assert_eq!(missing, [&CONTROL]);
         let client = Role::Client(Client { network: Some(Network { ports: vec![443] }), ..Client::default() });
         let client = Walls::around(&client, None);
-        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !client.stand(**wall)).collect();
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !client.has(**wall)).collect();
         assert_eq!(missing, [&Wall::NetworkNamespace]);
     }
 

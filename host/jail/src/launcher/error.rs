@@ -1,16 +1,16 @@
-//! The reasons that a jail was not made, each in a sentence, and the remedy.
+//! Errors of a launch, each with a sentence and a remedy.
 //!
-//! Decides nothing. See `preflight` of the host, which looks for the cause on this machine.
+//! Decides nothing. See `preflight` of the host, which diagnoses this machine.
 
 use super::wire::{Failure, Part};
 use crate::Unfit;
 use crate::shortage::Shortage;
 use std::io;
 
-/// The reason that a jail was not made.
+/// The reason why a jail was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The spec is none that can be enforced.
+    /// The spec is invalid.
     #[error("cannot make the jail of {name}: {why}")]
     Unfit {
         /// Name of the jail.
@@ -23,7 +23,7 @@ pub enum Error {
     Refused {
         /// Name of the jail.
         name: String,
-        /// The step, and what the kernel said.
+        /// The step, with the kernel's error.
         failure: Failure,
     },
     /// The launcher is gone, and with it every jail.
@@ -50,10 +50,10 @@ fn describe(failure: &Failure) -> String {
 }
 
 impl Error {
-    /// Returns what the machine is short of, if that is why there is no jail.
+    /// Returns the shortage of the machine that caused the error, if one did.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
-            // The kernel says so where the number of namespaces is bounded.
+            // The kernel returns ENOSPC if the number of namespaces is at its bound.
             Self::Refused { failure: Failure { part: Part::Namespaces, errno: libc::ENOSPC, .. }, .. } => {
                 Some(Shortage::Processes)
             }
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Returns what to do about it, where that is known; empty otherwise.
+    /// Returns a remedy, if one is known; empty otherwise.
     pub fn remedy(&self) -> &'static str {
         let Self::Refused { failure, .. } = self else {
             return "";
