@@ -8,7 +8,7 @@ pub mod requests;
 pub mod search;
 pub mod workspace;
 
-use crate::Places;
+use crate::Paths;
 use crate::link::Link;
 use crate::runner::{Over, Runner};
 use ironclaw_contract::canonical;
@@ -68,8 +68,8 @@ impl Tools {
     ///
     /// # Errors
     /// Those of opening a directory.
-    pub fn open(places: &Places, runner: Option<Runner>) -> io::Result<Self> {
-        Ok(Self { workspace: Workspace::open(places)?, runner })
+    pub fn open(paths: &Paths, runner: Option<Runner>) -> io::Result<Self> {
+        Ok(Self { workspace: Workspace::open(paths)?, runner })
     }
 
     /// Runs a command, with the arguments that the host recorded.
@@ -121,7 +121,7 @@ fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, 
 }
 
 /// Returns how much of a text fits into a result: bytes up to a character boundary.
-pub(crate) fn that_fits(text: &str) -> usize {
+pub(crate) fn prefix_that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {
         json += match character {

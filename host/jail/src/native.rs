@@ -169,7 +169,7 @@ fn close(
         step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;
         step(Part::Seccomp, "install the seccomp filter of process 1", filter::install(&image.filters.init))?;
     }
-    step(Part::Launch, "tell the launcher that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
+    step(Part::Launch, "report that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
     match nix::unistd::write(&gate, &[1]) {
         Err(Errno::EPIPE) | Ok(_) => {} // the program ended meanwhile and is reaped below
         Err(errno) => {

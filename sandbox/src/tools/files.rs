@@ -3,7 +3,7 @@
 //! Never changes a byte of what passes through; what is left out is said. See [`crate::tools::search`].
 
 use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
-use super::{RESULT_BYTES_MAX, that_fits};
+use super::{RESULT_BYTES_MAX, prefix_that_fits};
 use ironclaw_contract::ids::ItemId;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
@@ -87,7 +87,7 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Err
     };
     bytes.truncate(whole);
     let mut text = String::from_utf8(bytes).map_err(|_| Error::NotText { path: path.shown(), bytes: size })?;
-    let fits = that_fits(&text);
+    let fits = prefix_that_fits(&text);
     let more = fits < text.len() || !ended;
     text.truncate(fits);
     if more {
@@ -187,7 +187,7 @@ pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Erro
             EntryKind::Special => writeln!(text, "special {name}"),
         };
     }
-    text.truncate(that_fits(&text));
+    text.truncate(prefix_that_fits(&text));
     if more {
         let _ = writeln!(text, "[more than {ENTRIES_MAX} entries; the others are not shown]");
     }

@@ -4,7 +4,7 @@
 //! [`crate::tools::requests`].
 
 use super::workspace::{Below, EntryKind, Workspace};
-use super::{Error, RESULT_BYTES_MAX, that_fits};
+use super::{Error, RESULT_BYTES_MAX, prefix_that_fits};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -142,7 +142,7 @@ impl Found {
     }
 
     fn say(mut self) -> String {
-        let fits = that_fits(&self.text);
+        let fits = prefix_that_fits(&self.text);
         self.cut |= fits < self.text.len();
         self.text.truncate(fits);
         let Self { mut text, lines, files, skipped, cut, .. } = self;

@@ -24,7 +24,7 @@ impl Stage {
         fs::create_dir(root.path().join("workspace")).expect("made");
         fs::create_dir(root.path().join("outside")).expect("made");
         fs::write(root.path().join("outside/secret"), "the secret").expect("written");
-        let tools = Tools::open(&Places::below(root.path()), None).expect("opened");
+        let tools = Tools::open(&Paths::below(root.path()), None).expect("opened");
         Self { root, tools }
     }
 
@@ -116,7 +116,7 @@ fn granted_directory_has_a_name_and_the_workspaces_guards() {
     fs::write(root.join("data/file"), "granted").expect("written");
     symlink("../outside", root.join("data/link")).expect("linked");
     let granted = crate::Granted { name: "/data".into(), path: root.join("data"), is_writable: true };
-    let tools = Tools::open(&Places { granted: vec![granted], ..Places::below(root) }, None).expect("opened");
+    let tools = Tools::open(&Paths { granted: vec![granted], ..Paths::below(root) }, None).expect("opened");
     let run = |tool: &str, arguments: serde_json::Value| tools.run(tool, &arguments.to_string());
     for (path, why) in [
         ("/outside/secret", "refused /outside/secret: outside of /workspace and /data"),
@@ -150,7 +150,7 @@ fn a_command_in_a_jail_without_programs_is_refused_in_words() {
 #[test]
 fn a_magic_link_is_a_link() {
     let tools =
-        Tools::open(&Places { workspace: "/proc/self".into(), ..Places::below("/".as_ref()) }, None).expect("opened");
+        Tools::open(&Paths { workspace: "/proc/self".into(), ..Paths::below("/".as_ref()) }, None).expect("opened");
     for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
         let outcome = tools.run("read_file", &json!({ "path": path }).to_string());
         assert!(!outcome.ok && outcome.body.contains("links are not followed"), "{path}: {}", outcome.body);

@@ -3,7 +3,7 @@
 //! A link is never followed, `..` is never a step, and only plain files and directories are opened. A process that swaps a
 //! directory for a link between two steps is refused at the next. See [`crate::tools::files`].
 
-use crate::Places;
+use crate::Paths;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
@@ -142,7 +142,7 @@ impl Below {
         if names.len() > PATH_NAMES_MAX || names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(Error::Malformed(shown(text)));
         }
-        // The root itself is none of the agent's places, and has a name that none of them has.
+        // The root itself is none of the agent's paths, and has a name that none of them has.
         let root = match text.starts_with('/') {
             true if names.is_empty() || text.starts_with("//") => Some("/".to_owned()),
             true => Some(format!("/{}", names.remove(0))).filter(|root| root != ROOT),
@@ -224,11 +224,11 @@ impl Workspace {
     ///
     /// # Errors
     /// Those of `open(2)`.
-    pub fn open(places: &Places) -> io::Result<Self> {
+    pub fn open(paths: &Paths) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let open = |path: &Path| openat(AT_FDCWD, path, flags, Mode::empty());
-        let granted = places.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
-        Ok(Self { root: open(&places.workspace)?, granted: granted.collect::<io::Result<_>>()? })
+        let granted = paths.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
+        Ok(Self { root: open(&paths.workspace)?, granted: granted.collect::<io::Result<_>>()? })
     }
 
     /// Opens a regular file for reading.

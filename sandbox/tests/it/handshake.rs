@@ -27,7 +27,7 @@ fn a_wrong_key_is_refused_in_a_sentence_that_names_the_queue() {
 #[test]
 fn a_missing_inbound_queue_is_refused() {
     let mut host = Host::prepare();
-    std::fs::remove_file(host.places.inbound_db()).expect("removed");
+    std::fs::remove_file(host.paths.inbound_db()).expect("removed");
     host.launch();
     host.say(&welcome(LIMITS));
     assert!(fatal(&mut host).contains("inbound.db: no such file"));
@@ -63,7 +63,7 @@ fn a_host_that_closes_instead_of_welcoming_ends_it_cleanly() {
     assert_eq!(hello.fingerprint, seam::fingerprint());
     assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
     host.close().expect("a clean end");
-    assert!(!host.places.outbound_db().exists(), "no queue without a key");
+    assert!(!host.paths.outbound_db().exists(), "no queue without a key");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Item, Purpose, Request, Response, Verdict, read_frame, write_frame};
 use ironclaw_sandbox::link::Link;
-use ironclaw_sandbox::{Places, launch};
+use ironclaw_sandbox::{Paths, launch};
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -37,7 +37,7 @@ pub enum Answer {
 
 pub struct Host {
     root: TempDir,
-    pub places: Places,
+    pub paths: Paths,
     link: Option<UnixStream>,
     inbound: InboundWriter,
     asked: Receiver<Request>,
@@ -64,16 +64,16 @@ impl Host {
     /// Queues, socket and workspace, and nobody who uses them yet.
     pub fn prepare() -> Self {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let places = Places::below(&root.path().canonicalize().expect("exists"));
-        for place in [&places.inbound, &places.outbound, &places.workspace, &places.run] {
+        let paths = Paths::below(&root.path().canonicalize().expect("exists"));
+        for place in [&paths.inbound, &paths.outbound, &paths.workspace, &paths.run] {
             std::fs::create_dir(place).expect("made");
         }
         prepare_cipher();
-        let inbound = InboundWriter::open(&places.inbound_db(), &SessionKey::new(KEY)).expect("made");
+        let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
-        let (asked, answers) = serve_model(&places.model_socket(), Arc::clone(&items));
+        let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
         let (boot, seq, cursor) = (BootId::new(), 0, 0);
-        Self { root, places, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
+        Self { root, paths, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
     }
 
     pub fn root(&self) -> &Path {
@@ -83,8 +83,8 @@ impl Host {
     /// A sandbox in a thread of this process, without its walls, that waits for its welcome.
     pub fn launch(&mut self) -> Hello {
         let (host, sandbox) = UnixStream::pair().expect("a socketpair");
-        let places = self.places.clone();
-        self.sandbox = Some(std::thread::spawn(move || launch::serve(Link::new(sandbox.into()), &places)));
+        let paths = self.paths.clone();
+        self.sandbox = Some(std::thread::spawn(move || launch::serve(Link::new(sandbox.into()), &paths)));
         self.attach(host)
     }
 
@@ -270,7 +270,7 @@ impl Host {
 
     /// Everything in the outbound queue.
     pub fn found(&self) -> Found {
-        let mut reader = OutboundReader::open(&self.places.outbound_db(), &SessionKey::new(KEY)).expect("opened");
+        let mut reader = OutboundReader::open(&self.paths.outbound_db(), &SessionKey::new(KEY)).expect("opened");
         reader.look(0).expect("in order")
     }
 

@@ -55,7 +55,7 @@ fn alone() -> MutexGuard<'static, ()> {
     FORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program with its link and its gate, in a root that holds what the loader needs and the four places.
+/// The program with its link and its gate, in a root that holds what the loader needs and the four paths.
 struct Jailed {
     child: Child,
     link: Option<UnixStream>,
@@ -110,7 +110,7 @@ impl Jailed {
     }
 }
 
-/// The program and the libraries that `ldd` names, at the same places below `root`.
+/// The program and the libraries that `ldd` names, at the same paths below `root`.
 fn copy_program(root: &Path) {
     std::fs::copy(PROGRAM, root.join("program")).expect("copied");
     let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd runs").stdout;
@@ -165,7 +165,7 @@ fn behind_its_walls_it_works_through_a_turn() {
 #[test]
 fn a_jail_that_is_not_whole_is_said_and_no_hello() {
     let mut host = Host::prepare();
-    std::fs::remove_dir(&host.places.workspace).expect("removed");
+    std::fs::remove_dir(&host.paths.workspace).expect("removed");
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();
     host.set_link(jailed.link.take().expect("just made"));

@@ -79,7 +79,7 @@ fn calls_settle_in_order_and_results_join_the_next_request() {
         body: "wrote 4 bytes to a/n.txt, which has 4 bytes now".into(),
     };
     assert_eq!(host.asked(), local);
-    assert_eq!(std::fs::read_to_string(host.places.workspace.join("a/n.txt")).expect("written"), "note");
+    assert_eq!(std::fs::read_to_string(host.paths.workspace.join("a/n.txt")).expect("written"), "note");
     host.answer_result(20);
     for (number, kind, content) in [
         (2, "system", r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#),
@@ -137,7 +137,7 @@ fn too_many_tool_calls_end_the_turn_before_any_of_them_runs() {
     let turn = begun(&mut host);
     let write = |n: u32| call("write_file", &format!(r#"{{"content":"","path":"{n}"}}"#), Verdict::Local);
     host.answer_output(0, (0..5).map(write).collect());
-    let workspace = host.places.workspace.clone();
+    let workspace = host.paths.workspace.clone();
     ends_with(host, &turn, r#"{"end":"tool_calls"}"#);
     assert_eq!(std::fs::read_dir(workspace).map_or(0, Iterator::count), 0);
 }
@@ -286,7 +286,7 @@ fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
         answer(&mut host);
         let next = begun_after(&mut host);
         assert!(host.rows().is_empty());
-        assert!(!host.places.workspace.join("n").exists(), "its calls are not run");
+        assert!(!host.paths.workspace.join("n").exists(), "its calls are not run");
         let reply = host.answer_output(1, Vec::new());
         host.bell();
         assert_eq!(host.said(), [(format!(r#"{{"reply":"{}"}}"#, reply.item), next.to_string())]);

@@ -217,9 +217,7 @@ impl Server {
         let mut jail = Jail { id, process, init_pid, handshake, stage, ended: None };
         let begun = step(Part::Ids, "leave root's groups", alone)
             .and_then(|()| map_ids(init_pid, spec.identity, walls))
-            .and_then(|()| {
-                step(Part::Launch, "tell process 1 to begin", wire::send_bytes(&jail.handshake, &[1], None))
-            });
+            .and_then(|()| step(Part::Launch, "start process 1", wire::send_bytes(&jail.handshake, &[1], None)));
         if let Err(failure) = begun {
             jail.fail(failure);
         }

@@ -30,7 +30,7 @@ pub(super) fn start(
 ) -> Result<(Pid, OwnedFd), Failure> {
     let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (ours, theirs) = step(Part::Launch, "make the gate", pair)?;
-    let told = step(Part::Launch, "copy the launcher's socket", sys::duplicate(launcher))?;
+    let notify = step(Part::Launch, "copy the launcher's socket", sys::duplicate(launcher))?;
     let root = step(Part::Launch, "copy the root of the jail", sys::duplicate(&staging.root))?;
     // A role without a program gets the root a second time; it closes both copies before it starts.
     let program = sys::duplicate(staging.program.as_ref().unwrap_or(&staging.root));
@@ -39,7 +39,7 @@ pub(super) fn start(
         Side::Parent(pid) => Ok((Pid::from_raw(pid), ours)),
         Side::Child => {
             let close = image.walls.has(Wall::Descriptors);
-            match sys::keep_only([link, theirs, told, root, program], close) {
+            match sys::keep_only([link, theirs, notify, root, program], close) {
                 Ok(kept) => become_program(spec, kept, image),
                 Err(_) => sys::exit(FAILED),
             }
@@ -95,7 +95,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
         false => false,
     };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
-    step(Part::Launch, "tell the launcher", confined)?;
+    step(Part::Launch, "notify the launcher", confined)?;
     if walls.has(Wall::Seccomp) {
         for filter in image.filters.of(spec) {
             step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
@@ -115,7 +115,7 @@ fn confine_without_no_new_privileges(
     let landlock = landlock::restrict(root, spec, false);
     let landlock = step(Part::Landlock, "enter a Landlock domain", landlock)?;
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
-    step(Part::Launch, "tell the launcher", confined)?;
+    step(Part::Launch, "notify the launcher", confined)?;
     if walls.has(Wall::Seccomp) {
         for filter in
             step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping(spec.system.is_some()))?
