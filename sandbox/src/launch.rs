@@ -96,11 +96,11 @@ fn shake_hands(link: &mut Link, paths: &Paths, runner: Option<Runner>) -> Result
     let broken = |error: io::Error| Error::Handshake(error.to_string());
     let tools = Tools::open(paths, runner).map_err(Error::Workspace)?;
     let hello = Hello { fingerprint: seam::fingerprint(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    match link.say(&hello) {
+    match link.write_frame(&hello) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(None),
         other => other.map_err(broken)?,
     }
-    let Some(frame) = link.hear().map_err(broken)? else { return Ok(None) };
+    let Some(frame) = link.read_frame().map_err(broken)? else { return Ok(None) };
     // The error of the parser could quote the frame, which has the key.
     let welcome = serde_json::from_slice(&frame).map_err(|_| Error::Handshake("the welcome is malformed".into()))?;
     drop(frame);
@@ -123,7 +123,7 @@ fn shake_hands(link: &mut Link, paths: &Paths, runner: Option<Runner>) -> Result
 /// Sends the error to the host, if it still listens.
 fn report_fatal(link: &mut Link, error: Error) -> Error {
     // If the host is gone, the message is lost; the exit code is enough.
-    let _ = link.say(&Fatal { fatal: error.to_string() });
+    let _ = link.write_frame(&Fatal { fatal: error.to_string() });
     error
 }
 

@@ -31,12 +31,12 @@ impl Link {
     }
 
     /// Writes one frame of the handshake.
-    pub fn say(&mut self, frame: &impl Serialize) -> io::Result<()> {
+    pub fn write_frame(&mut self, frame: &impl Serialize) -> io::Result<()> {
         socket::write_frame(&mut self.0, frame)
     }
 
     /// Reads exactly one frame of the handshake; `None` if the host closed the link instead.
-    pub fn hear(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    pub fn read_frame(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         Ok(socket::read_frame(&mut self.0)?.map(Zeroizing::new))
     }
 
@@ -145,7 +145,7 @@ mod tests {
         let (mut host, mut link) = pair();
         socket::write_frame(&mut host, &"welcome").expect("written");
         host.write_all(&[BELL]).expect("rung");
-        assert_eq!(link.hear().expect("read").expect("a frame").as_slice(), b"\"welcome\"");
+        assert_eq!(link.read_frame().expect("read").expect("a frame").as_slice(), b"\"welcome\"");
         assert_eq!(link.rung(), Ok(true));
     }
 }
