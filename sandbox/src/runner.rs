@@ -22,7 +22,7 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 const SECONDS_DEFAULT: u32 = 30;
 /// Longest time limit of a command, in seconds.
 pub const SECONDS_MAX: u32 = 120;
-/// Bytes of output that a result shows.
+/// Bytes of output in a result.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// Arguments of `run_command`.

@@ -13,9 +13,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The namespaces that a jail has to itself.
+/// The namespaces that a jail does not share with the host.
 pub const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
-/// Capability sets by the kernel's name and by ours.
+/// Capability sets: the kernel's name and the name in a report.
 const CAPABILITY_SETS: [(&str, &str); 5] = [
     ("CapInh", "inheritable"),
     ("CapPrm", "permitted"),
@@ -73,7 +73,7 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     }
     require(report.seccomp == 2, format!("its seccomp mode is {} and not 2", report.seccomp));
     require(report.no_capabilities(), format!("it has capabilities: {:?}", report.capabilities));
-    require(report.no_new_privs, "it could gain privileges by executing".into());
+    require(report.no_new_privs, "it can gain privileges by executing a program".into());
     require(report.landlock, "it is in no Landlock domain".into());
     require(report.interfaces == ["lo down"], format!("its network is {:?} and not `lo down`", report.interfaces));
     let View { root, mounts: expected } = View::of(spec);
@@ -207,8 +207,8 @@ fn mounts(mountinfo: &str) -> Vec<String> {
     found
 }
 
-fn unreadable(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {what}"))
+fn unreadable(part: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {part}"))
 }
 
 #[cfg(test)]
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_the_machines_own_mount_are_not_apart() {
+    fn programs_on_the_machines_own_mount_are_not_apart() {
         let line =
             |point: &str, kind: &str, source: &str| format!("30 25 0:26 / {point} ro,nosuid - {kind} {source} ro");
         assert!(are_apart(&line("/usr", "overlay", "ironclaw")));

@@ -143,9 +143,9 @@ impl Launcher {
             return Err(Error::Gone { pid: self.shared.pid });
         }
         // The launcher has its own timeout. This one is for a launcher that is blocked in the kernel.
-        let patience = Duration::from_millis(launch_ms) + LAUNCHER_GRACE;
-        let Ok(answer) = tokio::time::timeout(patience, answer).await else {
-            let step = format!("hear from the launcher within {} ms", patience.as_millis());
+        let time_max = Duration::from_millis(launch_ms) + LAUNCHER_GRACE;
+        let Ok(answer) = tokio::time::timeout(time_max, answer).await else {
+            let step = format!("get an answer from the launcher within {} ms", time_max.as_millis());
             let failure = Failure { part: Part::Launcher, step, errno: 0 };
             return Err(Error::Refused { name, failure });
         };

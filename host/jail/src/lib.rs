@@ -167,7 +167,7 @@ pub struct Limits {
     pub open_files: u64,
     /// Processes and threads in the jail, process 1 included.
     pub processes: u64,
-    /// Largest file that can be written, in bytes.
+    /// Largest file that a process may write, in bytes.
     pub file_bytes: u64,
     /// Longest time of the launch, in milliseconds, from the request to the open gate.
     pub launch_ms: u64,
@@ -203,7 +203,7 @@ impl Spec {
     ///
     /// `effective_uid` is the user id of the host.
     pub fn check(&self, effective_uid: u32) -> Result<(), Unfit> {
-        let unfit = |why: String| Err(Unfit(why));
+        let unfit = |reason: String| Err(Unfit(reason));
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || !self.name.bytes().all(plain) {
             return unfit(format!("{:?} is not a name for a jail", self.name));

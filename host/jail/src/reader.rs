@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroize;
 
 /// The host's own sentence about a violation; the exact one may quote the file.
-pub const VIOLATION: &str = "its outbound queue is not what the contract says";
+pub const VIOLATION: &str = "its outbound queue violates the contract";
 
 /// Bytes of rows in one answer; only its first row may be longer.
 const ANSWER_BYTES: usize = ROW_BYTES_MAX;

@@ -31,7 +31,7 @@ const REPORT_BYTES_MAX: usize = 256 * 1024;
 /// Longest silence of a probe. Its attempts are a few system calls each, but the machine may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Byte that the host writes after it has inspected the probe from outside.
-const GO_ON: u8 = b'.';
+const CONTINUE: u8 = b'.';
 /// Bound on the reported names of attempts that noticed a missing wall.
 const NAMES_MAX: usize = 5;
 
@@ -192,7 +192,7 @@ impl Run {
 
     /// Lets the probe end. It leaves a daemon that holds its link, so the link closes when no process of the jail is left.
     async fn end(mut self) -> Result<Attempt, Error> {
-        self.link.write_all(&[GO_ON]).map_err(|error| silent(&self.name, error))?;
+        self.link.write_all(&[CONTINUE]).map_err(|error| silent(&self.name, error))?;
         let exit = tokio::time::timeout(SILENCE_MAX, self.jailed.exited()).await;
         let exit = exit.map_err(|_| silent(&self.name, "it did not end"))?;
         let mut link = self.link;

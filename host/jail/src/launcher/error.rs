@@ -18,7 +18,7 @@ pub enum Error {
         /// The fault of the spec.
         why: Unfit,
     },
-    /// A step of the launch failed. Nothing of the jail is left.
+    /// A step of the launch failed. No process of the jail is left.
     #[error("cannot make the jail of {name}: {}", describe(.failure))]
     Refused {
         /// Name of the jail.
@@ -70,14 +70,16 @@ impl Error {
         };
         match (failure.part, failure.errno) {
             (Part::Namespaces | Part::Ids | Part::Root | Part::Privileges | Part::Landlock | Part::Seccomp, _) => {
-                "run `ironclaw-host preflight`: it tries each part of a jail and says what this machine lacks"
+                "run `ironclaw-host preflight`: it tries each part of a jail and reports what this machine lacks"
             }
-            (Part::Source, libc::ENOTDIR | libc::ELOOP) => "a mount's source is a directory itself, not a link to one",
+            (Part::Source, libc::ENOTDIR | libc::ELOOP) => {
+                "the source of a mount must be a directory, not a link to one"
+            }
             (Part::Source, libc::EACCES) => {
                 "each directory above it must be reachable for the user who started the host"
             }
             (Part::Source, libc::EINVAL) => {
-                "another file system is mounted below it, which would be missing in the jail: grant that one by itself"
+                "another file system is mounted below it and would be missing in the jail: grant that directory separately"
             }
             (Part::System, 0) => {
                 "run_command needs a host whose /bin, /sbin and /lib* are links into /usr: take it from the agent's tools"

@@ -100,9 +100,9 @@ enum Stage {
     Failing(Failure),
 }
 
-/// The sources that woke the launcher.
+/// The events that woke the launcher.
 struct Woken {
-    asked: bool,
+    has_request: bool,
     /// For each jail: it sent a message, it ended.
     jails: Vec<(bool, bool)>,
 }
@@ -113,9 +113,9 @@ impl Server {
         loop {
             let woken = self.wait()?;
             let mut left = Vec::with_capacity(self.jails.len());
-            for (mut jail, (spoke, ended)) in self.jails.drain(..).zip(woken.jails) {
-                if spoke {
-                    jail.hear(&mut self.events);
+            for (mut jail, (has_message, ended)) in self.jails.drain(..).zip(woken.jails) {
+                if has_message {
+                    jail.handle_message(&mut self.events);
                 }
                 jail.expire();
                 if !(ended && jail.reap(&mut self.events)?) {
@@ -123,7 +123,7 @@ impl Server {
                 }
             }
             self.jails = left;
-            if woken.asked && !self.answer()? {
+            if woken.has_request && !self.handle_request()? {
                 return Ok(());
             }
             for event in self.events.drain(..) {
@@ -143,7 +143,7 @@ impl Server {
             });
             watched.push(PollFd::new(jail.process.as_fd(), PollFlags::POLLIN));
         }
-        match poll(&mut watched, self.patience()) {
+        match poll(&mut watched, self.next_timeout()) {
             Ok(_) | Err(Errno::EINTR) => {}
             // A shortage is temporary, and the end of the launcher would end every jail. EINVAL: too few descriptors for the poll.
             Err(Errno::ENOMEM | Errno::EAGAIN | Errno::EINVAL) => std::thread::sleep(SHORTAGE_REST),
@@ -151,13 +151,13 @@ impl Server {
         }
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
         Ok(Woken {
-            asked: woken(&watched[0]),
+            has_request: woken(&watched[0]),
             jails: watched[1..].chunks(2).map(|pair| (woken(&pair[0]), woken(&pair[1]))).collect(),
         })
     }
 
     /// Returns the time until the next launch times out.
-    fn patience(&self) -> PollTimeout {
+    fn next_timeout(&self) -> PollTimeout {
         let now = Instant::now();
         let next = self.jails.iter().filter_map(|jail| match jail.stage {
             Stage::Starting { until, .. } => Some(until.saturating_duration_since(now)),
@@ -170,7 +170,7 @@ impl Server {
     }
 
     /// Reads one request; false when the host is gone.
-    fn answer(&mut self) -> io::Result<bool> {
+    fn handle_request(&mut self) -> io::Result<bool> {
         let Some(received) = wire::receive::<Request>(&self.control)? else {
             return Ok(false);
         };
@@ -227,7 +227,7 @@ impl Server {
 
 impl Jail {
     /// Handles one message, if there is one; returns whether there was.
-    fn hear(&mut self, events: &mut Vec<Event>) -> bool {
+    fn handle_message(&mut self, events: &mut Vec<Event>) -> bool {
         let mut ready = [PollFd::new(self.handshake.as_fd(), PollFlags::POLLIN)];
         if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1)) {
             return false;
@@ -287,7 +287,7 @@ impl Jail {
             _ => return Ok(false),
         };
         // Process 1 may have sent messages before its exit.
-        while self.hear(events) {}
+        while self.handle_message(events) {}
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;
         events.push(match &self.stage {

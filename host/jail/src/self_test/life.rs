@@ -4,7 +4,7 @@
 //! [`crate::self_test::line`].
 
 use super::line::{By, Line, Scene, Tried};
-use super::{GO_ON, lines};
+use super::{CONTINUE, lines};
 use crate::sys::{self, OneThread, Side};
 use crate::{Probe, Spec};
 use ironclaw_contract::operator::Attempt;
@@ -31,7 +31,7 @@ const FORKS_MAX: u32 = 200;
 /// Longest time that the daemon runs.
 const DAEMON_MS_MAX: u16 = 20_000;
 /// Exit code of a probe that got a second key.
-const TWO_KEYS: i32 = 3;
+const GOT_SECOND_KEY: i32 = 3;
 /// Exit code of a probe that failed.
 const FAILED: i32 = 1;
 
@@ -55,7 +55,7 @@ fn attempts(mut link: UnixStream, scene: &Scene<'_>) -> i32 {
     });
     let mut word = [0];
     match reported.and_then(|()| link.read(&mut word)) {
-        Ok(1) if word == [GO_ON] => leave_a_daemon(&link, scene.thread),
+        Ok(1) if word == [CONTINUE] => leave_a_daemon(&link, scene.thread),
         // The host does not need this probe any longer.
         Ok(_) => 0,
         Err(_) => FAILED,
@@ -170,6 +170,6 @@ fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
     // The host closes the link, which may reset it; any frame instead would be a second key.
     Ok(match read_frame(&mut link) {
         Ok(None) | Err(_) => 0,
-        Ok(Some(_)) => TWO_KEYS,
+        Ok(Some(_)) => GOT_SECOND_KEY,
     })
 }
