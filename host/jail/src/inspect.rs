@@ -3,7 +3,7 @@
 //! Reads `/proc` and trusts no statement of the process or the launcher. The host inspects a jail before it hands out a session's
 //! key. See [`crate::self_test`], which makes attempts from inside instead.
 
-use super::native::apart::SOURCE;
+use super::native::overlay::SOURCE;
 use super::system::Names;
 use super::{Identity, Mount, Spec};
 use crate::sys;
@@ -116,12 +116,12 @@ impl View {
 
 /// Returns whether process `pid` sees the machine's programs on a file system of the jail's own, so that locks on them have no
 /// effect outside.
-pub fn programs_are_apart(pid: u32) -> io::Result<bool> {
-    Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
+pub fn programs_have_own_file_system(pid: u32) -> io::Result<bool> {
+    Ok(have_own_file_system(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
 }
 
 /// Returns whether the table of mounts has a line like `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`.
-fn are_apart(mountinfo: &str) -> bool {
+fn have_own_file_system(mountinfo: &str) -> bool {
     let is_own = |line: &str| {
         let (mount, system) = line.split_once(" - ").unwrap_or_default();
         let mut system = system.split(' ');
@@ -291,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn programs_on_the_machines_own_mount_are_not_apart() {
+    fn machines_own_mount_is_no_file_system_of_the_jail() {
         let line =
             |point: &str, kind: &str, source: &str| format!("30 25 0:26 / {point} ro,nosuid - {kind} {source} ro");
-        assert!(are_apart(&line("/usr", "overlay", "ironclaw")));
+        assert!(have_own_file_system(&line("/usr", "overlay", "ironclaw")));
         for other in
             [line("/usr", "ext4", "/dev/vda"), line("/usr", "overlay", "overlay"), line("/tmp", "overlay", "ironclaw")]
         {
-            assert!(!are_apart(&other), "{other}");
+            assert!(!have_own_file_system(&other), "{other}");
         }
     }
 

@@ -12,8 +12,8 @@
 //!    although its own rules forbid it to pivot.
 //! 4. Process 1 gives up its rights too and opens the gate. From then on it only reaps.
 
-pub(crate) mod apart;
 mod client_mounts;
+pub(crate) mod overlay;
 mod program;
 mod rootfs;
 mod system_mounts;

@@ -48,7 +48,7 @@ pub fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<b
             .and_then(|mut report| {
                 report.landlock = landlock;
                 inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))?;
-                Ok(inspect::programs_are_apart(pid as u32).unwrap_or(false))
+                Ok(inspect::programs_have_own_file_system(pid as u32).unwrap_or(false))
             }),
         Some(Event::Failed { failure, .. }) => Err(failure),
         Some(Event::Exited { exit, .. }) => Err(fault(format!("keep the jail running: it {exit}"))),

@@ -2,7 +2,7 @@
 //!
 //! Only the machine's programs are executable. See [`crate::native::rootfs`].
 
-use super::apart;
+use super::overlay;
 use super::rootfs::attach_mount;
 use crate::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
@@ -29,7 +29,7 @@ pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
         let mode = step(Part::Source, format!("inspect {name}"), fstat(&found))?.st_mode;
         let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
         let tree = match mount.kind {
-            Kind::Programs if is_directory => apart::each(Part::Source, &[&found])?.remove(0),
+            Kind::Programs if is_directory => overlay::each(Part::Source, &[&found])?.remove(0),
             Kind::Programs | Kind::Data | Kind::Device => {
                 step(Part::Source, format!("copy {name}"), sys::open_tree(found.as_fd()))?
             }

@@ -3,7 +3,7 @@
 //! All files are opened before the host's root is covered, and the jail can write to none of them. See
 //! [`crate::native::rootfs`].
 
-use super::apart;
+use super::overlay;
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use crate::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
@@ -46,12 +46,12 @@ impl SystemMounts {
         };
         let directories: Vec<&OwnedFd> =
             system.layer.is_none().then_some(&host).into_iter().chain(&alternatives).collect();
-        let mut apart = apart::each(Part::System, &directories)?.into_iter();
+        let mut own = overlay::each(Part::System, &directories)?.into_iter();
         let usr = match &system.layer {
-            None => apart.next().expect("one file system is made from each directory"),
+            None => own.next().expect("one file system is made from each directory"),
             Some(layer) => {
                 let name = format!("lay {} over /usr", layer.display());
-                step(Part::System, name, open_layer(layer).and_then(|layer| apart::overlay(&[&layer, &host])))?
+                step(Part::System, name, open_layer(layer).and_then(|layer| overlay::stack(&[&layer, &host])))?
             }
         };
         let mut trees = vec![("usr", usr, Some(Wall::NoExecution))];
@@ -61,7 +61,7 @@ impl SystemMounts {
             let tree = step(Part::System, format!("copy the mount of /{device}"), tree)?;
             trees.push((device, tree, Some(Wall::NoDevices)));
         }
-        trees.extend(apart.map(|tree| (ALTERNATIVES, tree, None)));
+        trees.extend(own.map(|tree| (ALTERNATIVES, tree, None)));
         Ok(Self { names, trees })
     }
 

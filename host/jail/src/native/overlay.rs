@@ -28,7 +28,7 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 /// machine's own mount is used; `preflight` reports this.
 pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
     let made = with_empty_directory(part, |empty| {
-        directories.iter().map(|one| overlay(&[one, empty])).collect::<io::Result<_>>()
+        directories.iter().map(|one| stack(&[one, empty])).collect::<io::Result<_>>()
     })?;
     or_copies(part, made, directories)
 }
@@ -54,7 +54,7 @@ fn copied(directory: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// Makes one read-only overlay of several directories, the first on top. They are named by descriptor: not every kernel can escape
 /// a colon in a path here, and programs that see the mount must not learn the path of the home.
-pub(super) fn overlay(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
+pub(super) fn stack(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
     let lower: Vec<_> = directories.iter().map(|one| format!("/proc/self/fd/{}", one.as_raw_fd())).collect();
     let lower = CString::new(lower.join(":")).expect("numbers have no null byte");
     let source = CString::new(SOURCE).expect("it has no null byte");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn shortage_while_programs_are_set_apart_fails_the_launch() {
+    fn shortage_while_overlays_are_made_fails_the_launch() {
         for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
             let failure = fallback(errno).expect_err("a shortage is temporary, so the launch is retried");
             let error = Error::Refused { name: "ses".to_owned(), failure };
