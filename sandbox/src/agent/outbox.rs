@@ -1,6 +1,6 @@
 //! The rows that the agent appends to its outbound queue: one for each call, and one that ends a turn.
 //!
-//! A reply names an output and has no text. Addresses are copied from the routing and have no effect. See
+//! A reply names an output and has no text. Addresses are copied from the routing and decide nothing. See
 //! [`crate::agent::turn`].
 
 use crate::launch::now_ms;
