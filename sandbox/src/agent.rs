@@ -1,6 +1,6 @@
-//! The loop: sleep until the host rings, work on the turn that it opened, sleep again.
+//! The main loop: sleep until the host rings, work on the turn that it opened, sleep again.
 //!
-//! One thread, no timer, no turn of its own making: what the host closed is dropped, what it did not open is not begun. See
+//! It has one thread and no timer. It drops a turn that the host closed, and begins no turn that the host did not open. See
 //! [`crate::agent::turn`].
 
 mod context;
@@ -13,7 +13,7 @@ use crate::launch::Error;
 use crate::link::{Gone, Link};
 use crate::runner::Over;
 use crate::tools::Tools;
-use context::Known;
+use context::KnownItems;
 use inbox::Inbox;
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt;
@@ -34,7 +34,7 @@ pub struct Parts {
     pub tools: Tools,
     /// Bounds of a turn.
     pub limits: TurnLimits,
-    /// Point at which a test wants it to die; read only in a build with the feature `failpoints`.
+    /// Point at which a test kills it; read only in a build with the feature `failpoints`.
     pub failpoint: Option<String>,
     /// The model socket.
     pub socket: PathBuf,
@@ -48,21 +48,21 @@ pub struct Agent {
     model: Model,
     tools: Tools,
     limits: TurnLimits,
-    /// The session's items, without their bodies.
-    known: Known,
-    /// Number of the last item that the host named when it was asked for items.
+    /// The known items of the session, without their bodies.
+    known: KnownItems,
+    /// Number of the last item that the host has listed.
     asked_up_to: u64,
-    /// The last turn that was worked on; it may still be open in the queue until the host has taken the reply.
+    /// The last turn that this process worked on; it may still be open in the queue until the host has taken the reply.
     handled: Option<TurnId>,
 }
 
-/// The reason that the loop ends.
+/// The reason why the loop ends.
 enum Stop {
     /// The host closed the link, as it does when the session goes to sleep.
     Gone,
     /// A queue has stopped answering.
     Broken(crypt::Error),
-    /// The process that runs commands, and watches over what they started, is gone.
+    /// The process that runs commands, and ends what they started, is gone.
     Lost,
 }
 
@@ -88,7 +88,7 @@ impl From<crypt::Error> for Stop {
 }
 
 impl Agent {
-    /// Makes an agent that has rung once and waits for the answer.
+    /// Makes an agent. Its link has rung once and waits for the answer.
     pub fn new(link: Link, parts: Parts) -> Self {
         Self {
             link,
@@ -97,14 +97,14 @@ impl Agent {
             model: Model::new(parts.socket),
             tools: parts.tools,
             limits: parts.limits,
-            known: Known::default(),
+            known: KnownItems::default(),
             asked_up_to: 0,
             handled: None,
         }
     }
 
-    /// Does one bell's work: every open turn that was not worked on yet.
-    fn attend(&mut self) -> Result<(), Stop> {
+    /// Handles one bell: works on every open turn that was not handled yet.
+    fn handle_bell(&mut self) -> Result<(), Stop> {
         while let Some(turn) = self.inbox.open_turn()?.filter(|turn| self.handled != Some(turn.turn)) {
             self.handled = Some(turn.turn);
             turn::run(self, &turn)?;
@@ -113,13 +113,13 @@ impl Agent {
     }
 }
 
-/// Works until the host closes the link, which is the way a session ends.
+/// Works until the host closes the link, which is the usual end of a session.
 ///
 /// # Errors
-/// [`Error::Queue`] when a queue has stopped answering, [`Error::RunnerLost`]; the host hears of it by the exit code.
+/// [`Error::Queue`] if a queue has stopped answering, [`Error::RunnerLost`]; the exit code reports it to the host.
 pub fn serve(mut agent: Agent) -> Result<(), Error> {
     loop {
-        match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.attend()) {
+        match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.handle_bell()) {
             Ok(()) => {}
             Err(Stop::Gone) => return Ok(()),
             Err(Stop::Broken(error)) => return Err(error.into()),

@@ -1,8 +1,9 @@
-//! The command line of the sandbox: names of directories that a person granted, and nothing else worth the name.
+//! The command line of the sandbox: the names of directories that a person granted.
 //!
-//! Takes no configuration: no environment, no file; all else it knows comes over descriptor 3. See [`crate::launch`].
+//! The sandbox takes no configuration from the environment or from a file; it gets all other data over descriptor 3. See
+//! [`crate::launch`].
 
-use crate::{Places, kernel, launch};
+use crate::{Paths, kernel, launch};
 use ironclaw_contract::seam;
 use ironclaw_contract::seam::link::{GATE_FD, GRANTED_ARGUMENT, LINK_FD, RUNNER_LOST_CODE};
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 /// Exit code of a wrong command line.
 const USAGE_ERROR: u8 = 2;
 
-/// Runs the program: one session, or an answer about itself. The command line is read here and nowhere else.
+/// Runs the program: one session, or an option that prints a fact about the program. Only this function reads the command line.
 #[allow(clippy::disallowed_methods, clippy::print_stdout)]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -55,10 +56,10 @@ fn attend(granted: &[String]) -> ExitCode {
     let Some((link, gate)) = kernel::inherit(LINK_FD).zip(kernel::inherit(GATE_FD)) else {
         return usage();
     };
-    match launch::start(link, gate, || Places::jail(granted)) {
+    match launch::start(link, gate, || Paths::jail(granted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(launch::Error::RunnerLost) => ExitCode::from(RUNNER_LOST_CODE),
-        // The sentence went to the host as the last frame, or the host is not there to read it.
+        // The host got the sentence in the last frame, or it is not there to read it.
         Err(_) => ExitCode::FAILURE,
     }
 }

@@ -1,6 +1,7 @@
-//! The few requests to the kernel that only an `unsafe` block can make.
+//! The few requests to the kernel that need an `unsafe` block.
 //!
-//! Every `unsafe` of this crate is here; each takes and gives plain values, so that no caller needs one. See [`crate::launch`].
+//! Every `unsafe` of this crate is here. Each function takes and returns plain values, so that no caller needs `unsafe`. See
+//! [`crate::launch`].
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::Pid;
@@ -8,13 +9,13 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Descriptors below this number may be inherited; a bit of [`TAKEN`] each.
+/// Only descriptors below this number may be inherited; each has a bit of [`TAKEN`].
 const INHERITED_MAX: RawFd = 64;
 
-/// Descriptors that were handed out already.
+/// Descriptors that have an owner already.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Takes the descriptor that the launcher left at this number; `None` if there is none, or if it was taken before.
+/// Takes the inherited descriptor with this number; `None` if there is none, or if it was taken before.
 pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     let bit = 1u64 << u32::try_from(number).ok().filter(|_| number < INHERITED_MAX)?;
     if TAKEN.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
@@ -28,14 +29,14 @@ pub fn inherit(number: RawFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Makes a write past the file size limit an error to report, not the end of the process.
+/// Makes a write past the file size limit return an error instead of ending the process.
 pub fn survive_file_size_limit() -> io::Result<()> {
     // SAFETY: SIG_IGN installs no handler, so no code of ours runs at a bad moment.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }?;
     Ok(())
 }
 
-/// Returns the seccomp mode of this thread; 2 means that a filter is on.
+/// Returns the seccomp mode of this thread; 2 means that a filter is installed.
 pub fn seccomp_mode() -> io::Result<i32> {
     // SAFETY: PR_GET_SECCOMP takes no pointer and changes nothing.
     match unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } {
@@ -44,7 +45,7 @@ pub fn seccomp_mode() -> io::Result<i32> {
     }
 }
 
-/// Returns whether a socket of this family can be made; it is closed again at once.
+/// Returns whether a socket of this family can be made; closes the socket immediately.
 pub fn can_make_socket(family: i32) -> bool {
     // SAFETY: no pointer is passed; a descriptor that comes back has no other owner.
     let descriptor = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
@@ -74,13 +75,13 @@ pub fn fork() -> io::Result<Side> {
     }
 }
 
-/// Ends this process at once: a forked one must not run what its parent registered for its own end.
+/// Ends this process immediately, without the exit handlers that its parent registered.
 pub fn exit(code: i32) -> ! {
     // SAFETY: does not return and touches no memory.
     unsafe { libc::_exit(code) }
 }
 
-/// Closes every descriptor above standard error but this one. For a process that never returns to the owners of the others.
+/// Closes every descriptor above standard error except `kept`. For a process that never returns to the owners of the others.
 pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST: RawFd = 3;
     // SAFETY: plain integer arguments; the descriptor at the number belongs to code that this process never returns to.
@@ -96,7 +97,7 @@ pub fn keep_only(kept: OwnedFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
 }
 
-/// Gives the signals that this program ignores their usual meaning back, for a program that is executed next.
+/// Restores the default handlers of the signals that this program ignores, for the program that is executed next.
 pub fn usual_signals() -> io::Result<()> {
     for one in [Signal::SIGPIPE, Signal::SIGXFSZ] {
         // SAFETY: SIG_DFL installs no handler.

@@ -1,7 +1,7 @@
-//! The parts of the process that one agent session runs in; a library so that tests can drive them.
+//! The process of one agent session; a library so that tests can drive its parts.
 //!
-//! Holds no policy and no secret but the session key, and reaches nothing but two queues, one socket and its workspace. See
-//! [`crate::launch`] for the order of things, then [`crate::agent`].
+//! It has no policy and no secret except the session key, and reaches only two queues, one socket and its workspace. See
+//! [`crate::launch`] for the order of the steps, then [`crate::agent`].
 
 pub mod agent;
 pub mod command;
@@ -16,9 +16,9 @@ use ironclaw_contract::seam::link::path;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::path::{Path, PathBuf};
 
-/// Places of files. In the jail there is one answer; a test has a directory of its own.
+/// Paths of files. In the jail they are fixed; a test has a directory of its own.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct Paths {
     /// Directory of the inbound queue.
     pub inbound: PathBuf,
     /// Directory of the outbound queue.
@@ -27,7 +27,7 @@ pub struct Places {
     pub workspace: PathBuf,
     /// Directory of the sockets.
     pub run: PathBuf,
-    /// Directories that a person granted beside that.
+    /// Further directories that a person granted.
     pub granted: Vec<Granted>,
     /// The machine's programs, where the agent may run them.
     pub programs: Option<Programs>,
@@ -36,29 +36,29 @@ pub struct Places {
 /// A directory that a person granted.
 #[derive(Debug, Clone)]
 pub struct Granted {
-    /// Its name in a path: `/` and one name.
+    /// Its name in a path of a tool: `/` and one name.
     pub name: String,
     /// Its path.
     pub path: PathBuf,
-    /// Whether it can be written.
+    /// True if it is writable.
     pub is_writable: bool,
 }
 
-/// Places of the machine's programs, and of the files that they expect.
+/// Paths of the machine's programs, and of the files that they expect.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Programs and libraries.
     pub usr: PathBuf,
-    /// Directory with the lists of users.
+    /// Directory with the lists of users and groups.
     pub etc: PathBuf,
-    /// Room for a while.
+    /// Directory for temporary files.
     pub tmp: PathBuf,
     /// Devices.
     pub devices: Vec<PathBuf>,
 }
 
-impl Places {
-    /// Finds the places of the jail, below its root, as they are now; `granted` are names of mounts in it.
+impl Paths {
+    /// Returns the paths in the jail; `granted` are the names of mounts in it.
     pub fn jail(granted: &[String]) -> Self {
         let is_writable = |name: &str| statvfs(name).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY));
         let programs = Programs {
@@ -80,7 +80,7 @@ impl Places {
         }
     }
 
-    /// Returns the same places below a directory.
+    /// Returns the same paths below a directory.
     pub fn below(root: &Path) -> Self {
         let place = |path: &str| root.join(path.trim_start_matches('/'));
         Self {

@@ -1,6 +1,6 @@
-//! This side of the link: the handshake's frames, then bells.
+//! The sandbox's end of the link: the frames of the handshake, then bells.
 //!
-//! Never polls on a timer, and never blocks on a host that does not read its bells. See [`crate::agent`].
+//! It uses no timer, and never blocks if the host does not read its bells. See [`crate::agent`].
 
 use ironclaw_contract::seam::link::BELL;
 use ironclaw_contract::seam::socket;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use zeroize::Zeroizing;
 
-/// Bells that one read takes; all of them mean the same.
+/// Bells that one read takes; several have the same meaning as one.
 const BELLS_AT_ONCE: usize = 64;
 
 /// The other end of the link is closed: the session is over.
@@ -21,32 +21,32 @@ const BELLS_AT_ONCE: usize = 64;
 #[error("the host closed the link")]
 pub struct Gone;
 
-/// The socketpair that ties this process to the host.
+/// The socketpair between this process and the host.
 pub struct Link(UnixStream);
 
 impl Link {
-    /// Takes over the descriptor.
+    /// Takes ownership of the descriptor.
     pub fn new(descriptor: OwnedFd) -> Self {
         Self(UnixStream::from(descriptor))
     }
 
     /// Writes one frame of the handshake.
-    pub fn say(&mut self, frame: &impl Serialize) -> io::Result<()> {
+    pub fn write_frame(&mut self, frame: &impl Serialize) -> io::Result<()> {
         socket::write_frame(&mut self.0, frame)
     }
 
-    /// Reads one frame of the handshake, and nothing behind it; `None` if the host closed instead.
-    pub fn hear(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    /// Reads exactly one frame of the handshake; `None` if the host closed the link instead.
+    pub fn read_frame(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         Ok(socket::read_frame(&mut self.0)?.map(Zeroizing::new))
     }
 
-    /// Tells the host to look at the outbound queue.
+    /// Rings: notifies the host that it should read the outbound queue.
     pub fn ring(&self) -> Result<(), Gone> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         loop {
             match send(self.0.as_raw_fd(), &[BELL], flags) {
                 Err(Errno::EINTR) => {}
-                // A full buffer holds bells that were not heard yet; one more would say nothing new.
+                // A full buffer has bells that the host has not read yet; one more would add no information.
                 Ok(_) | Err(Errno::EAGAIN) => return Ok(()),
                 Err(_) => return Err(Gone),
             }
@@ -58,18 +58,18 @@ impl Link {
         self.take(MsgFlags::empty()).map(drop)
     }
 
-    /// Takes the bells that have rung, without waiting; whether there were any.
+    /// Takes the bells that have rung, without waiting; returns whether there were any.
     pub fn rung(&self) -> Result<bool, Gone> {
         self.take(MsgFlags::MSG_DONTWAIT)
     }
 
-    /// Sleeps until `other` can be read; takes bells meanwhile, and notices when the host goes.
+    /// Sleeps until `other` is readable. Takes bells meanwhile, and notices the end of the link.
     pub fn wait_for(&self, other: BorrowedFd<'_>) -> Result<(), Gone> {
         while self.wait_beside(other)? {}
         Ok(())
     }
 
-    /// Sleeps until the host rings, and then it is true, or until `other` can be read.
+    /// Sleeps until the host rings (true) or `other` is readable (false).
     pub fn wait_beside(&self, other: BorrowedFd<'_>) -> Result<bool, Gone> {
         loop {
             let mut both = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(other, PollFlags::POLLIN)];
@@ -79,7 +79,7 @@ impl Link {
                 Err(_) => return Err(Gone),
             }
             let [link, other] = both.map(|one| one.any().unwrap_or(true));
-            // The end of the link comes first: then the other end is not at fault.
+            // The end of the link is checked first; then the other end is not at fault.
             if link && self.rung()? {
                 return Ok(true);
             }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_link_is_noticed_however_one_waits() {
+    fn every_wait_notices_the_end_of_the_link() {
         let (host, link) = pair();
         let (other, _kept) = UnixStream::pair().expect("a socketpair");
         drop(host);
@@ -145,7 +145,7 @@ mod tests {
         let (mut host, mut link) = pair();
         socket::write_frame(&mut host, &"welcome").expect("written");
         host.write_all(&[BELL]).expect("rung");
-        assert_eq!(link.hear().expect("read").expect("a frame").as_slice(), b"\"welcome\"");
+        assert_eq!(link.read_frame().expect("read").expect("a frame").as_slice(), b"\"welcome\"");
         assert_eq!(link.rung(), Ok(true));
     }
 }

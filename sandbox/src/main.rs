@@ -1,4 +1,4 @@
-//! The process that one agent session runs in.
+//! The program of one agent session.
 //!
 //! See [`crate::command`].
 

@@ -1,15 +1,14 @@
-//! Commands of the agent: a process beside this one runs them, and this is the way to it.
+//! The runner: a process beside this one that runs the agent's commands, and the connection to it.
 //!
-//! Nothing that the host entrusts to this process is in the other one: it is forked before the handshake, and has one socketpair
-//! to here and no other descriptor. See [`crate::runner::serve`] for its life, [`crate::runner::walls`] for what a command can
-//! reach.
+//! The runner is forked before the handshake, so it has no data that the host entrusts to this process. Its only descriptor is one
+//! end of a socketpair. See [`crate::runner::serve`] for its process, and [`crate::runner::walls`] for the reach of a command.
 
 mod serve;
 mod walls;
 
 use crate::kernel::{self, Side};
 use crate::link::{Gone, Link};
-use crate::{Places, tools};
+use crate::{Paths, tools};
 use ironclaw_contract::seam::socket::{read_frame, write_frame};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -17,13 +16,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Bytes of a command.
+/// Longest command, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
-/// Seconds that a command may take when the call does not say.
-const SECONDS_USUAL: u32 = 30;
-/// Seconds that a command may take.
+/// Time limit of a command if the call has none, in seconds.
+const SECONDS_DEFAULT: u32 = 30;
+/// Longest time limit of a command, in seconds.
 pub const SECONDS_MAX: u32 = 120;
-/// Bytes of output that a result shows.
+/// Bytes of output in a result.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// Arguments of `run_command`.
@@ -36,10 +35,10 @@ pub struct RunCommand {
     timeout_seconds: Option<u32>,
 }
 
-/// The runner's first frame: whether its walls are in place.
+/// The runner's first frame, which reports its walls.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
-    /// The reason if they are not, and then it has ended.
+    /// The reason why its walls are not in place; then it has ended.
     fault: Option<String>,
 }
 
@@ -54,32 +53,32 @@ struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     end: End,
-    /// The first of what it wrote to both streams.
+    /// The beginning of its output on both streams.
     output: String,
-    /// Number of bytes that it wrote in all.
+    /// Bytes of its whole output.
     bytes: u64,
 }
 
-/// The end of a command. No process of it is left by then.
+/// The end of a command; none of its processes is left then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum End {
-    /// By itself.
+    /// An exit with this code.
     Code(i32),
-    /// By a signal of this name.
+    /// An end by the signal of this name.
     Signal(String),
-    /// Its time was over.
+    /// Its time limit was reached.
     Timeout,
-    /// It was not even started.
+    /// The command was not started.
     NotStarted(String),
 }
 
-/// The reason that a command has no result. Either way this process ends, the jail with it, and with the jail whatever the
-/// command started.
+/// The reason why a command has no result. In both cases this process ends, and with it the jail and all processes that the command
+/// started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// The host closed the link.
     Gone,
-    /// The runner has ended, and what it watched over may still run.
+    /// The runner has ended, and processes of the command may still run.
     Lost,
 }
 
@@ -89,17 +88,17 @@ impl From<Gone> for Over {
     }
 }
 
-/// This process's end of the way to the runner.
+/// This process's end of the connection to the runner.
 #[derive(Debug)]
 pub struct Runner(UnixStream);
 
 impl Runner {
-    /// Forks the runner where there are programs to run, and waits until its walls are in place; `None` where there are none.
+    /// Forks the runner and waits until its walls are in place; `None` if the jail has no programs.
     ///
     /// # Errors
-    /// Those of `socketpair` and `fork`, and what the runner says of its walls.
-    pub fn start(places: &Places) -> io::Result<Option<Self>> {
-        let Some(programs) = &places.programs else { return Ok(None) };
+    /// Those of `socketpair` and `fork`, and the runner's fault if its walls are not in place.
+    pub fn start(paths: &Paths) -> io::Result<Option<Self>> {
+        let Some(programs) = &paths.programs else { return Ok(None) };
         let (ours, theirs) = UnixStream::pair()?;
         let main = nix::unistd::Pid::this();
         match kernel::fork()? {
@@ -109,47 +108,47 @@ impl Runner {
             }
             Side::Child => {
                 drop(ours);
-                serve::live(theirs, places, programs, main)
+                serve::live(theirs, paths, programs, main)
             }
         }
     }
 
     fn begun(mut stream: UnixStream) -> io::Result<Self> {
-        let frame = read_frame(&mut stream)?.ok_or_else(|| io::Error::other("it ended before it said anything"))?;
+        let frame = read_frame(&mut stream)?.ok_or_else(|| io::Error::other("it ended before its first frame"))?;
         match serde_json::from_slice(&frame)? {
             Begun { fault: None } => Ok(Self(stream)),
             Begun { fault: Some(fault) } => Err(io::Error::other(fault)),
         }
     }
 
-    /// Returns the descriptor that can be read between two commands only when the runner has ended.
+    /// Returns a descriptor. Between two commands, it is readable only if the runner has ended.
     pub(crate) fn end(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Runs one command and waits for its end, for as long as the host keeps the link open.
+    /// Runs one command and waits for its end while the host keeps the link open.
     ///
     /// # Errors
-    /// [`Over`]; with this process the jail ends, and with it whatever still runs.
+    /// [`Over`]. Then this process ends, and with it the jail and all its processes.
     pub fn run(&self, call: RunCommand, link: &Link) -> Result<tools::Outcome, Over> {
         let refused = |body: &str| Ok(tools::Outcome { ok: false, body: body.to_owned() });
         if call.command.is_empty() || call.command.len() > COMMAND_BYTES_MAX || call.command.contains('\0') {
             return refused("refused: a command has 1 to 65536 bytes and no NUL byte");
         }
-        let seconds = call.timeout_seconds.unwrap_or(SECONDS_USUAL).clamp(1, SECONDS_MAX);
+        let seconds = call.timeout_seconds.unwrap_or(SECONDS_DEFAULT).clamp(1, SECONDS_MAX);
         let order = Order { command: call.command, seconds };
         let mut stream = &self.0;
         write_frame(&mut stream, &order).map_err(|_| Over::Lost)?;
         link.wait_for(stream.as_fd())?;
         let frame = read_frame(&mut stream).ok().flatten();
         let report = frame.and_then(|frame| serde_json::from_slice(&frame).ok()).ok_or(Over::Lost)?;
-        Ok(say(report, seconds))
+        Ok(outcome(report, seconds))
     }
 }
 
-fn say(report: Report, seconds: u32) -> tools::Outcome {
+fn outcome(report: Report, seconds: u32) -> tools::Outcome {
     let Report { end, mut output, bytes } = report;
-    let mut fits = tools::that_fits(&output).min(OUTPUT_BYTES_MAX);
+    let mut fits = tools::prefix_that_fits(&output).min(OUTPUT_BYTES_MAX);
     while !output.is_char_boundary(fits) {
         fits -= 1;
     }
@@ -165,7 +164,7 @@ fn say(report: Report, seconds: u32) -> tools::Outcome {
     let _ = match &end {
         End::Code(code) => write!(output, "[exit code {code}]"),
         End::Signal(signal) => write!(output, "[ended by {signal}]"),
-        End::Timeout => write!(output, "[ended after {seconds} s, which is all the time that it had]"),
+        End::Timeout => write!(output, "[ended after {seconds} s: time limit reached]"),
         End::NotStarted(why) => write!(output, "[not started: {why}]"),
     };
     tools::Outcome { ok: end == End::Code(0), body: output }
@@ -176,7 +175,7 @@ mod tests {
     use super::*;
 
     fn report(end: End, output: &str, bytes: u64) -> tools::Outcome {
-        say(Report { end, output: output.into(), bytes }, 7)
+        super::outcome(Report { end, output: output.into(), bytes }, 7)
     }
 
     #[test]
@@ -195,30 +194,30 @@ mod tests {
     }
 
     #[test]
-    fn output_that_was_left_out_is_said() {
+    fn truncated_output_is_marked() {
         let outcome = report(End::Code(0), &"x".repeat(OUTPUT_BYTES_MAX), 1_000_000);
         assert!(outcome.body.contains("[1000000 bytes of output, of which the first 65536 are shown]"));
         assert!(!report(End::Code(0), "x", 1).body.contains("are shown"));
-        // Bytes that are no UTF-8 take three bytes each.
+        // Each byte that is not UTF-8 becomes three bytes.
         let outcome = report(End::Code(0), &"\u{fffd}".repeat(OUTPUT_BYTES_MAX), OUTPUT_BYTES_MAX as u64);
         assert!(outcome.body.contains("[65536 bytes of output, of which the first 65535 are shown]"));
     }
 
     #[test]
-    fn a_runner_without_its_walls_is_none() {
+    fn runner_without_its_walls_is_refused() {
         let begun = |frame: Option<Begun>| {
             let (ours, mut theirs) = UnixStream::pair().expect("a socketpair");
             frame.map_or(Ok(()), |frame| write_frame(&mut theirs, &frame)).expect("written");
             drop(theirs);
             Runner::begun(ours).map(drop).map_err(|error| error.to_string())
         };
-        assert_eq!(begun(None), Err("it ended before it said anything".to_owned()));
+        assert_eq!(begun(None), Err("it ended before its first frame".to_owned()));
         assert_eq!(begun(Some(Begun { fault: Some("no wall".to_owned()) })), Err("no wall".to_owned()));
         assert_eq!(begun(Some(Begun { fault: None })), Ok(()));
     }
 
     #[test]
-    fn a_runner_that_has_ended_ends_the_session_and_is_no_hang() {
+    fn end_of_the_runner_ends_the_session_without_a_hang() {
         let (ours, theirs) = UnixStream::pair().expect("a socketpair");
         let (_host, link) = UnixStream::pair().expect("a socketpair");
         drop(theirs);

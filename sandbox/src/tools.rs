@@ -1,14 +1,14 @@
-//! The tools that run in this process: four, all on the agent's files; and the way to the runner, for commands.
+//! The local tools: four that work on the agent's files in this process, and commands, which the runner executes.
 //!
-//! None reaches anything else, and what they say carries no authority: the host seals it as a stranger's word. See
-//! [`crate::tools::workspace`] for what a path may be, [`crate::tools::requests`] for the calls that go out as rows.
+//! They reach no other data. Their results have no authority: the host seals them as untrusted text. See
+//! [`crate::tools::workspace`] for the rules of paths, [`crate::tools::requests`] for the calls that are sent as rows.
 
 pub mod files;
 pub mod requests;
 pub mod search;
 pub mod workspace;
 
-use crate::Places;
+use crate::Paths;
 use crate::link::Link;
 use crate::runner::{Over, Runner};
 use ironclaw_contract::canonical;
@@ -17,27 +17,27 @@ use serde::de::DeserializeOwned;
 use std::io;
 use workspace::Workspace;
 
-/// Bytes of a result; what the host takes, less a line that says what is missing.
+/// Longest result, in bytes: the bound of the host, minus a line that reports what is missing.
 pub const RESULT_BYTES_MAX: usize = BODY_BYTES_MAX - 1024;
-/// Bytes of a result as JSON writes it, where a control character takes six; less the rest of its frame.
+/// Longest result as JSON, in bytes, minus the rest of its frame. In JSON a control character takes six bytes.
 const RESULT_JSON_BYTES_MAX: usize = FRAME_BYTES_MAX - 4096;
 
 /// Result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it did what was asked.
+    /// True if the tool succeeded.
     pub ok: bool,
-    /// Its result, or a sentence that says why not.
+    /// Its result, or a sentence with the reason of the failure.
     pub body: String,
 }
 
-/// The reason that a tool did not do what was asked. Each is a sentence for the model.
+/// The reason why a tool failed. Each is a sentence for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such tool here.
+    /// The tool does not exist or is not local.
     #[error("there is no local tool {0:?}")]
     UnknownTool(String),
-    /// Arguments that the tool does not take.
+    /// The arguments are not those of the tool.
     #[error("cannot read the arguments of {tool}: {source}")]
     Arguments {
         /// The tool.
@@ -45,18 +45,18 @@ pub enum Error {
         /// The fault.
         source: canonical::Error,
     },
-    /// A path that is refused, or a file that cannot be worked on.
+    /// The path is refused, or the file cannot be used.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),
-    /// A command in a jail without programs.
-    #[error("there are no programs in this jail to run a command with")]
+    /// The jail has no programs.
+    #[error("cannot run a command: there are no programs in this jail")]
     NoPrograms,
-    /// A pattern that is no regular expression, or too large a one.
+    /// The pattern is no regular expression, or too large a one.
     #[error("cannot search: {0}")]
     Pattern(String),
 }
 
-/// The local tools, and the one directory that they work in.
+/// The local tools, and the directories that they work in.
 #[derive(Debug)]
 pub struct Tools {
     workspace: Workspace,
@@ -64,18 +64,18 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Opens the agent's directories; everything afterwards is found from these descriptors and not by their names.
+    /// Opens the agent's directories. Later all files are opened relative to these descriptors, not by the paths of the directories.
     ///
     /// # Errors
     /// Those of opening a directory.
-    pub fn open(places: &Places, runner: Option<Runner>) -> io::Result<Self> {
-        Ok(Self { workspace: Workspace::open(places)?, runner })
+    pub fn open(paths: &Paths, runner: Option<Runner>) -> io::Result<Self> {
+        Ok(Self { workspace: Workspace::open(paths)?, runner })
     }
 
     /// Runs a command, with the arguments that the host recorded.
     ///
     /// # Errors
-    /// [`Over`] when the host closed the link meanwhile, or the runner has ended.
+    /// [`Over`] if the host closed the link, or the runner has ended.
     pub fn command(&self, arguments: &str, link: &Link) -> Result<Outcome, Over> {
         let failed = |error: Error| Ok(Outcome { ok: false, body: error.to_string() });
         match (parse("run_command", arguments), &self.runner) {
@@ -88,7 +88,7 @@ impl Tools {
     /// Sleeps until the host rings, or the runner ends.
     ///
     /// # Errors
-    /// [`Over`], whichever of the two it was.
+    /// [`Over`] if the host closed the link, or the runner has ended.
     pub fn wait(&self, link: &Link) -> Result<(), Over> {
         match &self.runner {
             None => Ok(link.wait()?),
@@ -101,14 +101,14 @@ impl Tools {
 
     /// Runs one call with the arguments that the host recorded, as canonical JSON.
     pub fn run(&self, tool: &str, arguments: &str) -> Outcome {
-        let said = match tool {
+        let result = match tool {
             "read_file" => parse("read_file", arguments).and_then(|call| Ok(files::read(&self.workspace, &call)?)),
             "write_file" => parse("write_file", arguments).and_then(|call| Ok(files::write(&self.workspace, &call)?)),
             "list_dir" => parse("list_dir", arguments).and_then(|call| Ok(files::list(&self.workspace, &call)?)),
             "search_files" => parse("search_files", arguments).and_then(|call| search::run(&self.workspace, &call)),
             other => Err(Error::UnknownTool(other.to_owned())),
         };
-        match said {
+        match result {
             Ok(body) => Outcome { ok: true, body },
             Err(error) => Outcome { ok: false, body: error.to_string() },
         }
@@ -120,8 +120,8 @@ fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, 
     canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
 }
 
-/// Returns how much of a text fits into a result: bytes up to a character boundary.
-pub(crate) fn that_fits(text: &str) -> usize {
+/// Returns the length of the prefix of a text that fits into a result, in bytes, up to a character boundary.
+pub(crate) fn prefix_that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {
         json += match character {

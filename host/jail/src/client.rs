@@ -1,20 +1,21 @@
-//! The jail of a program of this machine that fetches or unpacks software: the machine's programs, and little else.
+//! The specification of a client: a program of this machine that fetches or unpacks software.
 //!
-//! Shows nothing of the host's state, and no file that could do harm. See `crate::native::client_mounts`, which attaches it.
+//! A client sees the machine's programs, but nothing of the host's state. See `crate::native::client_mounts`, which attaches the
+//! mounts.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// More bind_mounts than any client needs.
-pub const SIGHTS_MAX: usize = 48;
+/// Bind mounts that a client may have; no client needs as many.
+pub const BIND_MOUNTS_MAX: usize = 48;
 /// Ports that a client may use.
 pub const PORTS_MAX: usize = 16;
-/// Bytes of all arguments and variables: with the rest of the request below what the launcher's wire carries.
+/// Bytes of all arguments and variables. With the rest of the request, this is less than the bound of a message to the launcher.
 pub const WORDS_BYTES_MAX: usize = 40 * 1024;
 
-/// A program of this machine, and the machine as it sees it.
+/// A program of this machine, and the part of the machine that it sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
@@ -22,23 +23,23 @@ pub struct Client {
     pub program: String,
     /// Its arguments, without its name.
     pub args: Vec<String>,
-    /// All of its environment.
+    /// All variables of its environment.
     pub environment: Vec<(String, String)>,
     /// Its working directory: the target of a mount, or below one.
     pub directory: String,
     /// Files of the machine that it sees.
     pub bind_mounts: Vec<BindMount>,
-    /// Links in its root, name and target: `bin` to `usr/bin`.
+    /// Links in its root, each with name and target: `bin` to `usr/bin`.
     pub links: Vec<(String, String)>,
-    /// The host's network; without it, one of its own with nothing in it.
+    /// Access to the host's network; without it, the client has an empty network namespace.
     pub network: Option<Network>,
 }
 
-/// The host's network, as a client.
+/// Access of a client to the host's network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// The TCP ports that it may connect to, where the kernel has Landlock's ABI 4.
+    /// The TCP ports that it may connect to. The kernel enforces them from Landlock ABI 4 on.
     pub ports: Vec<u16>,
 }
 
@@ -54,31 +55,31 @@ pub struct BindMount {
     pub kind: Kind,
 }
 
-/// Purpose of a sight.
+/// Purpose of a bind mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Programs and libraries.
     Programs,
-    /// To be read.
+    /// Files that are only read.
     Data,
-    /// A device that does no harm, e.g. `/dev/null`.
+    /// A harmless device, e.g. `/dev/null`.
     Device,
 }
 
 impl Client {
-    /// Refuses what no jail could be made of, in words.
+    /// Refuses a client that no jail can run; the error is a sentence.
     pub(crate) fn check(&self, mounts: &[Mount]) -> Result<(), String> {
-        if self.bind_mounts.len() > SIGHTS_MAX {
-            return Err(format!("{} bind_mounts are more than {SIGHTS_MAX}", self.bind_mounts.len()));
+        if self.bind_mounts.len() > BIND_MOUNTS_MAX {
+            return Err(format!("{} bind mounts are more than {BIND_MOUNTS_MAX}", self.bind_mounts.len()));
         }
         let mut targets: BTreeSet<&str> = mounts.iter().map(|mount| mount.target.as_str()).collect();
-        for sight in &self.bind_mounts {
-            if !is_plain(&sight.target) || !sight.source.is_absolute() {
-                return Err(format!("a sight of {} at {:?} is not plain", sight.source.display(), sight.target));
+        for one in &self.bind_mounts {
+            if !is_plain(&one.target) || !one.source.is_absolute() {
+                return Err(format!("bind mount of {} at {:?} is not plain", one.source.display(), one.target));
             }
-            if !targets.insert(&sight.target) {
-                return Err(format!("target {} is there twice", sight.target));
+            if !targets.insert(&one.target) {
+                return Err(format!("mount target {} is used twice", one.target));
             }
         }
         for (name, target) in &self.links {
@@ -103,15 +104,14 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the names in the root of the jail beside the mounts.
+    /// Returns the names in the root of the jail, without the mounts of the spec.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let of_sights =
-            self.bind_mounts.iter().filter_map(|sight| sight.target.trim_start_matches('/').split('/').next());
-        of_sights.chain(self.links.iter().map(|(name, _)| name.as_str()))
+        let of_mounts = self.bind_mounts.iter().filter_map(|one| one.target.trim_start_matches('/').split('/').next());
+        of_mounts.chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 }
 
-/// Returns whether a path is `/` and plain names.
+/// Returns whether a path is absolute and has only plain names.
 fn is_plain(path: &str) -> bool {
     let plain = |name: &str| {
         let bytes = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b));

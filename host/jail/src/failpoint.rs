@@ -1,8 +1,8 @@
-//! A wall that a test build leaves out of every jail. Does nothing in any other build.
+//! The wall that a test build leaves out of every jail. Has no effect in any other build.
 //!
-//! Never compiled into a release: the feature `failpoints` is off by default.
+//! Releases never contain it: the feature `failpoints` is off by default.
 
-/// Returns the name of the wall that a test leaves out of every jail; `IRONCLAW_WITHOUT_WALL` has it.
+/// Returns the name of the wall that a test leaves out of every jail, from `IRONCLAW_WITHOUT_WALL`.
 #[inline]
 pub fn lowered() -> Option<String> {
     #[cfg(feature = "failpoints")]

@@ -1,8 +1,8 @@
-//! The filters of system calls of jailed processes, compiled from the lists in `filter::lists`.
+//! The seccomp filters of jailed processes, compiled from the lists in `filter::lists`.
 //!
-//! An unlisted call fails with EPERM, and one with an older form that is listed fails with ENOSYS so that the C library falls
-//! back to it. Programs can add filters of their own and remove none. See [`crate::native`], which installs these before
-//! the program is executed.
+//! An unlisted call fails with EPERM. A call of the list `MISSING` fails with ENOSYS, so that the C library uses an older call.
+//! A program can add filters, but cannot remove one. See [`crate::native`], which installs the filters before it executes the
+//! program.
 
 mod lists;
 
@@ -24,8 +24,8 @@ pub(crate) type Program = BpfProgram;
 
 /// Returns the filters of a jailed program, in the order in which they are installed.
 ///
-/// Two, because one filter has one answer for what it does not allow; of two that say no, the kernel takes the answer of the
-/// later one. `system` is for a jail that has the host's programs.
+/// Two filters are necessary because each has only one error for the calls that it refuses. If both refuse a call, the kernel
+/// returns the error of the later one. `system` is true for a jail that has the host's programs.
 pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     let missing = MISSING.iter().map(|call| (*call, Vec::new())).collect();
     Ok([
@@ -34,7 +34,7 @@ pub(crate) fn base(system: bool) -> io::Result<[Program; 2]> {
     ])
 }
 
-/// Returns the calls that a program may make; the rules for programs of the host replace narrower ones.
+/// Returns the calls that a program may make. With `system`, the wider rules replace the narrower ones.
 fn allowed(system: bool) -> io::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
     if system {
@@ -48,7 +48,7 @@ fn commands() -> impl Iterator<Item = &'static Rule> {
     COMMANDS.iter().chain(COMMANDS_LEGACY)
 }
 
-/// Returns the filters of a program that gives up its capabilities behind them: so far a test build goes.
+/// Returns the filters for a process that drops its capabilities after they are installed. Only a test build uses them.
 #[cfg(feature = "failpoints")]
 pub(crate) fn base_before_dropping(system: bool) -> io::Result<[Program; 2]> {
     let [_, missing] = base(system)?;
@@ -58,7 +58,7 @@ pub(crate) fn base_before_dropping(system: bool) -> io::Result<[Program; 2]> {
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
 }
 
-/// Installs a filter by right of a capability, without `no_new_privs`.
+/// Installs a filter with a capability instead of `no_new_privs`.
 #[cfg(feature = "failpoints")]
 pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
     // SAFETY: the crate's instruction has the layout of the kernel's (`linux/filter.h`), as it says itself.
@@ -67,12 +67,12 @@ pub(crate) fn install_with_capability(program: &Program) -> io::Result<()> {
     crate::sys::install_filter(instructions)
 }
 
-/// Returns the filters of a program of this machine that fetches or unpacks software: it executes others, makes links, and
-/// reaches the network where it is given one. It never listens, and no file that it makes is set-uid either.
+/// Returns the filters of a client. It executes other programs, makes links, and uses the network if `network` is true. It never
+/// listens, and no file that it makes is set-uid.
 pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     let [_, missing] = base(false)?;
     let mut allowed = collect(PROGRAM.iter().chain(LEGACY))?;
-    // Its own rule takes the place of the narrower one.
+    // These rules replace the narrower ones.
     allowed.extend(collect(commands())?);
     if network {
         allowed.extend(collect(CLIENT_NETWORK.iter())?);
@@ -80,12 +80,12 @@ pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
 }
 
-/// Returns the filter of process 1 of a jail, which only reaps and reports.
+/// Returns the filter of process 1 of a jail. Process 1 only reaps and reports.
 pub(crate) fn init() -> io::Result<Program> {
     compile(collect(INIT.iter())?, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
 
-/// Installs a filter in this process. Needs `no_new_privs`, and sets it.
+/// Installs a filter in this process, and sets `no_new_privs`, which it needs.
 pub(crate) fn install(program: &Program) -> io::Result<()> {
     seccompiler::apply_filter(program).map_err(|error| match error {
         seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => cause,
@@ -93,7 +93,7 @@ pub(crate) fn install(program: &Program) -> io::Result<()> {
     })
 }
 
-/// Returns each rule as the alternatives of which one has to hold; none at all means always.
+/// Returns the alternatives of a rule, one of which must match; an empty list always matches.
 fn alternatives(when: &When) -> Vec<Vec<(u8, Compare, u32)>> {
     match when {
         Always => Vec::new(),
@@ -183,7 +183,7 @@ mod tests {
             let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
             assert!(out.is_empty(), "allowed: {out:?}");
         }
-        // The machine's programs make links and execute each other, and do nothing else of these.
+        // The machine's programs make links and execute each other. They need no other of these calls.
         let needed = [libc::SYS_execve, libc::SYS_symlinkat, libc::SYS_linkat];
         let allowed = commands().flat_map(|rule| rule.calls);
         let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();

@@ -1,9 +1,9 @@
-//! The kernel's report about a jailed process, compared with the jail that was asked for.
+//! Inspection of a jailed process from outside: the kernel's report, compared with the spec.
 //!
-//! Reads `/proc` and believes nothing that the process or the launcher says. The host asks here before it hands out a session's
-//! key. See [`crate::self_test`], which tries instead of looking.
+//! Reads `/proc` and trusts no statement of the process or the launcher. The host inspects a jail before it hands out a session's
+//! key. See [`crate::self_test`], which makes attempts from inside instead.
 
-use super::native::apart::SOURCE;
+use super::native::overlay::SOURCE;
 use super::system::Names;
 use super::{Identity, Mount, Spec};
 use crate::sys;
@@ -13,9 +13,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The namespaces that a jail has to itself.
+/// The namespaces that a jail does not share with the host.
 pub const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
-/// Capability sets by the kernel's name and by ours.
+/// Capability sets: the kernel's name and the name in a report.
 const CAPABILITY_SETS: [(&str, &str); 5] = [
     ("CapInh", "inheritable"),
     ("CapPrm", "permitted"),
@@ -24,10 +24,10 @@ const CAPABILITY_SETS: [(&str, &str); 5] = [
     ("CapAmb", "ambient"),
 ];
 
-/// Reads what the kernel says about process `pid`, with `host_pid` to compare namespaces.
+/// Returns the kernel's report about process `pid`. Its namespaces are compared with those of `host_pid`.
 ///
-/// `landlock` is left false: the kernel does not show it, and `launcher::Jailed::report` knows it.
-/// An error when the process has ended, or when `/proc` does not let us look.
+/// `landlock` is always false here: the kernel does not show it; `launcher::Jailed::report` sets it.
+/// An error if the process has ended, or if `/proc` is not readable.
 pub fn report(pid: u32, host_pid: u32) -> io::Result<JailReport> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let namespaces = namespaces(pid)?;
@@ -60,7 +60,7 @@ pub fn report(pid: u32, host_pid: u32) -> io::Result<JailReport> {
     })
 }
 
-/// Checks whether a report is the jail of `spec`; the error is every way in which it is not, as sentences.
+/// Checks that a report matches `spec`; the error has one sentence for each difference.
 pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
     let mut require = |holds: bool, fault: String| {
@@ -73,7 +73,7 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     }
     require(report.seccomp == 2, format!("its seccomp mode is {} and not 2", report.seccomp));
     require(report.no_capabilities(), format!("it has capabilities: {:?}", report.capabilities));
-    require(report.no_new_privs, "it could gain privileges by executing".into());
+    require(report.no_new_privs, "it can gain privileges by executing a program".into());
     require(report.landlock, "it is in no Landlock domain".into());
     require(report.interfaces == ["lo down"], format!("its network is {:?} and not `lo down`", report.interfaces));
     let View { root, mounts: expected } = View::of(spec);
@@ -88,15 +88,15 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// The jail of a spec as seen from outside, in the words of a report.
+/// The expected view of a jail from outside, in the form of a report.
 pub(super) struct View {
     pub(super) root: Vec<String>,
     pub(super) mounts: Vec<String>,
 }
 
 impl View {
-    /// Returns the view of a spec. Where the host lacks the names that its programs need no such jail exists, and none looks like
-    /// this.
+    /// Returns the view of a spec. If the host lacks the names that its programs need, the view is one that no jail has: such a jail
+    /// cannot be made.
     pub(super) fn of(spec: &Spec) -> Self {
         let mut root: Vec<String> = spec.mounts.iter().filter_map(Mount::name).map(str::to_owned).collect();
         let access = |mount: &Mount| format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" });
@@ -114,14 +114,14 @@ impl View {
     }
 }
 
-/// Returns whether the machine's programs are a file system of the jail's own in process `pid`, so that locks on them hold there
-/// alone.
-pub fn programs_are_apart(pid: u32) -> io::Result<bool> {
-    Ok(are_apart(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
+/// Returns whether process `pid` sees the machine's programs on a file system of the jail's own, so that locks on them have no
+/// effect outside.
+pub fn programs_have_own_file_system(pid: u32) -> io::Result<bool> {
+    Ok(have_own_file_system(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?))
 }
 
-/// Returns whether the table of mounts has such a line: `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`.
-fn are_apart(mountinfo: &str) -> bool {
+/// Returns whether the table of mounts has a line like `30 25 0:26 / /usr ro,nosuid - overlay ironclaw ro`.
+fn have_own_file_system(mountinfo: &str) -> bool {
     let is_own = |line: &str| {
         let (mount, system) = line.split_once(" - ").unwrap_or_default();
         let mut system = system.split(' ');
@@ -160,7 +160,7 @@ impl Status {
         self.field(name)?.parse().map_err(|_| unreadable(format!("{name} in its status")))
     }
 
-    /// Returns the one id that real, effective, saved and file system id all are.
+    /// Returns the id, if real, effective, saved and file system id are the same.
     fn only_id(&self, name: &str) -> io::Result<u32> {
         let ids: BTreeSet<&str> = self.field(name)?.split_whitespace().collect();
         let mut ids = ids.into_iter();
@@ -176,7 +176,7 @@ fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     let devices = fs::read_to_string(process.join("net/dev"))?;
     let routes = fs::read_to_string(process.join("net/fib_trie"))?;
     let addresses = match fs::read_to_string(process.join("net/if_inet6")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(), // no IPv6 here
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(), // no IPv6 on this machine
         read => read?,
     };
     let state = if quiet(&routes, &addresses) { "down" } else { "up" };
@@ -184,13 +184,13 @@ fn interfaces(process: &Path) -> io::Result<Vec<String>> {
     Ok(names.map(|(name, _)| format!("{} {state}", name.trim())).collect())
 }
 
-/// Returns whether a network namespace has no address at all. The kernel shows no flags of interfaces in `/proc`, but bringing
-/// one up gives it an address, `lo` always.
+/// Returns whether a network namespace has no address. `/proc` shows no flags of interfaces, but an interface that is up has an
+/// address; `lo` always gets one.
 fn quiet(fib_trie: &str, if_inet6: &str) -> bool {
     !fib_trie.contains("host LOCAL") && if_inet6.trim().is_empty()
 }
 
-/// Returns mount points as `/in ro`, followed by the names of missing guards among nosuid, nodev and noexec.
+/// Returns the mount points in the form `/in ro`, followed by the missing guards among nosuid, nodev and noexec.
 fn mounts(mountinfo: &str) -> Vec<String> {
     let mut found: Vec<String> = mountinfo
         .lines()
@@ -207,8 +207,8 @@ fn mounts(mountinfo: &str) -> Vec<String> {
     found
 }
 
-fn unreadable(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("cannot make sense of {what}"))
+fn unreadable(part: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {part}"))
 }
 
 #[cfg(test)]
@@ -291,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_the_machines_own_mount_are_not_apart() {
+    fn machines_own_mount_is_no_file_system_of_the_jail() {
         let line =
             |point: &str, kind: &str, source: &str| format!("30 25 0:26 / {point} ro,nosuid - {kind} {source} ro");
-        assert!(are_apart(&line("/usr", "overlay", "ironclaw")));
+        assert!(have_own_file_system(&line("/usr", "overlay", "ironclaw")));
         for other in
             [line("/usr", "ext4", "/dev/vda"), line("/usr", "overlay", "overlay"), line("/tmp", "overlay", "ironclaw")]
         {
-            assert!(!are_apart(&other), "{other}");
+            assert!(!have_own_file_system(&other), "{other}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! The Landlock domain that every jailed program is born into.
+//! The Landlock domain of a jailed program.
 //!
-//! It never grants a right that the mounts do not show, and a program can add to it and not take from it. See
-//! [`crate::native`], which enters it before the program is executed.
+//! It grants rights only on the mounts of the jail. A program can restrict itself further, but cannot remove a restriction. See
+//! [`crate::native`], which enters the domain before it executes the program.
 
 use super::client::{Client, Kind};
 use super::system::DEVICES;
@@ -16,16 +16,16 @@ use nix::sys::stat::{Mode, fstat};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The oldest ABI that will do: from here on truncating a file needs a right too.
+/// The oldest ABI that is sufficient: from it on, truncating a file needs a right too.
 pub const ABI_MIN: u32 = 3;
-/// The newest ABI that the rules below were written for; an older kernel enforces what it knows.
+/// The newest ABI that the rules below cover; an older kernel enforces the part that it knows.
 const WRITTEN_FOR: ABI = ABI::V9;
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-/// Enters the domain; true when the kernel enforces it, an error when it cannot.
+/// Enters the domain; returns whether the kernel enforces it, and an error if it has no sufficient Landlock.
 ///
-/// `root` is the jail's root before the pivot, with its mounts. TCP, abstract sockets and signals to
-/// the outside have no rule and so are denied from ABI 4 and 6 on, but for the ports of a client. `no_new_privs` is set with it,
+/// `root` is the jail's root before the pivot, with its mounts. TCP (from ABI 4 on), and abstract sockets and signals to the outside
+/// (from ABI 6 on), are denied because they have no rule; only a client has rules for ports. `no_new_privs` is set with the domain,
 /// except by a test build.
 pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::Result<bool> {
     if sys::landlock_abi() < ABI_MIN {
@@ -52,13 +52,13 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Returns a path in the jail as one below its root.
+/// Returns a path in the jail relative to its root.
 fn below(target: &str) -> &str {
     target.trim_start_matches('/')
 }
 
-/// Adds what the loader of a program and its libraries need until the pivot: the rule is tied to the host's root directory, and
-/// nothing in the jail has that above it.
+/// Adds the rule that the loader of a program needs until the pivot. It is tied to the host's root directory, so it covers nothing
+/// in the jail afterwards.
 fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
     let host = open("/", DIRECTORY, Mode::empty())?;
     rules.add_rule(PathBeneath::new(host, AccessFs::from_read(WRITTEN_FOR))).map_err(io::Error::other)
@@ -67,8 +67,8 @@ fn with_loader(rules: RulesetCreated) -> io::Result<RulesetCreated> {
 /// Adds the programs of the host and the files around them.
 fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let places = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
-    for (name, rights) in places {
+    let directories = [("usr", read | AccessFs::Execute), ("etc", read), ("tmp", read | write())];
+    for (name, rights) in directories {
         let directory = openat(root, name, DIRECTORY, Mode::empty())?;
         rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
     }
@@ -80,28 +80,28 @@ fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetC
     Ok(rules)
 }
 
-/// Adds what a client sees of the machine, and TCP to the ports that it may use.
+/// Adds the rules for a client's bind mounts and for its TCP ports.
 fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io::Result<RulesetCreated> {
     for port in client.network.iter().flat_map(|network| &network.ports) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
     }
-    for sight in &client.bind_mounts {
+    for one in &client.bind_mounts {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let seen = openat(root, below(&sight.target), flags, Mode::empty())?;
+        let seen = openat(root, below(&one.target), flags, Mode::empty())?;
         let is_directory = fstat(&seen)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
-        let allowed = match sight.kind {
+        let allowed = match one.kind {
             Kind::Programs => AccessFs::from_read(WRITTEN_FOR),
             Kind::Data => AccessFs::ReadFile | AccessFs::ReadDir,
             Kind::Device => AccessFs::ReadFile | AccessFs::WriteFile,
         };
-        // A rule on a file is refused with rights that only a directory can have.
+        // The kernel refuses a rule on a file if it has rights that only a directory can have.
         let allowed = if is_directory { allowed } else { allowed & AccessFs::from_file(WRITTEN_FOR) };
         rules = rules.add_rule(PathBeneath::new(seen, allowed)).map_err(io::Error::other)?;
     }
     Ok(rules)
 }
 
-/// Returns the rights on a mount of the jail. The host's own sockets can be connected to either way: that is what they are for.
+/// Returns the rights on a mount of the jail. The host's own sockets can be connected to even on a read-only mount.
 fn rights(mount: &Mount) -> BitFlags<AccessFs> {
     let mut rights = AccessFs::ReadFile | AccessFs::ReadDir;
     if !mount.granted {

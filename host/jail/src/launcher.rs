@@ -1,7 +1,7 @@
-//! The host's side of the launcher: the process that makes every jail.
+//! The host's side of the launcher, the process that makes every jail.
 //!
-//! The launcher is forked before the host has threads or keys and never sees one of them; the host never clones a process itself.
-//! See [`crate::launcher::server`] for the process, [`crate`] for what it makes.
+//! The launcher is forked before the host has threads or keys, so it never has a key. The host itself never clones a process.
+//! See [`crate::launcher::server`] for the process, and [`crate`] for the specification of a jail.
 
 mod error;
 mod server;
@@ -26,17 +26,17 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{Event, Request};
 
-/// Time for the launcher to report that a launch took too long.
+/// Extra time in which the launcher can report that a launch took too long.
 const LAUNCHER_GRACE: Duration = Duration::from_secs(5);
 
-/// Roles without a program of their own: functions of this image, entered behind the gate.
+/// Roles without a program of their own: functions of this image that run after the gate opens.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries {
-    /// The reader of a session's outbound queue: takes its link, gives its exit code.
+    /// The reader of a session's outbound queue: takes its link, returns its exit code.
     pub reader: fn(OwnedFd) -> i32,
 }
 
-/// A launcher that runs and is not connected to a runtime yet.
+/// A running launcher that is not yet connected to an async runtime.
 #[derive(Debug)]
 pub struct Handle {
     pub(crate) control: OwnedFd,
@@ -50,10 +50,10 @@ impl Handle {
     }
 }
 
-/// Forks the launcher. To be called first in `main`: before the first thread, and before anything
-/// secret is in memory, because the launcher and its forked roles keep a copy of what is there.
+/// Forks the launcher. `main` calls this first: before the first thread, and before a secret is in memory, because the launcher
+/// and its forked roles keep a copy of the memory.
 ///
-/// An error when this process already has more than one thread, or when the kernel refuses a fork.
+/// An error if this process already has more than one thread, or if the kernel refuses the fork.
 pub fn fork(entries: Entries) -> io::Result<Handle> {
     let thread = OneThread::prove()?;
     let host = std::process::id() as i32;
@@ -64,20 +64,20 @@ pub fn fork(entries: Entries) -> io::Result<Handle> {
     }
 }
 
-/// Handle that asks the launcher for jails. Clones ask the same launcher.
+/// A client of the launcher. Clones use the same launcher.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     shared: Arc<Shared>,
 }
 
-/// A request on its way: its bytes, and the link beside it.
+/// A queued request: its bytes, and the link beside it.
 type Outgoing = (Vec<u8>, Option<OwnedFd>);
 
 #[derive(Debug)]
 struct Shared {
     pid: u32,
     next: AtomicU64,
-    /// Waiting callers, by the id of the jail; `None` when the launcher has died.
+    /// Waiting callers, by the id of the jail; `None` after the launcher died.
     waiting: Mutex<Option<HashMap<u64, Waiting>>>,
     requests: mpsc::UnboundedSender<Outgoing>,
     alive: watch::Receiver<bool>,
@@ -90,7 +90,7 @@ enum Waiting {
     Exit(watch::Sender<Option<Exit>>),
 }
 
-/// A jail that runs. Dropping it ends everything in it.
+/// A running jail. Dropping it ends all its processes.
 #[derive(Debug)]
 pub struct Jailed {
     /// Process id of the program, as the host sees it.
@@ -104,7 +104,7 @@ pub struct Jailed {
 }
 
 impl Launcher {
-    /// Connects the launcher to the runtime that this is called in.
+    /// Connects the launcher to the current async runtime.
     pub fn start(handle: Handle) -> io::Result<Self> {
         nix::fcntl::fcntl(&handle.control, nix::fcntl::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
         let control = Arc::new(sys::watched(handle.control)?);
@@ -127,10 +127,10 @@ impl Launcher {
         self.shared.pid
     }
 
-    /// Makes a jail and gives it `link`; returns when the program runs in it and the host's files are
-    /// gone from its sight, or within `spec.limits.launch_ms` with the step that failed.
+    /// Makes a jail and gives it `link`. Returns when the program runs in it without access to the host's files; otherwise returns the
+    /// failed step, at the latest after `spec.limits.launch_ms`.
     ///
-    /// Dropping the future ends the launch.
+    /// Dropping the future cancels the launch.
     pub async fn launch(&self, spec: Spec, link: OwnedFd) -> Result<Jailed, Error> {
         let (name, launch_ms) = (spec.name.clone(), spec.limits.launch_ms);
         spec.check(geteuid().as_raw()).map_err(|why| Error::Unfit { name: name.clone(), why })?;
@@ -142,11 +142,10 @@ impl Launcher {
         if !self.shared.wait_for(id, sender) || self.shared.requests.send((request, Some(link))).is_err() {
             return Err(Error::Gone { pid: self.shared.pid });
         }
-        // The launcher keeps the time itself; this is for one that cannot, because what it waits for
-        // hangs in the kernel.
-        let patience = Duration::from_millis(launch_ms) + LAUNCHER_GRACE;
-        let Ok(answer) = tokio::time::timeout(patience, answer).await else {
-            let step = format!("hear from the launcher within {} ms", patience.as_millis());
+        // The launcher has its own timeout. This one is for a launcher that is blocked in the kernel.
+        let time_max = Duration::from_millis(launch_ms) + LAUNCHER_GRACE;
+        let Ok(answer) = tokio::time::timeout(time_max, answer).await else {
+            let step = format!("get an answer from the launcher within {} ms", time_max.as_millis());
             let failure = Failure { part: Part::Launcher, step, errno: 0 };
             return Err(Error::Refused { name, failure });
         };
@@ -158,7 +157,7 @@ impl Launcher {
         }
     }
 
-    /// Ends every jail, also those that are being made. Returns at once; [`Jailed::exited`] says when it has happened.
+    /// Kills every jail, also one that is being made. Returns immediately; [`Jailed::exited`] returns when a jail has ended.
     pub fn kill_all(&self) {
         let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for id in waiting.iter().flat_map(HashMap::keys) {
@@ -169,18 +168,18 @@ impl Launcher {
     /// Returns when the launcher has died; every jail dies with it.
     pub async fn died(&self) {
         let mut alive = self.shared.alive.clone();
-        // An error means that the task which reads from the launcher is gone, which is equivalent.
+        // An error means that the task that reads from the launcher has ended, which is equivalent.
         let _ = alive.wait_for(|alive| !alive).await;
     }
 }
 
 impl Jailed {
-    /// Ends everything in the jail. Returns at once; [`Jailed::exited`] says when it has happened.
+    /// Kills all processes of the jail. Returns immediately; [`Jailed::exited`] returns when they have ended.
     pub fn kill(&self) {
         kill(&self.requests, self.id);
     }
 
-    /// Returns how the program ended, once it has. A launcher that dies has killed it.
+    /// Waits for the end of the program and returns it. If the launcher dies, the program is killed too.
     pub async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -189,21 +188,21 @@ impl Jailed {
         }
     }
 
-    /// Returns what the kernel says about the program now, compared with this process.
+    /// Returns the kernel's current report about the program, compared with this process.
     ///
     /// # Errors
-    /// When it has ended, or when `/proc` does not show it.
+    /// The program has ended, or `/proc` does not show it.
     pub fn report(&self) -> io::Result<JailReport> {
         self.process().report()
     }
 
-    /// Returns what is needed to ask the kernel about the program later, without holding the jail.
+    /// Returns a handle that can ask the kernel about the program later, without keeping the jail alive.
     pub fn process(&self) -> Process {
         Process { pid: self.pid, landlock: self.landlock }
     }
 }
 
-/// The program of a jail, to ask the kernel about; holds nothing alive.
+/// A handle that asks the kernel about the program of a jail. It does not keep the jail alive.
 #[derive(Debug, Clone, Copy)]
 pub struct Process {
     /// Process id of the program, as the host sees it.
@@ -212,7 +211,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns what the kernel reports about it now.
+    /// Returns the kernel's current report about it.
     pub fn report(&self) -> io::Result<JailReport> {
         let mut report = inspect::report(self.pid, std::process::id())?;
         report.landlock = self.landlock;
@@ -228,12 +227,12 @@ impl Drop for Jailed {
 
 fn kill(requests: &mpsc::UnboundedSender<Outgoing>, id: u64) {
     if let Ok(request) = wire::encode(&Request::Kill { id }) {
-        // Without a launcher there is no jail either.
+        // If the launcher is gone, so is the jail.
         let _ = requests.send((request, None));
     }
 }
 
-/// A launch without an answer yet; when its future is dropped, so is the jail.
+/// A launch without an answer yet. Dropping it kills the jail.
 struct Attempt<'a> {
     id: u64,
     shared: &'a Shared,
@@ -250,7 +249,7 @@ impl Drop for Attempt<'_> {
 }
 
 impl Shared {
-    /// Notes who waits for the jail `id`; false when the launcher has died.
+    /// Registers a caller that waits for the jail `id`; false if the launcher has died.
     fn wait_for(&self, id: u64, sender: oneshot::Sender<Result<Jailed, Failure>>) -> bool {
         match &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(waiting) => waiting.insert(id, Waiting::Launch(sender)).is_none(),
@@ -262,7 +261,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)
     }
 
-    /// Tells the waiting caller what happened to a jail.
+    /// Passes an event to the caller that waits for it.
     fn dispatch(&self, event: Event) {
         match event {
             Event::Started { id, pid, init_pid, landlock } => {
@@ -275,7 +274,7 @@ impl Shared {
                 if let Some(waiting) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
                     waiting.insert(id, Waiting::Exit(sender));
                 }
-                // If the caller is gone the jail is dropped here, and that ends it.
+                // If the caller is gone, the jail is dropped here, which ends it.
                 let _ = answer.send(Ok(jailed));
             }
             Event::Failed { id, failure } => {
@@ -313,7 +312,7 @@ async fn read_events(control: Arc<AsyncFd<OwnedFd>>, shared: Arc<Shared>, dying:
             }
         }
     }
-    // A caller that waits for an answer or an end notices it because its sender is dropped.
+    // Dropping the senders wakes every waiting caller with an error.
     *shared.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     dying.send_replace(false);
 }

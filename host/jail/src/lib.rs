@@ -1,7 +1,7 @@
-//! A jail: the one description of what a jailed process sees, and the types around it.
+//! The specification of a jail, and the types around it.
 //!
-//! Grants nothing by default: what is not in a [`Spec`] is not in the jail, on any backend. Nothing here starts a process.
-//! [`crate::native`] builds the jail, [`crate::inspect`] asks the kernel whether it is one.
+//! A jail grants nothing by default: a resource that is not in a [`Spec`] is in no jail. This module starts no process.
+//! See [`crate::native`], which builds a jail, and [`crate::inspect`], which asks the kernel about it.
 
 pub mod client;
 pub mod failpoint;
@@ -30,12 +30,12 @@ use std::path::PathBuf;
 
 /// The uid and the gid that a jailed process has inside its own user namespace.
 pub const INNER_ID: u32 = 1000;
-/// The first host uid and gid that root gives to jails unless the configuration says otherwise: above
-/// every range that systemd's list of uids and gids names, and so free on most machines.
+/// The first host uid and gid that root gives to jails, unless the settings name another one. It is above every range in systemd's
+/// list of uids and gids, so it is free on most machines.
 pub const FIRST_HOST_ID: u32 = 0x7000_0000;
 /// The host name that a jailed process sees.
 pub const HOSTNAME: &str = "ironclaw";
-/// More mounts than any session needs (in, out, workspace, sockets, packages).
+/// Bound on the mounts of a jail; no session needs as many (in, out, workspace, sockets, packages).
 pub const MOUNTS_MAX: usize = 16;
 /// Longest name of a jail, and of a directory in its root, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -43,8 +43,8 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const ARGUMENTS_MAX: usize = 32;
 /// Descriptor of the link in a program that runs in a jail.
 pub const LINK_DESCRIPTOR: i32 = 3;
-/// Descriptor of the gate in a program that runs in a jail: write one byte when every library is
-/// loaded, read one byte back, and the host's files are gone.
+/// Descriptor of the gate in a program that runs in a jail. The program writes one byte when all libraries are loaded, and waits
+/// for one byte back. Then the host's files are out of reach.
 pub const GATE_DESCRIPTOR: i32 = 4;
 
 /// Everything that a jailed process sees and may use.
@@ -55,11 +55,11 @@ pub struct Spec {
     pub name: String,
     /// The process that runs.
     pub role: Role,
-    /// The directories that it sees, each at the top of its root; beside them there is only `system`.
+    /// The directories that it sees, each at the top of its root. Beside them, the root has only the files of `system`.
     pub mounts: Vec<Mount>,
-    /// The host's programs, if it may execute any; without them it has nothing to execute.
+    /// The host's programs, if it may execute any; without them nothing in the jail is executable.
     pub system: Option<System>,
-    /// The user of its processes, as the host's files see it.
+    /// The user of its processes, as the host sees it.
     pub identity: Identity,
     /// Resources that it may use.
     pub limits: Limits,
@@ -69,7 +69,7 @@ pub struct Spec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A program that speaks the gate, executed by descriptor with an empty environment.
+    /// A program that uses the gate. It is executed by descriptor, with an empty environment.
     Sandbox {
         /// The file on the host; the user of the jail must be allowed to execute it.
         program: PathBuf,
@@ -78,11 +78,11 @@ pub enum Role {
     },
     /// The launcher's `Entries::reader`, in the launcher's own image.
     Reader,
-    /// The probe of `jail::probe`, in the launcher's own image.
+    /// The probe of the self-test, in the launcher's own image.
     Probe(Probe),
-    /// A program of this machine that fetches or unpacks software; executed behind the gate.
+    /// A program of this machine that fetches or unpacks software. It is executed after the gate opens.
     Client(Client),
-    /// A program that does not know the gate and ends by itself, to measure a launch.
+    /// A program that does not use the gate and exits immediately, to measure the time of a launch.
     Noop {
         /// The file on the host, e.g. `/bin/true`.
         program: PathBuf,
@@ -93,20 +93,20 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
-    /// Tries everything that it knows, and reports over its link.
+    /// Makes all attempts of the self-test, and reports over its link.
     Attempts(Facts),
-    /// The same in a jail that lacks the wall [`CONTROL`]; refused with any mount, so that nothing of a session is in it.
+    /// The same in a jail without the wall [`CONTROL`]; refused with any mount, so that the jail has nothing of a session.
     Control(Facts),
-    /// Stays until its link closes: a target for the probe of another jail.
+    /// Waits until its link closes: a target for the probe of another jail.
     Neighbour,
-    /// Plays a sandbox on the link that asks for its key a second time.
+    /// Acts as a sandbox that asks for its key a second time.
     KeyAgain {
-        /// After its first bell instead of before it.
+        /// Asks after its first bell instead of before it.
         after_bell: bool,
     },
 }
 
-/// Facts about the world outside, which tell a probe what to try to reach.
+/// Facts about the host: the targets that a probe tries to reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
@@ -124,31 +124,31 @@ pub struct Facts {
     pub tcp6_port: u16,
     /// Unix socket of the host's own API.
     pub host_socket: PathBuf,
-    /// The host's files and the directories of every session, each with what it is in words.
+    /// The host's files and the directories of every session, each with a description.
     pub host_files: Vec<(String, PathBuf)>,
 }
 
-/// One directory of the host in a jail. Nothing in it can be executed, is a device, or is set-uid.
+/// One directory of the host in a jail, mounted nosuid, nodev and noexec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
     /// Absolute path on the host; its last component is a directory and not a link.
     pub source: PathBuf,
-    /// Its path in the jail: `/` and one name of `A-Z a-z 0-9 . _ -`, as [`target_name`] has it.
+    /// Its path in the jail: `/` and one name of `A-Z a-z 0-9 . _ -`; see [`target_name`].
     pub target: String,
-    /// Whether the jail can only read it.
+    /// True if the jail cannot write to it.
     pub read_only: bool,
-    /// Whether a person chose it, and not the host: no link is followed on the whole way to it, so that it is what they saw.
+    /// True if a person chose it. Then no component of the path may be a link, so that the jail gets the directory that the person saw.
     pub granted: bool,
 }
 
-/// The user of a jailed process, as the host's files see it. Inside it is [`INNER_ID`] either way.
+/// The user of a jailed process, as the host sees it. In the jail it is always [`INNER_ID`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
     /// The user who started the host; refused for root.
     Own,
-    /// Ids out of a range that root set aside; only root can give them.
+    /// Ids from a range that root reserved for jails; only root can assign them.
     Mapped {
         /// User id on the host, never 0.
         uid: u32,
@@ -157,7 +157,7 @@ pub enum Identity {
     },
 }
 
-/// Resources that a jailed process may use. No core is ever written.
+/// Resources that a jailed process may use. Core dumps are always off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -167,7 +167,7 @@ pub struct Limits {
     pub open_files: u64,
     /// Processes and threads in the jail, process 1 included.
     pub processes: u64,
-    /// Largest file that can be written, in bytes.
+    /// Largest file that a process may write, in bytes.
     pub file_bytes: u64,
     /// Longest time of the launch, in milliseconds, from the request to the open gate.
     pub launch_ms: u64,
@@ -181,12 +181,12 @@ impl Default for Limits {
             open_files: 256,
             processes: 64,
             file_bytes: 1 << 30,
-            launch_ms: 5_000, // a launch takes milliseconds; this is a machine that swaps
+            launch_ms: 5_000, // a launch takes milliseconds, but much longer on a machine that swaps
         }
     }
 }
 
-/// The reason that a [`Spec`] cannot be a jail.
+/// The reason why a [`Spec`] is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit(String);
 
@@ -199,11 +199,11 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Spec {
-    /// Refuses what no backend could enforce, before anything is started.
+    /// Refuses a spec that cannot be enforced, before any process starts.
     ///
     /// `effective_uid` is the user id of the host.
     pub fn check(&self, effective_uid: u32) -> Result<(), Unfit> {
-        let unfit = |why: String| Err(Unfit(why));
+        let unfit = |reason: String| Err(Unfit(reason));
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || !self.name.bytes().all(plain) {
             return unfit(format!("{:?} is not a name for a jail", self.name));
@@ -217,14 +217,14 @@ impl Spec {
                 return unfit(format!("mount target {:?} is not `/` and one plain name", mount.target));
             }
             if !targets.insert(mount.target.as_str()) {
-                return unfit(format!("mount target {} is there twice", mount.target));
+                return unfit(format!("mount target {} is used twice", mount.target));
             }
-            // The host's own mounts have the first four of these names, and with the host's programs the others are taken.
+            // The host's own mounts use the names of `system::OWN`; the other reserved names are taken if the jail has the host's programs.
             let taken = |name: &str| {
                 is_reserved(name) && (mount.granted || self.system.is_some() && !system::OWN.contains(&name))
             };
             if mount.name().is_some_and(taken) {
-                return unfit(format!("mount target {} is a name of the jail's own", mount.target));
+                return unfit(format!("mount target {} is reserved for the jail itself", mount.target));
             }
             if !mount.source.is_absolute() {
                 return unfit(format!("mount source {} is not absolute", mount.source.display()));
@@ -238,7 +238,7 @@ impl Spec {
         if let Role::Client(client) = &self.role {
             client.check(&self.mounts).map_err(Unfit)?;
             if self.system.is_some() {
-                return unfit("a client names what it sees of the machine itself".into());
+                return unfit("a client has its own list of programs and takes no `system`".into());
             }
         }
         if let Some(System { layer: Some(layer) }) = &self.system
@@ -249,12 +249,12 @@ impl Spec {
         if let Role::Probe(Probe::Control(_)) = &self.role
             && !(self.mounts.is_empty() && self.system.is_none())
         {
-            return unfit("a jail that lacks a wall on purpose is given no directory".into());
+            return unfit("a jail that lacks a wall on purpose takes no directory".into());
         }
         match (self.identity, effective_uid) {
             (Identity::Own, 0) => unfit("the host runs as root, so the jail needs a host uid of its own".into()),
             (Identity::Mapped { uid, gid }, _) if uid == 0 || gid == 0 => {
-                unfit("host uid or gid 0 is root's and is given to no jail".into())
+                unfit("host uid or gid 0 is root's, and no jail may have it".into())
             }
             (Identity::Mapped { .. }, uid) if uid != 0 => {
                 unfit("only root can give a jail a host uid of its own".into())
@@ -265,14 +265,14 @@ impl Spec {
 }
 
 impl Mount {
-    /// Returns the name in the jail's root, without the slash; `None` when the target is not a plain name.
+    /// Returns the name in the jail's root, without the slash; `None` if the target is not a plain name.
     pub fn name(&self) -> Option<&str> {
         target_name(&self.target)
     }
 }
 
-/// Returns the name of a mount's target, without the slash; `None` when it is not `/` and one plain name. The check of a proposed
-/// mount asks this as well, so that nothing is approved that no jail takes.
+/// Returns the name of a mount's target, without the slash; `None` if the target is not `/` and one plain name. The check of a
+/// proposed mount uses this function too, so that people approve no mount that every jail refuses.
 pub fn target_name(target: &str) -> Option<&str> {
     let name = target.strip_prefix('/')?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
@@ -281,7 +281,7 @@ pub fn target_name(target: &str) -> Option<&str> {
 }
 
 impl Role {
-    /// Returns the program to execute before the gate, or none for a role that goes through it in the launcher's own image.
+    /// Returns the program to execute before the gate; `None` for a role that runs in the launcher's own image.
     pub fn program(&self) -> Option<&PathBuf> {
         match self {
             Self::Sandbox { program, .. } | Self::Noop { program } => Some(program),

@@ -1,25 +1,25 @@
-//! The life of a jail on this kernel: how process 1 builds it, and how process 2 becomes the program.
+//! The processes of a jail: process 1, which builds it, and process 2, which becomes the program.
 //!
-//! The program is confined before it runs its first instruction, and reads nothing from outside before the host's root is gone.
-//! Runs only in processes cloned by the launcher. See [`crate::native::program`] for process 2.
+//! The program is confined before its first instruction, and gets no input before the host's root is detached. This code runs only
+//! in processes that the launcher cloned. See [`crate::native::program`] for process 2.
 //!
-//! The order is what makes it hold:
-//! 1. process 1 opens what the jail needs while it can still see it, then covers `/proc` with an empty root and attaches the
-//!    mounts there;
-//! 2. process 2 gives up everything it can give up and executes the program, which loads its libraries from the host's root and
-//!    knocks at the gate;
-//! 3. process 1 pivots. The kernel moves every process of the mount namespace that was in the old root, so process 2 is moved
-//!    although its own rules forbid it to do that itself;
-//! 4. process 1 gives up everything too, opens the gate, and from then on only reaps.
+//! The order of the steps is essential:
+//! 1. Process 1 opens the files of the host that the jail needs. Then it covers `/proc` with an empty root and attaches the mounts
+//!    there.
+//! 2. Process 2 gives up all rights that it can give up and executes the program. The program loads its libraries from the host's
+//!    root and writes a byte to the gate.
+//! 3. Process 1 pivots. The kernel moves every process of the mount namespace that was in the old root. So process 2 moves too,
+//!    although its own rules forbid it to pivot.
+//! 4. Process 1 gives up its rights too and opens the gate. From then on it only reaps.
 
-pub(crate) mod apart;
 mod client_mounts;
+pub(crate) mod overlay;
 mod program;
 mod rootfs;
 mod system_mounts;
 
 pub(crate) use rootfs::ROOT_ROOM;
-use rootfs::Site;
+use rootfs::StagingRoot;
 
 use super::filter::{self, Program};
 use super::{Role, Spec, Wall, Walls};
@@ -37,8 +37,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Returns the namespaces that a jail has to itself. The mount namespace is always one of them, because the root is built in it:
-/// the wall that it makes together with the pivot is left out by leaving out the pivot.
+/// Returns the flags of the namespaces of a jail. The mount namespace is always one of them, because the root is built in it. A test
+/// leaves out that wall by leaving out the pivot.
 pub(crate) fn namespaces(walls: Walls) -> libc::c_int {
     let others = [
         (Wall::UserNamespace, libc::CLONE_NEWUSER),
@@ -48,17 +48,17 @@ pub(crate) fn namespaces(walls: Walls) -> libc::c_int {
         (Wall::UtsNamespace, libc::CLONE_NEWUTS),
         (Wall::CgroupNamespace, libc::CLONE_NEWCGROUP),
     ];
-    let raised = others.into_iter().filter(|(wall, _)| walls.stand(*wall));
+    let raised = others.into_iter().filter(|(wall, _)| walls.has(*wall));
     raised.fold(libc::CLONE_NEWNS, |all, (_, flag)| all | flag)
 }
 
-/// Signals that the launcher ignores and its children must not.
+/// Signals that the launcher ignores. Its children must not ignore them.
 pub(crate) const LAUNCHER_IGNORES: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE];
 
-/// The code of a process 1 that could not build its jail, or of a role that panicked.
+/// Exit code of a process 1 that could not build its jail, or of a role that panicked.
 const FAILED: i32 = 101;
 
-/// The highest `oom_score_adj` that there is.
+/// The highest possible `oom_score_adj`.
 const FIRST_VICTIM: &str = "1000";
 
 /// Arguments of process 1.
@@ -75,7 +75,7 @@ pub(crate) struct InitArgs<'a> {
 /// The seccomp programs, compiled once by the launcher.
 pub(crate) struct Filters {
     program: [Program; 2],
-    /// Without and with a network.
+    /// Without a network, and with one.
     client: [[Program; 2]; 2],
     /// For a jail that has the host's programs.
     with_system: [Program; 2],
@@ -83,7 +83,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Returns the filters of the program of a jail.
+    /// Returns the filters for the program of a jail.
     fn of(&self, spec: &Spec) -> &[Program; 2] {
         match &spec.role {
             Role::Client(client) => &self.client[usize::from(client.network.is_some())],
@@ -102,28 +102,28 @@ impl Filters {
 }
 
 /// Runs process 1 of a jail, from its first instruction to its end.
-pub(crate) fn init(birth: InitArgs<'_>) -> ! {
-    let InitArgs { spec, link, launcher, thread, entries, filters, walls } = birth;
-    // When memory runs out, the kernel ends a jail before anything of the host. A failure to set it does no harm.
+pub(crate) fn init(arguments: InitArgs<'_>) -> ! {
+    let InitArgs { spec, link, launcher, thread, entries, filters, walls } = arguments;
+    // If memory runs out, the kernel kills a jail before a process of the host. A failure here does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
-    let kept = sys::keep_only([link, launcher], walls.stand(Wall::Descriptors));
+    let kept = sys::keep_only([link, launcher], walls.has(Wall::Descriptors));
     let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
-    let lived = rootfs::build(spec, &launcher, walls).and_then(|site| {
+    let lived = rootfs::build(spec, &launcher, walls).and_then(|staging| {
         let image = Image { thread, entries, filters, walls };
-        let (program, gate) = program::start(spec, link, &launcher, &site, image)?;
-        close(spec, &launcher, &site, program, gate, image)
+        let (program, gate) = program::start(spec, link, &launcher, &staging, image)?;
+        close(spec, &launcher, &staging, program, gate, image)
     });
     let (last, code) = match lived {
         Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
         Ok(exit @ Exit::Signal(signal)) => (Progress::Ended(exit), 128 + signal),
         Err(failure) => (Progress::Failed(failure), FAILED),
     };
-    // A launcher that is gone has ended us already.
+    // If the launcher is gone, the kernel is already killing this process.
     let _ = wire::send(&launcher, &last, None);
     sys::exit(code)
 }
 
-/// Parts of the launcher's image that the processes of a jail have.
+/// Parts of the launcher's image that the processes of a jail use.
 #[derive(Clone, Copy)]
 struct Image<'a> {
     thread: &'a OneThread,
@@ -132,16 +132,16 @@ struct Image<'a> {
     walls: Walls,
 }
 
-/// Closes the jail when the program is at its gate, and watches over it until it ends.
+/// Closes the jail when the program is at its gate, and waits for its end.
 fn close(
     spec: &Spec,
     launcher: &OwnedFd,
-    site: &Site,
+    staging: &StagingRoot,
     program: Pid,
     gate: OwnedFd,
     image: Image<'_>,
 ) -> Result<Exit, Failure> {
-    let (walls, root) = (image.walls, &site.root);
+    let (walls, root) = (image.walls, &staging.root);
     let knocked = step(Part::Program, "wait at the gate", nix::unistd::read(&gate, &mut [0]))? == 1;
     if !knocked && !matches!(spec.role, Role::Noop { .. }) {
         let exit = step(Part::Launch, "wait for the program", watch(program))?;
@@ -151,27 +151,27 @@ fn close(
             errno: 0,
         });
     }
-    if walls.stand(Wall::Root) {
+    if walls.has(Wall::Root) {
         step(Part::Root, "enter the root of the jail", fchdir(root))?;
         step(Part::Root, "pivot into the root of the jail", pivot_root(".", "."))?;
-        // The old root is now mounted on top of the new one; the jail is under it.
-        step(Part::Root, "let go of the host's root", umount2(".", MntFlags::MNT_DETACH))?;
+        // The old root is now mounted over the new one.
+        step(Part::Root, "detach the host's root", umount2(".", MntFlags::MNT_DETACH))?;
         step(Part::Root, "enter the new root", chdir("/"))?;
-        step(Part::Root, "look at the root of the jail", inspect_root(&site.names))?;
+        step(Part::Root, "inspect the root of the jail", inspect_root(&staging.names))?;
     }
-    if walls.stand(Wall::ReadOnlyRoot) {
+    if walls.has(Wall::ReadOnlyRoot) {
         step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
     }
-    if walls.stand(Wall::InitCapabilities) {
+    if walls.has(Wall::InitCapabilities) {
         step(Part::Privileges, "drop the capabilities of process 1", sys::drop_capabilities())?;
     }
-    if walls.stand(Wall::InitSeccomp) {
+    if walls.has(Wall::InitSeccomp) {
         step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;
         step(Part::Seccomp, "install the seccomp filter of process 1", filter::install(&image.filters.init))?;
     }
-    step(Part::Launch, "tell the launcher that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
+    step(Part::Launch, "report that the jail is closed", wire::send(launcher, &Progress::Closed, None))?;
     match nix::unistd::write(&gate, &[1]) {
-        Err(Errno::EPIPE) | Ok(_) => {} // a program that ended meanwhile is reaped below
+        Err(Errno::EPIPE) | Ok(_) => {} // the program ended meanwhile and is reaped below
         Err(errno) => {
             return Err(Failure { part: Part::Launch, step: "open the gate".into(), errno: errno as i32 });
         }
@@ -180,7 +180,7 @@ fn close(
     step(Part::Launch, "wait for the program", watch(program))
 }
 
-/// Checks that exactly these names are in our root; otherwise this is not the jail that was asked for.
+/// Checks that the root has exactly these names; otherwise the jail differs from the spec.
 fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/")? {
@@ -189,7 +189,7 @@ fn inspect_root(names: &BTreeSet<OsString>) -> io::Result<()> {
     if found == *names { Ok(()) } else { Err(Errno::EXDEV.into()) }
 }
 
-/// Reaps whatever ends in the jail until `program` does.
+/// Reaps the processes of the jail until `program` ends.
 fn watch(program: Pid) -> nix::Result<Exit> {
     loop {
         match waitpid(None, None) {

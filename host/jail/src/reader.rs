@@ -1,6 +1,6 @@
-//! The jailed process that parses what a sandbox wrote, and the host's end of the pipe to it.
+//! The reader: the jailed process that parses an outbound queue, and the host's end of its socket.
 //!
-//! The daemon itself never opens an outbound queue; what comes back is bounded, typed and still untrusted. See
+//! The daemon itself never opens an outbound queue. The reader's answers are bounded and typed, but still untrusted. See
 //! `outbound::accept` of the host.
 
 use ironclaw_contract::canonical::Digest;
@@ -18,16 +18,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroize;
 
-/// A violation in the host's own words; the exact one may quote the file.
-pub const VIOLATION: &str = "its outbound queue is not what the contract says";
+/// The host's own sentence about a violation; the exact one may quote the file.
+pub const VIOLATION: &str = "its outbound queue violates the contract";
 
-/// Bytes of rows in one answer, before the first that goes over.
+/// Bytes of rows in one answer; only its first row may be longer.
 const ANSWER_BYTES: usize = ROW_BYTES_MAX;
 
-/// Bytes of one frame: a row of the largest size in the worst escaping, and a bit.
+/// Bytes of one frame: a row of the largest size with the worst escaping, and the rest of the frame.
 const FRAME_BYTES_MAX: usize = 8 * ROW_BYTES_MAX;
 
-/// An answer must come within this time, or the reader is dead to us.
+/// Time in which the reader must answer; otherwise it counts as dead.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(LOCK_WAIT_MS_MAX + 4_000);
 
 #[derive(Serialize, Deserialize)]
@@ -48,35 +48,35 @@ enum Answer<R> {
     Violation(String),
 }
 
-/// Result of a look at an outbound queue.
+/// The rows that one read of an outbound queue found.
 #[derive(Debug)]
 pub struct Found {
-    /// Rows above the cursor, in order; not all of them when `more`.
+    /// Rows above the cursor, in order; not all of them if `more` is true.
     pub rows: Vec<Untrusted<RawRow>>,
-    /// Whether there are more.
+    /// True if there are more rows.
     pub more: bool,
-    /// The sandbox's statements about its progress; without authority.
+    /// The sandbox's statements about its progress, without authority.
     pub progress: Vec<Progress>,
     /// Rows at or below the cursor that are still in the file.
     pub taken: Vec<(u64, Digest)>,
 }
 
-/// The reason that a look gave nothing.
+/// The reason why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The next launch of the sandbox recovers the file; until then there is nothing to see.
+    /// The file needs recovery by the next launch of the sandbox; until then it has no readable rows.
     #[error("the outbound queue waits for its sandbox to recover it")]
     NeedsRecovery,
-    /// Another process holds the lock for too long.
+    /// Another process holds the lock too long.
     #[error("the outbound queue is locked by its sandbox")]
     Locked,
-    /// The file is not what the contract says.
+    /// The file violates the contract.
     #[error("{0}")]
     Violation(String),
-    /// The machine is out of something: the file may be well.
+    /// The machine has a shortage; the file may be intact.
     #[error("the outbound queue cannot be read now: {0}")]
     Failed(String),
-    /// The reader is gone, silent or talks nonsense.
+    /// The reader has ended, does not answer, or sends malformed answers.
     #[error("the reader of the outbound queue died: {0}")]
     Dead(io::Error),
 }
@@ -87,7 +87,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Hands a new reader the session key.
+    /// Sends the session key to a new reader.
     pub async fn start(stream: tokio::net::UnixStream, key: &SessionKey) -> Result<Self, Error> {
         let mut reader = Self { stream };
         let mut ask = Ask::Key(key.to_hex().to_string());
@@ -112,7 +112,7 @@ impl Reader {
         let frame =
             tokio::time::timeout(ANSWER_TIME_MAX, exchange).await.map_err(timed_out).flatten().map_err(Error::Dead)?;
         let answer: Answer<Untrusted<RawRow>> = serde_json::from_slice(&frame)
-            .map_err(|_| Error::Dead(io::Error::new(io::ErrorKind::InvalidData, "no answer of its own")))?;
+            .map_err(|_| Error::Dead(io::Error::new(io::ErrorKind::InvalidData, "its answer is malformed")))?;
         match answer {
             Answer::Found { rows, more, progress, taken } => Ok(Found { rows, more, progress, taken }),
             Answer::Missing => Ok(Found { rows: Vec::new(), more: false, progress: Vec::new(), taken: Vec::new() }),
@@ -131,7 +131,7 @@ impl Reader {
     }
 }
 
-/// Cuts the reader's words about a stranger's file, and removes control characters.
+/// Truncates a sentence of the reader, which is about an untrusted file, and removes control characters.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
@@ -152,7 +152,7 @@ fn frame<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs the whole life of the jailed process; returns its exit code.
+/// Runs the jailed process; returns its exit code.
 pub fn main(link: OwnedFd) -> i32 {
     let database = Path::new(path::OUT).join(path::OUTBOUND_DB);
     match serve(UnixStream::from(link), database) {
@@ -187,12 +187,12 @@ fn receive(host: &mut UnixStream) -> io::Result<Option<Ask>> {
 }
 
 fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, cursor: u64) -> Answer<RawRow> {
-    // The contract's journal is a rollback journal. With a log in its place the library would read an index that the sandbox
-    // writes at the same moment, in memory that both share.
+    // The contract's journal is a rollback journal. With a write-ahead log instead, the library would read an index in shared memory
+    // that the sandbox writes at the same time.
     for suffix in ["db-wal", "db-shm"] {
         let log = database.with_extension(suffix);
         if log.symlink_metadata().is_ok() {
-            let what = format!("{} lies there, and the contract's journal mode makes none", log.display());
+            let what = format!("{} exists, but the journal mode of the contract makes no such file", log.display());
             return Answer::Violation(what);
         }
     }
@@ -235,11 +235,11 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
     }
 }
 
-/// Returns whether an error is the file's doing: too large a value, a query without end. A full disk or memory is not.
+/// Returns whether the file causes an error (too large a value, an endless query). A full disk or memory is another cause.
 fn is_of_the_file(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch};
     match error.sqlite_error_code() {
-        // A regular file that does not open is one that wants a log beside it, which a reader cannot make.
+        // If a regular file does not open, it needs a log beside it, which a reader cannot make.
         Some(CannotOpen) => true,
         Some(code) => matches!(code, DatabaseCorrupt | NotADatabase | OperationInterrupted | TooBig | TypeMismatch),
         None => true,

@@ -1,7 +1,7 @@
-//! A program for a jail that tries to get out of it, and says what happened.
+//! The self-test: a program that tries to leave its jail, and reports the results.
 //!
-//! It runs under exactly the mounts and filters of a sandbox, in the launcher's own image, and never outside a jail. A new
-//! attempt is one line in the file of its group; a new wall needs one that notices when it is missing. See
+//! It runs in the launcher's own image with exactly the mounts and filters of a sandbox, and never outside a jail. A new attempt is
+//! one line in the file of its group. A new wall needs an attempt that notices when the wall is missing. See
 //! [`crate::self_test::line`].
 
 mod commands;
@@ -28,14 +28,14 @@ use targets::Targets;
 
 /// Longest report of a probe, in bytes.
 const REPORT_BYTES_MAX: usize = 256 * 1024;
-/// Longest silence of the probe of one jail; its attempts are a few system calls each, on a machine that may be busy.
+/// Longest silence of a probe. Its attempts are a few system calls each, but the machine may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Byte that the host writes when it has looked at the probe from outside.
-const GO_ON: u8 = b'.';
-/// Most names that are told of attempts that noticed a missing wall.
+/// Byte that the host writes after it has inspected the probe from outside.
+const CONTINUE: u8 = b'.';
+/// Bound on the reported names of attempts that noticed a missing wall.
 const NAMES_MAX: usize = 5;
 
-/// The reason that there is no proof.
+/// The reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There was no jail to probe.
@@ -46,7 +46,7 @@ pub enum Error {
     Silent {
         /// Name of the jail.
         name: String,
-        /// What happened instead.
+        /// The cause.
         why: String,
     },
     /// The targets of the probe could not be made.
@@ -59,13 +59,14 @@ pub enum Error {
 pub struct Surroundings {
     /// Unix socket of the host's API.
     pub host_socket: PathBuf,
-    /// Files of the host and directories of sessions, each with what it is in words: nothing of it may be opened.
+    /// Files of the host and directories of sessions, each with a description. The probe must be able to open none of them.
     pub host_files: Vec<(String, PathBuf)>,
 }
 
-/// Tries everything in the jail of `spec`, in that of `reader`, and in a jail that lacks a wall; the roles of both are replaced.
+/// Makes all attempts in the jail of `spec`, in the jail of `reader`, and in a jail without one wall; replaces the roles of both
+/// specs.
 ///
-/// The proof holds when it has no breach and is controlled; an error when a jail could not be made or did not report.
+/// The proof holds if it has no breach and its control is caught; an error if a jail could not be made or did not report.
 pub async fn prove(
     launcher: &Launcher,
     spec: &Spec,
@@ -75,7 +76,7 @@ pub async fn prove(
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
-    // Another jail, with the same uid outside: nothing but the walls is between the two.
+    // Another jail with the same host uid: only the walls separate the two.
     let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
     let facts = Facts {
         host_pid: std::process::id(),
@@ -87,15 +88,15 @@ pub async fn prove(
         host_socket: surroundings.host_socket,
         host_files: surroundings.host_files,
     };
-    let mut attempts = whole(launcher, spec, &facts).await?;
+    let mut attempts = all_attempts(launcher, spec, &facts).await?;
     attempts.push(targets.untouched());
-    let reader = whole(launcher, reader, &facts).await?;
+    let reader = all_attempts(launcher, reader, &facts).await?;
     let control = control(launcher, &bare, &facts).await?;
     Ok(Proof { attempts, reader, controls: vec![control] })
 }
 
-/// Runs everything in one jail: from inside, from outside, and its end.
-async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
+/// Makes all attempts in one jail: from inside, from outside, and at its end.
+async fn all_attempts(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
     let mut run = Run::start(launcher, spec, Probe::Attempts(facts.clone())).await?;
     let mut attempts = run.report().await?;
     attempts.extend(outside::look(&run.jailed, spec));
@@ -104,14 +105,14 @@ async fn whole(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<At
     Ok(attempts)
 }
 
-/// Runs the same attempts in two throw-away jails without any directory: one with every wall, and one without [`CONTROL`].
+/// Makes the same attempts in two temporary jails without any directory: one with all walls, one without [`CONTROL`].
 async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Control, Error> {
     let with = Run::start(launcher, bare, Probe::Attempts(facts.clone())).await?.report().await?;
     let without = Run::start(launcher, bare, Probe::Control(facts.clone())).await?.report().await?;
     Ok(compare(&with, &without))
 }
 
-/// Compares which attempts noticed: contained with the wall, and not without it.
+/// Finds the attempts that notice the missing wall: contained with the wall, and not without it.
 fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     let held = |name: &str| with.iter().any(|attempt| attempt.name == name && attempt.contained);
     let noticed = without.iter().filter(|attempt| !attempt.contained && held(&attempt.name));
@@ -124,9 +125,9 @@ fn compare(with: &[Attempt], without: &[Attempt]) -> Control {
     }
 }
 
-/// Returns the resources that no wall bounds as a sum, said as plainly as the bounded ones: this version makes no control groups.
+/// Returns a line for each resource whose sum no wall bounds: this version makes no control groups.
 fn unbounded(limits: &Limits) -> [Attempt; 3] {
-    let said = |name: &str, observed: String, wall: super::Wall| Attempt {
+    let unbounded_line = |name: &str, observed: String, wall: super::Wall| Attempt {
         group: "limits".to_owned(),
         name: name.to_owned(),
         expected: BOUNDED_OR_SAID.to_owned(),
@@ -140,9 +141,9 @@ fn unbounded(limits: &Limits) -> [Attempt; 3] {
         format!("not bounded: no share, at most {} processes that compete like any other", limits.processes);
     let disk = format!("not bounded as a sum: rlimit only, {} MiB for each file", limits.file_bytes >> 20);
     [
-        said("use up the memory with many processes", memory, super::Wall::AddressLimit),
-        said("use up the processor", processor, super::Wall::ProcessLimit),
-        said("use up the disk with many files", disk, super::Wall::FileSizeLimit),
+        unbounded_line("use up the memory with many processes", memory, super::Wall::AddressLimit),
+        unbounded_line("use up the processor", processor, super::Wall::ProcessLimit),
+        unbounded_line("use up the disk with many files", disk, super::Wall::FileSizeLimit),
     ]
 }
 
@@ -163,10 +164,10 @@ impl Run {
         Ok(Self { name, jailed, link })
     }
 
-    /// Reads what the probe tells of its attempts; it goes on living.
+    /// Reads the probe's report; the probe continues to run.
     async fn report(&mut self) -> Result<Vec<Attempt>, Error> {
         let mut link = self.link.try_clone().map_err(|error| silent(&self.name, error))?;
-        // A blocking read elsewhere: the probe writes once, when it has tried everything.
+        // A blocking read in another thread: the probe writes once, after all attempts.
         let read = tokio::task::spawn_blocking(move || -> io::Result<Vec<u8>> {
             let mut length = [0; 4];
             link.read_exact(&mut length)?;
@@ -189,9 +190,9 @@ impl Run {
         }
     }
 
-    /// Lets the probe end, which leaves a daemon behind that holds its link: the link ends when nothing of the jail is left.
+    /// Lets the probe end. It leaves a daemon that holds its link, so the link closes when no process of the jail is left.
     async fn end(mut self) -> Result<Attempt, Error> {
-        self.link.write_all(&[GO_ON]).map_err(|error| silent(&self.name, error))?;
+        self.link.write_all(&[CONTINUE]).map_err(|error| silent(&self.name, error))?;
         let exit = tokio::time::timeout(SILENCE_MAX, self.jailed.exited()).await;
         let exit = exit.map_err(|_| silent(&self.name, "it did not end"))?;
         let mut link = self.link;

@@ -1,33 +1,33 @@
-//! What a machine can run out of. A shortage is never a session's failure: the host waits and tries again.
+//! Shortages: the resources that a machine can run out of. A shortage is never a session's failure: the host waits and retries.
 //!
-//! Classifies what the kernel or SQLite reports, and never repairs anything. Next: `runtime::shortages`.
+//! Classifies errors of the kernel and of SQLite, and never repairs anything. See `runtime::shortages` of the host.
 
 use ironclaw_contract::operator::DenialCode;
 use nix::libc;
 use std::error::Error;
 use std::io;
 
-/// Something that the machine, and not a session, has too little of.
+/// A resource of which the machine, and not a session, has too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortage {
-    /// No bytes are free where the home lies.
+    /// The file system of the home has no free bytes.
     Disk,
-    /// No inodes are free where the home lies.
+    /// The file system of the home has no free inodes.
     Inodes,
     /// The disk quota or the file size limit of the host's user is reached.
     Quota,
-    /// The file system of the home was mounted, or has become, read-only.
+    /// The file system of the home is read-only.
     ReadOnly,
     /// The process or the machine has no file descriptor left.
     Descriptors,
-    /// The kernel has no memory to give.
+    /// The kernel has no free memory.
     Memory,
     /// The kernel starts no further process or thread.
     Processes,
 }
 
 impl Shortage {
-    /// The shortage that an `errno` reports, if it reports one.
+    /// Returns the shortage that an `errno` reports, if it reports one.
     pub const fn of_errno(errno: i32) -> Option<Self> {
         match errno {
             libc::ENOSPC => Some(Self::Disk),
@@ -40,7 +40,7 @@ impl Shortage {
         }
     }
 
-    /// The shortage behind an error: the first that the error itself or one of its sources reports.
+    /// Returns the shortage behind an error: the first that the error or one of its sources reports.
     pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -57,16 +57,16 @@ impl Shortage {
         None
     }
 
-    /// The shortage that an input or output error reports.
+    /// Returns the shortage that an input or output error reports.
     pub fn of_io(error: &io::Error) -> Option<Self> {
         match error.raw_os_error() {
             Some(errno) => Self::of_errno(errno),
-            // `source` of such an error skips the error that it holds.
+            // `source` of such an error skips its inner error.
             None => error.get_ref().and_then(|inner| Self::of(inner)),
         }
     }
 
-    /// SQLite hides the `errno` behind most of its codes; where it does, only the machine itself can tell.
+    /// Returns the shortage of an error of SQLite. Most of its codes do not show the `errno`; then only the machine itself can tell.
     fn of_sqlite(error: &rusqlite::Error) -> Option<Self> {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Some(Self::Disk),
@@ -75,7 +75,7 @@ impl Shortage {
         }
     }
 
-    /// Stable word for scripts.
+    /// Returns the stable code for scripts.
     pub const fn code(self) -> DenialCode {
         match self {
             Self::Disk => DenialCode::DiskFull,
@@ -88,7 +88,7 @@ impl Shortage {
         }
     }
 
-    /// What is short, for people.
+    /// Describes the shortage for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Disk => "the disk of the home is full",
@@ -101,7 +101,7 @@ impl Shortage {
         }
     }
 
-    /// What ends it.
+    /// Returns the remedy.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Disk => {
@@ -123,7 +123,7 @@ impl Shortage {
 mod tests {
     use super::*;
 
-    /// Every `errno` that the machine, and never a session, is the reason for.
+    /// Every `errno` for which the machine, and never a session, is the cause.
     pub(crate) const ERRNOS: [i32; 9] = [
         libc::EMFILE,
         libc::ENFILE,

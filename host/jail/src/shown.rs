@@ -1,6 +1,6 @@
-//! Places of this machine that a jail shows, by every name that reaches them.
+//! Directories that a jail shows, compared with other paths under all names that reach them.
 //!
-//! Reads paths and the table of mounts; opens nothing and decides nothing. See [`crate::system`], which shows `/usr`.
+//! Reads paths and the table of mounts, opens no file and decides nothing. See [`crate::system`], which shows `/usr`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 /// The kernel's table of mounts, proc_pid_mountinfo(5).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The mounts of this machine, as they were when they were read.
+/// A copy of the table of mounts of this machine.
 #[derive(Debug)]
 pub struct Mounts(Vec<u8>);
 
 impl Mounts {
-    /// Reads them.
+    /// Reads the table.
     ///
     /// # Errors
-    /// The table cannot be read, as when the process has no descriptor left. Bind mounts are unknown then, so a caller refuses what it
-    /// cannot compare.
+    /// The table cannot be read, e.g. because the process has no descriptor left. Bind mounts are unknown then, so a caller refuses any
+    /// path that it cannot compare.
     pub fn read() -> io::Result<Self> {
         fs::read(MOUNTS).map(Self)
     }
 
-    /// Returns whether a jail that is given `shown` can read `kept`: it is that place or below it, also through a link or a bind mount.
+    /// Returns whether a jail with the directory `shown` can read `kept`: the same path or one below it, also by a link or a bind mount.
     pub fn is_within(&self, kept: &Path, shown: &Path) -> bool {
         is_within_by(&self.0, &canonical(kept), &canonical(shown))
     }
@@ -46,7 +46,7 @@ pub fn canonical(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// A place by the file system that stores it. Two bind mounts of one directory have the same.
+/// A path by the file system that stores it. Two bind mounts of one directory have the same.
 #[derive(Debug, PartialEq, Eq)]
 struct Stored {
     device: String,
@@ -54,7 +54,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Finds it in the table of mounts; the deepest mount counts, and of several at one point the last.
+    /// Finds a path in the table of mounts. The deepest mount counts, and among mounts at one point the last.
     fn find(mounts: &[u8], path: &Path) -> Option<Self> {
         let lines = mounts.split(|byte| *byte == b'\n').filter_map(mount);
         let (point, device, root) =
@@ -64,7 +64,7 @@ impl Stored {
     }
 }
 
-/// Reads one line: mount point, device, and the directory of that device that is mounted there.
+/// Reads one line: mount point, device, and the mounted directory of that device.
 fn mount(line: &[u8]) -> Option<(PathBuf, String, PathBuf)> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8_lossy(fields.next()?).into_owned();

@@ -1,7 +1,7 @@
-//! The system calls that neither the standard library nor `nix` wraps, each behind a safe function.
+//! System calls that neither the standard library nor `nix` wraps, each behind a safe function.
 //!
-//! All `unsafe` of the launcher is here; nothing here decides what is mounted, mapped or allowed. See [`crate::native`],
-//! which says in which order these are called, and why.
+//! All `unsafe` of the launcher is here. This module does not decide on mounts, mappings or rights. See [`crate::native`], which
+//! documents the order of the calls.
 
 pub(crate) mod bare;
 mod wiping;
@@ -12,14 +12,14 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use tokio::io::unix::AsyncFd;
 
-/// The first descriptor behind stdin, stdout and stderr.
+/// The first descriptor after stdin, stdout and stderr.
 const FIRST_DESCRIPTOR: RawFd = 3;
 /// Capabilities are numbered from 0; the kernel refuses the first number that it does not know.
 const CAPABILITIES_MAX: c_long = 64;
 
-/// Proof that this process has one thread, so that what `fork` copies is whole.
+/// Proof that this process has one thread, so that the copy that `fork` makes is complete.
 ///
-/// Stays in the process that got it, and in the processes forked from that one.
+/// Valid only in the process that got it, and in processes forked from that one.
 pub(crate) struct OneThread(PhantomData<*const ()>);
 
 /// Side of a fork.
@@ -31,7 +31,7 @@ pub(crate) enum Side {
 }
 
 impl OneThread {
-    /// Counts the threads of this process; an error when there is more than one.
+    /// Counts the threads of this process; an error if there is more than one.
     pub(crate) fn prove() -> io::Result<Self> {
         match std::fs::read_dir("/proc/self/task")?.count() {
             1 => Ok(Self(PhantomData)),
@@ -51,8 +51,8 @@ impl OneThread {
         }
     }
 
-    /// Copies this process into new namespaces (`CLONE_NEW…` in `namespaces`); the parent also gets a descriptor that identifies
-    /// the child even when its number is used again.
+    /// Copies this process into new namespaces (`CLONE_NEW…` in `namespaces`). The parent also gets a pidfd, which identifies the child
+    /// even if the kernel uses its process id again.
     pub(crate) fn clone_into(&self, namespaces: c_int) -> io::Result<(Side, Option<OwnedFd>)> {
         let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
         let mut descriptor: c_int = -1;
@@ -68,17 +68,17 @@ impl OneThread {
     }
 }
 
-/// Takes charge of a descriptor that the kernel has just made for us.
+/// Takes ownership of a new descriptor of the kernel.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     // SAFETY: callers pass a number that a system call returned to them and that has no other owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Moves `kept` to 3, 4, 5 … in their order and, unless told not to, closes every other descriptor above stderr.
+/// Moves `kept` to the descriptors 3, 4, 5 … in their order. If `close` is true, closes every other descriptor above stderr.
 ///
-/// For a process that never returns to the code that owned the closed ones.
+/// For a process that never returns to the owners of the closed descriptors.
 pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::Result<[OwnedFd; N]> {
-    // First out of the way, so that no move overwrites one that is still to be moved.
+    // First move them to higher numbers, so that no move overwrites a descriptor that is still to be moved.
     let clear = FIRST_DESCRIPTOR + N as RawFd;
     let mut high = Vec::with_capacity(N);
     for descriptor in kept {
@@ -99,14 +99,14 @@ pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::
     Ok(std::array::from_fn(|index| own(FIRST_DESCRIPTOR + index as RawFd)))
 }
 
-/// Lets a descriptor live on in the program that is executed next.
+/// Keeps a descriptor open in the program that is executed next.
 pub(crate) fn keep_across_exec(descriptor: &OwnedFd) -> io::Result<()> {
     // SAFETY: plain integer arguments on an open descriptor.
     checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) } as c_long)?;
     Ok(())
 }
 
-/// Executes an open file with `arguments` and an empty environment; returns only when that fails.
+/// Executes an open file with `arguments` and an empty environment; returns only if that fails.
 pub(crate) fn execute(program: &OwnedFd, arguments: &[CString]) -> io::Error {
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     pointers.push(std::ptr::null());
@@ -125,7 +125,7 @@ pub(crate) fn execute(program: &OwnedFd, arguments: &[CString]) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Executes the program at `path` with `arguments` and `environment`; returns only when that fails.
+/// Executes the program at `path` with `arguments` and `environment`; returns only if that fails.
 pub(crate) fn execute_path(path: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let ended = |list: &[CString]| -> Vec<*const libc::c_char> {
         list.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
@@ -136,13 +136,13 @@ pub(crate) fn execute_path(path: &CStr, arguments: &[CString], environment: &[CS
     io::Error::last_os_error()
 }
 
-/// Ends this process at once, without running what its parent registered for its own end.
+/// Ends this process immediately, without the exit handlers that its parent registered.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: does not return and touches no memory.
     unsafe { libc::_exit(code) }
 }
 
-/// Makes a private copy of the mount at `directory`, attached nowhere yet.
+/// Makes a private, detached copy of the mount at `directory`.
 pub(crate) fn open_tree(directory: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH as c_uint;
     // SAFETY: the empty string is a valid C string; the descriptor is open.
@@ -183,7 +183,7 @@ pub(crate) fn move_mount(tree: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CS
     Ok(())
 }
 
-/// Makes a file system of its own with these options, attached nowhere yet.
+/// Makes a new, detached file system with these options.
 pub(crate) fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)]) -> io::Result<OwnedFd> {
     // linux/mount.h
     const CLOSE_ON_EXECUTE: c_uint = 1;
@@ -244,7 +244,7 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(own(checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })? as RawFd))
 }
 
-/// Returns the Landlock ABI of the running kernel; 0 when it has none or it is switched off.
+/// Returns the Landlock ABI of the running kernel; 0 if it has none or Landlock is switched off.
 pub fn landlock_abi() -> u32 {
     const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: with this flag the kernel reads neither pointer nor size.
@@ -252,7 +252,7 @@ pub fn landlock_abi() -> u32 {
     u32::try_from(abi).unwrap_or(0)
 }
 
-/// Overwrites this process's environment: what it inherits may be a key, and jails are forked from it.
+/// Overwrites this process's environment: an inherited variable may be a key, and jails are forked from this process.
 pub(crate) fn wipe_environment(_: &OneThread) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
@@ -283,7 +283,7 @@ pub(crate) fn install_filter(instructions: &[libc::sock_filter]) -> io::Result<(
     Ok(())
 }
 
-/// Connects a descriptor to the runtime that this is called in.
+/// Connects a descriptor to the current async runtime.
 pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` denotes the same open descriptor until it is dropped.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
@@ -298,7 +298,7 @@ fn checked(result: c_long) -> io::Result<c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Ignores a signal or gives it its default back.
+/// Ignores a signal, or restores its default handler.
 pub(crate) fn ignore(signal: nix::sys::signal::Signal, ignored: bool) -> io::Result<()> {
     use nix::sys::signal::SigHandler;
     let handler = if ignored { SigHandler::SigIgn } else { SigHandler::SigDfl };

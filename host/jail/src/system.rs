@@ -1,13 +1,13 @@
-//! The host's own programs that a jail may have: `/usr`, read-only, and the few names that a program looks for around it.
+//! The host's own programs in a jail: `/usr`, read-only, and the few names around it that programs expect.
 //!
-//! Never shows anything of the host's configuration, and never makes a jail with less than what was asked for. See
-//! `crate::native::system_mounts`, which puts it in place.
+//! Shows no configuration of the host, and refuses a jail that would lack a part of the programs. See
+//! `crate::native::system_mounts`, which mounts them.
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The programs of the host in a jail: `/usr`, which can be read and executed and not written.
+/// The programs of the host in a jail: `/usr`, readable, executable and not writable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
@@ -15,7 +15,7 @@ pub struct System {
     pub layer: Option<PathBuf>,
 }
 
-/// Returns whether a name in the root of a jail, without slash, is the jail's own: no granted mount may take it.
+/// Returns whether a name in the root of a jail, without slash, is reserved for the jail: no granted mount may have it.
 pub fn is_reserved(name: &str) -> bool {
     let own: [&[&str]; 4] = [&OWN, &DIRECTORIES, &LINKS, &KERNEL];
     name.starts_with("lib") || own.iter().any(|names| names.contains(&name))
@@ -23,36 +23,36 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// The names of the mounts that the host makes for a session.
 pub(super) const OWN: [&str; 4] = ["in", "out", "run", "workspace"];
-/// Names whose content programs take for the kernel's word; no jail has them.
+/// Names whose content programs trust as the kernel's; no jail has them.
 const KERNEL: [&str; 2] = ["proc", "sys"];
-/// Names that lead into `/usr`, where the host has them.
+/// Names of links into `/usr`, as far as the host has them.
 pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// Directories that the jail makes for its programs.
 const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
-/// Devices of the host that every program takes for granted.
+/// Devices of the host that every program expects.
 pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
-/// Directory in which a distribution says which of several programs a name means: nothing but links.
+/// Directory of links with which a distribution selects one of several programs for a name.
 pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
-/// The directories of the host that a jail with programs shows; the names in the root lead into the first.
-/// The users in the jail.
+/// The directories of the host that a jail with programs shows; the names in the root are links into the first.
 pub const SHOWN: [&str; 2] = ["/usr", "/etc/alternatives"];
+/// The users in the jail.
 pub(crate) const PASSWD: &str = "ironclaw:x:1000:1000::/workspace:/bin/sh\n";
-/// The groups of them.
+/// The groups in the jail.
 pub(crate) const GROUP: &str = "ironclaw:x:1000:\n";
-/// Room in `/tmp`: bytes and files.
+/// Room in `/tmp`: bytes and inodes.
 pub(crate) const TMP_ROOM: (u64, u64) = (64 << 20, 4096);
 
 /// The names around `/usr` on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// Links in the root, each with where it leads.
+    /// Links in the root, each with its target.
     pub links: Vec<(String, PathBuf)>,
-    /// Whether there is a directory of alternatives.
+    /// True if the host has the directory of alternatives.
     pub(crate) alternatives: bool,
 }
 
 impl Names {
-    /// Looks at the root directory `root`; the sentence of an error says which name is not as it has to be.
+    /// Reads the names in the root directory `root`; the sentence of an error names the unsuitable one.
     pub fn of(root: &Path) -> io::Result<Self> {
         let mut links = Vec::new();
         for name in LINKS {
@@ -77,7 +77,7 @@ impl Names {
         DIRECTORIES.into_iter().chain(self.links.iter().map(|(name, _)| name.as_str()))
     }
 
-    /// Returns the mounts there, as `inspect` tells them.
+    /// Returns its mounts, in the form of `inspect`.
     pub(crate) fn mounts(&self) -> Vec<String> {
         let mut mounts = vec!["/usr ro without-noexec".to_owned(), "/tmp rw".to_owned()];
         mounts.extend(DEVICES.map(|device| format!("/{device} ro without-nodev")));

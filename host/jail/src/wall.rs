@@ -1,8 +1,8 @@
-//! Every wall of a jail by name, and which of them a launch raises.
+//! The walls of a jail by name, and the walls that a launch raises.
 //!
-//! Outside of a test build two kinds of jail are launched with one of them missing: the throw-away jail of a negative control,
-//! which has no mount, and that of a client that fetches software, which has the host's network and nothing of the host's state.
-//! See [`crate::native`], which raises them, and [`crate::self_test`], of whose lines at least one must notice each.
+//! Without a test build, only two kinds of jail lack a wall. The temporary jail of a negative control lacks one and has no mount.
+//! The jail of a client that fetches software has the host's network, but nothing of the host's state. See [`crate::native`], which
+//! raises the walls, and [`crate::self_test`], in which at least one line must notice each missing wall.
 
 use super::{Probe, Role};
 
@@ -15,10 +15,10 @@ macro_rules! walls {
         }
 
         impl Wall {
-            /// Every wall there is.
+            /// All walls.
             pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
 
-            /// Returns its name, as the `wall` of an attempt says it.
+            /// Returns its name, as in the field `wall` of an attempt.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$wall => $name,)*
@@ -35,7 +35,7 @@ walls! {
     Landlock = "landlock",
     /// A user namespace of its own. For an ordinary user the kernel makes no other namespace without it.
     UserNamespace = "user namespace",
-    /// A mount namespace that was pivoted into a root of its own.
+    /// A mount namespace, pivoted into a root of its own.
     Root = "mount namespace",
     /// A pid namespace of its own.
     PidNamespace = "pid namespace",
@@ -49,21 +49,21 @@ walls! {
     CgroupNamespace = "cgroup namespace",
     /// The root directory cannot be written.
     ReadOnlyRoot = "read-only root",
-    /// The root directory has room for its mount points only.
+    /// The root directory has room only for its mount points.
     RootSize = "size of the root",
     /// A mount that the spec calls read-only is mounted read-only.
     ReadOnlyMounts = "read-only mount",
-    /// Set-uid means nothing on any mount.
+    /// Set-uid bits have no effect on any mount.
     NoSetUid = "nosuid mount",
-    /// Devices mean nothing on any mount.
+    /// Device files have no effect on any mount.
     NoDevices = "nodev mount",
-    /// Nothing on any mount can be executed.
+    /// No file on a mount can be executed.
     NoExecution = "noexec mount",
     /// Every capability set is empty.
     Capabilities = "no capabilities",
-    /// Executing gains nothing.
+    /// Executing a program gains no privilege.
     NoNewPrivileges = "no_new_privs",
-    /// No core is written.
+    /// Core dumps are off.
     CoreLimit = "limit of core dumps",
     /// Addresses of each process.
     AddressLimit = "limit of addresses",
@@ -75,9 +75,9 @@ walls! {
     FileSizeLimit = "limit of file size",
     /// The program dies with process 1, and process 1 with the launcher.
     ParentDeath = "parent-death signal",
-    /// Nothing that host or launcher has open is inherited.
+    /// No descriptor of host or launcher is inherited.
     Descriptors = "closed descriptors",
-    /// Standard output and error lead nowhere.
+    /// The standard streams are the null device.
     StandardStreams = "closed standard streams",
     /// No variable of the host's environment is inherited.
     Environment = "empty environment",
@@ -108,8 +108,8 @@ pub(crate) struct Walls {
 }
 
 impl Walls {
-    /// Returns the walls around this role; `lowered` is what a test build was told to leave out, and nothing in any other build.
-    pub(crate) fn around(role: &Role, lowered: Option<Wall>) -> Self {
+    /// Returns the walls around this role. `left_out` is the wall that a test build leaves out; `None` in other builds.
+    pub(crate) fn around(role: &Role, left_out: Option<Wall>) -> Self {
         let control = match role {
             Role::Probe(Probe::Control(_)) => Some(CONTROL),
             // The network is its purpose.
@@ -120,11 +120,11 @@ impl Walls {
             | Role::Reader
             | Role::Noop { .. } => None,
         };
-        Self { missing: [control, lowered] }
+        Self { missing: [control, left_out] }
     }
 
-    /// Returns whether this one is raised.
-    pub(crate) fn stand(&self, wall: Wall) -> bool {
+    /// Returns whether this wall is raised.
+    pub(crate) fn has(&self, wall: Wall) -> bool {
         !self.missing.contains(&Some(wall))
     }
 }
@@ -149,14 +149,14 @@ mod tests {
         ];
         for role in roles {
             let walls = Walls::around(&role, None);
-            assert!(Wall::ALL.iter().all(|wall| walls.stand(*wall)), "{role:?}");
+            assert!(Wall::ALL.iter().all(|wall| walls.has(*wall)), "{role:?}");
         }
         let control = Walls::around(&Role::Probe(Probe::Control(Facts::default())), None);
-        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.stand(**wall)).collect();
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !control.has(**wall)).collect();
         assert_eq!(missing, [&CONTROL]);
         let client = Role::Client(Client { network: Some(Network { ports: vec![443] }), ..Client::default() });
         let client = Walls::around(&client, None);
-        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !client.stand(**wall)).collect();
+        let missing: Vec<_> = Wall::ALL.iter().filter(|wall| !client.has(**wall)).collect();
         assert_eq!(missing, [&Wall::NetworkNamespace]);
     }
 

@@ -1,7 +1,7 @@
-//! Rotation: the chain so far goes into a sealed file, and a new chain continues from it.
+//! Rotation: the live chain is written to a closed archive file, and a new chain continues from it.
 //!
-//! Never deletes an entry before the file that holds it is on disk and closed by a signed head, and never archives a chain that
-//! is not whole. See [`crate::check`].
+//! Entries are deleted only after their archive is on disk and closed by a signed head. A chain with a fault is never archived. See
+//! [`crate::check`].
 
 use super::check::{self, Bad, Chain};
 use super::head::{Position, Signer};
@@ -21,10 +21,10 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read and written at once.
+/// Size of the buffers for reading and writing, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The reason that a chain was not rotated.
+/// The reason why a chain was not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -41,22 +41,22 @@ pub enum Error {
     /// The directory of the archives.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// The chain is not whole; it stays where it is, for an investigation.
+    /// The chain is not whole; it remains in the record, for an investigation.
     #[error("the ledger is not whole, so nothing was rotated: {0}")]
     Broken(#[from] Broken),
-    /// There is nothing but a genesis.
+    /// The chain has only its genesis.
     #[error("the chain that begins at {0} holds nothing but its genesis")]
     Empty(u64),
 }
 
-/// The reason that a chain is rotated.
+/// The reason why a chain is rotated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It has as many entries as it may have.
+    /// It has reached its bound on entries.
     Entries,
-    /// It is as old as it may get.
+    /// It has reached its bound on age.
     Days,
-    /// A person asked, by id; `None` when it was done beside a stopped host.
+    /// A person requested it, by id; `None` if it was requested beside a stopped host.
     Asked(Option<PersonId>),
 }
 
@@ -65,11 +65,11 @@ pub fn path(home: &Home, first: u64) -> PathBuf {
     home.ledger().join(format!("chain-{first:012}.ndjson"))
 }
 
-/// Returns the numbers at which archived chains begin, in order, by the names of their files.
+/// Returns the first sequence numbers of the archived chains, in order, from the names of their files.
 pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
     let entries = match std::fs::read_dir(home.ledger()) {
-        // Without the directory there is no archive, and the chains that continue from one say so.
+        // Without the directory there is no archive; a chain that continues from one fails its check.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(firsts),
         entries => entries?,
     };
@@ -85,20 +85,20 @@ pub fn firsts(home: &Home) -> io::Result<Vec<u64>> {
 /// Opens the archive of the chain that begins at `first`.
 ///
 /// # Errors
-/// Anything but a regular file is refused: reading a FIFO would wait for ever.
+/// Only a regular file is opened: a read from a FIFO could wait forever.
 pub fn open(home: &Home, first: u64) -> io::Result<BufReader<File>> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path(home, first))?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     Ok(BufReader::with_capacity(BUFFER_BYTES, file))
 }
 
-/// Makes the directory of the archives where it is missing. Gives whether it was made.
+/// Makes the directory of the archives if it is missing. Returns whether it was made.
 ///
 /// # Errors
-/// Those of the file system, and where something else has its name.
+/// Those of the file system, also if another file has its name.
 pub fn ensure_directory(home: &Home) -> Result<bool, home::Error> {
     let made = !home.ledger().exists();
     home::make_private(&home.ledger())?;
@@ -115,15 +115,15 @@ pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, c
         Some(chain) => Err(Bad::at(
             chain.last + 1,
             check::Class::Broken,
-            format!("something stands behind the closing head of {}", path(home, first).display()),
+            format!("there is data after the closing head of {}", path(home, first).display()),
         )
         .into()),
         None => Err(Bad::at(first, check::Class::Truncated, "the archive is empty").into()),
     }
 }
 
-/// Closes the live chain and begins the next. Must run in a transaction of its own: what is archived must be committed already,
-/// so that a crash leaves either the old chain or the new one, and the file in both cases holds nothing that was not.
+/// Closes the live chain and begins the next one. Must run in a transaction of its own: the archived entries must be committed
+/// already. Then a crash leaves either the old chain or the new one, and in both cases the file has only committed entries.
 pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
     let position = Position::read(tx)?;
     if position.first == position.seq {
@@ -150,7 +150,7 @@ pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> 
     };
     entry.append_at(tx, seq + 1)?;
     if let Some(name) = aside {
-        let reason = "an archive of another history stood in the place of the one that was to be written";
+        let reason = "an archive of another history had the name of the new archive";
         Entry::new(LedgerEvent::LedgerArchiveSetAside).with("file", name).reason(reason).append(tx)?;
     }
     failpoint::reach("chain_begun");
@@ -158,8 +158,8 @@ pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> 
     Ok((Rotated { archive, first, last: seq, digest: digest.to_string() }, head))
 }
 
-/// Moves an archive out of the way that is not the beginning of the live chain: the record is older than the archive, whose
-/// content exists nowhere else. Returns its new name.
+/// Renames an archive that has the name of the next archive but is not the beginning of the live chain. Then the record is older than
+/// the archive, which has the only copy of its entries. Returns its new name.
 fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Result<Option<String>, Error> {
     let there = path(home, position.first);
     if there.symlink_metadata().is_err() {
@@ -175,20 +175,20 @@ fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Resu
     Ok(Some(aside.name()))
 }
 
-/// A free name for an archive that has to be out of the way.
+/// A free name for an archive that must be renamed.
 pub struct Aside {
     from: PathBuf,
     to: PathBuf,
 }
 
 impl Aside {
-    /// Takes a free name for the archive that begins at `first`.
+    /// Reserves a free name for the archive that begins at `first`.
     pub fn of(home: &Home, first: u64) -> Result<Self, Error> {
         let from = path(home, first);
         let fault = |source: io::Error| Error::Io { path: from.clone(), source };
         for number in 0..u32::MAX {
             let to = from.with_extension(format!("aside-{number}"));
-            // Made before the rename, so that no earlier one is replaced; a directory replaces no file.
+            // Made before the rename, so that no earlier one is replaced; a file of the same kind is needed for the rename.
             let made = match from.is_dir() {
                 true => std::fs::create_dir(&to),
                 false => OpenOptions::new().write(true).create_new(true).open(&to).map(drop),
@@ -199,7 +199,7 @@ impl Aside {
                 Err(error) => return Err(fault(error)),
             }
         }
-        Err(fault(io::Error::other("there is no free name to move it to")))
+        Err(fault(io::Error::other("there is no free name for it")))
     }
 
     /// Returns the name of its file.
@@ -207,12 +207,12 @@ impl Aside {
         self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Moves the archive.
+    /// Renames the archive.
     pub fn take(&self) -> Result<(), Error> {
         std::fs::rename(&self.from, &self.to).map_err(|source| Error::Io { path: self.from.clone(), source })
     }
 
-    /// Gives the archive its name back, and frees the other name.
+    /// Restores the name of the archive, and frees the other name.
     pub fn undo(&self) {
         let undone = match self.from.symlink_metadata() {
             Err(_) => std::fs::rename(&self.to, &self.from),
@@ -220,12 +220,12 @@ impl Aside {
             Ok(_) => std::fs::remove_file(&self.to),
         };
         if let Err(error) = undone {
-            tracing::error!(%error, "{} did not get its name back", self.to.display());
+            tracing::error!(%error, "cannot restore the name of {}", self.to.display());
         }
     }
 }
 
-/// Writes the live chain and its closing head; returns the SHA-256 of the file, which is on disk when this returns.
+/// Writes the live chain and its closing head. Returns the SHA-256 of the file, which is on disk then.
 fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Digest, Error> {
     let fault = |source: io::Error| Error::Io { path: path.to_owned(), source };
     let temporary = path.with_extension("new");
@@ -251,26 +251,26 @@ fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<
         out.write_all(text.as_bytes())?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         std::fs::rename(&temporary, path)?;
-        // The name as well must outlive a power cut.
+        // The name must survive a power failure too.
         File::open(path.parent().expect("the file is in the home"))?.sync_all()
     };
     finish().map_err(fault)?;
     Ok(Digest::from_bytes(sha.finalize().into()))
 }
 
-/// Checks whether the archive that a crash left behind holds the beginning of the live chain: then it is only early.
+/// Checks that an archive that a crash left behind is a beginning of the live chain; then the next rotation writes it again.
 ///
 /// # Errors
-/// [`Bad`] when it holds anything else: then the record is older than its archive.
+/// [`Bad`] if it has other entries: then the record is older than its archive.
 pub fn leftover(home: &Home, live: &Chain, hashes: impl FnOnce(u64) -> Option<String>) -> Result<String, check::Error> {
     let wanted = BTreeSet::new();
     let left = check(home, live.first, &wanted)?;
     let name = path(home, live.first).display().to_string();
     if left.last <= live.last && hashes(left.last).as_deref() == Some(&left.hash) {
-        return Ok(format!("{name} is of a rotation that was cut short, and will be written anew"));
+        return Ok(format!("{name} is of a rotation that was cut short; the next rotation writes it again"));
     }
     let why = format!(
-        "{name} holds entries up to {}, and the record ends at {} without them: it is older than its archive",
+        "{name} has entries up to {}, but the record ends at {} without them: it is older than its archive",
         left.last, live.last
     );
     Err(Bad::at(live.last.min(left.last) + 1, check::Class::Truncated, why).into())

@@ -1,6 +1,6 @@
-//! Walks the live chain as it is stored. Works beside a running host too.
+//! Walks over the live chain of the record, also beside a running host.
 //!
-//! Gives the canonical bytes as they are stored; never re-serializes before hashing. See [`crate::check`].
+//! Returns the canonical bytes as stored, and never serializes them again before hashing. See [`crate::check`].
 
 use super::check::{self, Bad, Chain, Walk};
 use super::line::Parts;
@@ -13,7 +13,7 @@ use std::sync::mpsc;
 
 pub use super::table::{first_seq, hash_at, is_older_than_this_run, last_seq, next_seq};
 
-/// The reason that a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The chain is not whole.
@@ -39,7 +39,7 @@ impl From<Error> for check::Error {
     }
 }
 
-/// Gives every entry of the live chain from `from_seq` on, in order.
+/// Calls `each` with every entry of the live chain from `from_seq` on, in order.
 pub fn walk<E: From<ironclaw_state::Error>>(
     tx: &ReadTx<'_>,
     from_seq: u64,
@@ -48,7 +48,7 @@ pub fn walk<E: From<ironclaw_state::Error>>(
     table::entries(tx, from_seq, i64::MAX as u64, each)
 }
 
-/// Converts an entry for a program.
+/// Converts an entry to the form of the API.
 pub fn view(parts: Parts<'_>) -> LedgerLine {
     LedgerLine {
         seq: parts.seq,
@@ -59,10 +59,10 @@ pub fn view(parts: Parts<'_>) -> LedgerLine {
     }
 }
 
-/// Checks the live chain by itself; notes the hashes of the `wanted` entries.
+/// Checks the live chain without its archives; notes the hashes of the `wanted` entries.
 ///
-/// Most of that is decrypting, page by page. `beside` is a second view of the same record, which takes over half of it; as it may
-/// see the record at another moment, only `tx` says what is wrong, or missing.
+/// Most of the time is decryption, page by page. `beside` is a second view of the same record, which reads half of the chain. It may
+/// see the record at another moment, so only `tx` decides that an entry is wrong or missing.
 ///
 /// # Errors
 /// [`Error::Bad`] with the first sequence number that cannot be right.
@@ -71,14 +71,14 @@ pub fn check(tx: &ReadTx<'_>, beside: Option<View>, wanted: &BTreeSet<u64>) -> R
     let last = table::stored_last_seq(tx)?;
     let end = last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1);
     let mut walk = ahead(tx, beside, first..end, Walk::from(first, wanted));
-    // Valid numbers of entries are not below 0: if one is, nothing was walked yet, and those from 0 on cannot be right.
+    // Valid numbers are not negative. If one is, `ahead` has walked over no entry, and the walk begins at 0.
     let next = Some(walk.next_seq()).filter(|next| *next <= end).unwrap_or(0);
     self::walk(tx, next, |parts| Ok::<_, Error>(walk.entry(parts)?))?;
     Ok(walk.end(None, None)?)
 }
 
-/// Walks the entries of `span` as far as that goes without any doubt, with each reader and the hashing in a thread of its
-/// own. The readers take turns of [`TURN_ENTRIES`].
+/// Walks over the entries of `span` up to the first doubtful one. Each reader and the hashing have a thread of their own. The readers
+/// alternate in turns of [`TURN_ENTRIES`].
 fn ahead<'a>(tx: &ReadTx<'_>, beside: Option<View>, span: Range<u64>, walk: Walk<'a>) -> Walk<'a> {
     let readers = 1 + usize::from(beside.is_some());
     let turns =
@@ -103,7 +103,7 @@ fn ahead<'a>(tx: &ReadTx<'_>, beside: Option<View>, span: Range<u64>, walk: Walk
     })
 }
 
-/// Reads `turns` until they end, or one cannot be read, or the receiver is closed.
+/// Reads `turns` until they end, one is not readable, or the receiver is closed.
 fn read(tx: &ReadTx<'_>, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::SyncSender<Batch>) {
     for (from, to) in turns {
         let mut batch = Batch::default();
@@ -119,7 +119,7 @@ fn read(tx: &ReadTx<'_>, turns: impl Iterator<Item = (u64, u64)>, send: &mpsc::S
     }
 }
 
-/// Walks what `turns` bring, each from its reader, until one of them is not all that it has to be.
+/// Walks over the entries of `turns`, each from its reader, until one of them is incomplete.
 fn hash<'a, 'b>(mut walk: Walk<'a>, turns: impl Iterator<Item = ((u64, u64), &'b mpsc::Receiver<Batch>)>) -> Walk<'a> {
     for ((_, to), batches) in turns {
         loop {
@@ -138,18 +138,18 @@ fn hash<'a, 'b>(mut walk: Walk<'a>, turns: impl Iterator<Item = ((u64, u64), &'b
     walk
 }
 
-/// Entries that a reader gives before it is another's turn.
+/// Entries of one turn of a reader.
 const TURN_ENTRIES: usize = 512;
-/// Bytes of entries that are handed on together, and how many such batches may wait at each reader.
+/// Bytes of entries in one batch, and the number of batches that may wait at each reader.
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCHES_MAX: usize = 4;
 
-/// Entries on their way to be hashed: one text, and where each of them ends.
+/// Entries to hash: one text, and the end of each of their fields.
 #[derive(Default)]
 struct Batch {
     text: String,
     cuts: Vec<(u64, [usize; 3])>,
-    /// Whether it is the last of its turn.
+    /// True for the last batch of a turn.
     ends: bool,
 }
 

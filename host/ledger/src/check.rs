@@ -1,6 +1,6 @@
-//! Checks a ledger from end to end: each chain by itself, the ties between them, and the heads that were kept outside.
+//! Verification of a whole ledger: each chain, the references between chains, and the heads that were kept outside.
 //!
-//! Reads only and needs no secret; hashes bytes as they are stored. See `docs/verify-ledger.pl`, which does the same without us.
+//! It only reads, needs no secret, and hashes bytes as stored. See `docs/verify-ledger.pl`, which is independent of this code.
 
 use super::head::Signed;
 use super::line::{self, Line, Parts};
@@ -14,23 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-/// Event that names a signing key that no genesis names.
+/// Event that names a signing key that is in no genesis.
 const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
 
-/// An owner accepts that heads or archives know another history.
+/// Event with which an owner accepts that heads or archives have another history.
 const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 
-/// Bytes of a line that may be an entry: its data, twice, and the text around them.
+/// Longest line of an entry, in bytes: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The way in which a ledger is not whole.
+/// The classes of faults of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An entry does not follow from the one before it.
     Broken,
     /// Its end is missing.
     Truncated,
-    /// Other entries are in the place where a head was signed.
+    /// A head was signed over other entries.
     Rewritten,
     /// Two histories were signed.
     Forked,
@@ -38,7 +38,7 @@ pub enum Class {
     Replayed,
     /// A whole chain is missing.
     Missing,
-    /// A head is not what it says it is.
+    /// A head is not authentic.
     Head,
 }
 
@@ -57,31 +57,31 @@ impl Class {
     }
 }
 
-/// The first place where a ledger is not whole, and the reason.
+/// The first fault of a ledger, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
-    /// The first sequence number that cannot be right; `None` when none can be known.
+    /// The first sequence number that cannot be right; `None` if none can be determined.
     pub seq: Option<u64>,
     /// The class of the fault.
     pub class: Class,
     /// The reason, in words.
     pub why: String,
-    /// The file that it shows in, where one is known.
+    /// The file with the fault, if known.
     pub file: Option<PathBuf>,
 }
 
 impl Bad {
-    /// Makes it for this number.
+    /// Makes a fault at this number.
     pub fn at(seq: u64, class: Class, why: impl Into<String>) -> Self {
         Self { seq: Some(seq), class, why: why.into(), file: None }
     }
 
-    /// Adds the file that it shows in.
+    /// Adds the file with the fault.
     pub fn in_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// Returns it in the form for scripts.
+    /// Converts the fault to the form of the API.
     pub fn view(&self) -> LedgerBad {
         LedgerBad {
             ok: false,
@@ -114,13 +114,13 @@ impl From<Broken> for Bad {
     }
 }
 
-/// The reason that a check came to no verdict, or to a bad one.
+/// The reason why a check has no verdict, or a bad one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not whole.
+    /// The ledger is not whole.
     #[error(transparent)]
     Bad(#[from] Bad),
-    /// It cannot be read.
+    /// The ledger is not readable.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -163,7 +163,7 @@ impl Accepted {
     }
 }
 
-/// One chain that is whole in itself.
+/// One chain without a fault in itself.
 #[derive(Debug)]
 pub struct Chain {
     /// Number of its genesis.
@@ -178,13 +178,13 @@ pub struct Chain {
     started: bool,
     found: Vec<(u64, String)>,
     accepted: Vec<Accepted>,
-    /// Of its lines, with its closing head; `None` for a chain that is not in a file.
+    /// Digest of its lines, with its closing head; `None` for a chain that is not in a file.
     digest: Option<Digest>,
     head: Option<SignedHead>,
 }
 
 impl<'a> Walk<'a> {
-    /// Starts with a chain whose genesis has to be at `first`; notes the hashes of the `wanted` entries.
+    /// Begins a chain whose genesis must have the number `first`; notes the hashes of the `wanted` entries.
     pub fn from(first: u64, wanted: &'a BTreeSet<u64>) -> Self {
         Self {
             verifier: Verifier::starting_at(first),
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
         self.verifier.next_seq()
     }
 
-    /// Ends the check, with the head behind it and the digest of its lines, if it has them.
+    /// Ends the chain, with its closing head and the digest of its lines, if it has them.
     pub fn end(self, head: Option<SignedHead>, digest: Option<Digest>) -> Result<Chain, Broken> {
         if self.verifier.entries() == 0 {
             return Err(Broken { seq: self.first, why: "there is no entry, not even a genesis".to_owned() });
@@ -249,24 +249,24 @@ impl<'a> Walk<'a> {
 }
 
 impl Chain {
-    /// Returns the hashes of the wanted entries that are in it.
+    /// Returns the hashes of the wanted entries of this chain.
     pub fn into_found(self) -> Vec<(u64, String)> {
         self.found
     }
 }
 
-/// Everything that was joined so far.
+/// The verified part of a ledger: all joined chains.
 #[derive(Debug, Default)]
 pub struct Whole {
-    /// Chains.
+    /// Number of chains.
     pub chains: u64,
-    /// The number that the next entry would have; as many entries as there are.
+    /// The number of the next entry, which equals the number of entries.
     pub next: u64,
     /// Hash of the very first entry.
     pub ledger: String,
     /// Public keys that the ledger names, oldest first.
     pub keys: Vec<String>,
-    /// Whether a host ever ran: before that there is no head.
+    /// True if a host has run: before that there is no head.
     started: bool,
     last: Option<(String, Option<Digest>)>,
     found: BTreeMap<u64, String>,
@@ -274,7 +274,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Takes the next chain, which must continue from the last one.
+    /// Joins the next chain, which must continue from the last one.
     pub fn join(&mut self, chain: Chain) -> Result<(), Bad> {
         let first = chain.first;
         if first < self.next {
@@ -291,11 +291,11 @@ impl Whole {
             (None, None) => self.ledger.clone_from(&chain.genesis_hash),
             (None, Some(_)) => return broken("the first chain says that it continues from another"),
             (Some(_), None) => return broken("the chain does not say which one it continues from"),
-            (Some((hash, digest)), Some(tie)) => {
-                if tie.seq + 1 != first || tie.hash != *hash {
+            (Some((hash, digest)), Some(previous)) => {
+                if previous.seq + 1 != first || previous.hash != *hash {
                     return broken("the chain continues from another entry than the last one before it");
                 }
-                if digest.is_none_or(|digest| digest.to_string() != tie.archive) {
+                if digest.is_none_or(|digest| digest.to_string() != previous.archive) {
                     return broken("the lines of the chain before it are not those that it continues from");
                 }
                 if chain.genesis.ledger.as_ref() != Some(&self.ledger) {
@@ -333,7 +333,7 @@ impl Whole {
         Ok(())
     }
 
-    /// Returns the other histories that an owner accepted.
+    /// Returns the breaks that an owner accepted.
     pub fn accepted(&self) -> Vec<AcceptedBreak> {
         let view = |read: &Accepted| {
             let Accepted { seq, from, by, reason, .. } = read.clone();
@@ -342,7 +342,7 @@ impl Whole {
         self.accepted.iter().map(view).collect()
     }
 
-    /// Compares with heads that were kept outside; returns how many are of this ledger, and a remark on the others.
+    /// Compares the ledger with heads from outside; returns the number of its heads, and a remark on the others.
     pub fn compare(&self, kept: &[head::Kept]) -> Result<(u64, Option<String>), Bad> {
         let no_head = |why: String| Bad { seq: None, class: Class::Head, why, file: None };
         let accepted: BTreeSet<Signed> = self.accepted.iter().flat_map(Accepted::signed).collect();
@@ -366,12 +366,12 @@ impl Whole {
             if !our_key {
                 return Err(no_head(format!("{name} was signed with a key that this ledger does not name")));
             }
-            // An owner said so, and the verdict names it.
+            // An owner accepted this head, and the verdict names that.
             if accepted.contains(&Signed { seq: head.seq, hash: head.hash.clone() }) {
                 continue;
             }
             own += 1;
-            // The newest that agrees, and the oldest that does not: what is right up to where.
+            // The newest head that agrees and the oldest that does not bound the correct part.
             match self.found.get(&head.seq) {
                 Some(hash) if *hash == head.hash => agreed = agreed.max(Some(head.seq)),
                 Some(_) => oldest(&mut differing, head),
@@ -410,20 +410,20 @@ fn oldest<'a>(slot: &mut Option<&'a SignedHead>, head: &'a SignedHead) {
     }
 }
 
-/// Returns the positions at which hashes have to be noted, so that `kept` can be compared.
+/// Returns the sequence numbers whose hashes a walk must note for a comparison with `kept`.
 pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
     kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
 }
 
-/// Reads what an archive or one chain of an export holds, until its closing head; `None` at the end of the input.
+/// Reads one chain of an archive or of an export, up to its closing head; `None` at the end of the input.
 ///
 /// # Errors
-/// A line that is none, an entry that does not follow, an end before the head.
+/// A malformed line, an entry that does not follow, or an end before the head.
 pub fn chain(input: &mut impl BufRead, expected: u64, wanted: &BTreeSet<u64>) -> Result<Option<Chain>, Error> {
     let mut lines = Lines { walk: Walk::from(expected, wanted), sha: Sha256::new(), any: false };
     let mut torn = Vec::new();
     loop {
-        // Most lines are in the buffer as a whole, and are taken from there; one that is not is put together.
+        // Most lines are complete in the buffer and are taken from there; other lines are copied together.
         let buffer = match input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             buffer => buffer?,
@@ -455,7 +455,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Takes the next line, with its line break; gives the head that closes the chain, if it is that.
+    /// Takes the next line, with its line break; returns the head if the line closes the chain.
     fn take(&mut self, line: &[u8]) -> Result<Option<Box<SignedHead>>, Error> {
         let seq = self.walk.next_seq();
         if line.is_empty() {

@@ -1,6 +1,6 @@
-//! Archives of another history: the record is older than they are, as where it alone was put back.
+//! Archives of another history, such as after a restore of the record without its archives.
 //!
-//! Reads the first and the last line of each archive, and moves none. See `maintenance` in the host's crate.
+//! Reads the first and the last line of each archive, and renames none. See `maintenance` in the host's crate.
 
 use super::head::{self, Signed};
 use super::line::{self, Line};
@@ -9,11 +9,11 @@ use ironclaw_contract::operator::SignedHead;
 use ironclaw_state::home::Home;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-/// Bytes of a first line that is read for the genesis in it, and of a closing head.
+/// Longest first line, from which the genesis is read, and longest closing head, in bytes.
 const GENESIS_BYTES_MAX: u64 = 64 * 1024;
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// Statements of the live chain about itself.
+/// Properties of the live chain.
 #[derive(Debug, Clone)]
 pub struct Live {
     /// Id of the ledger.
@@ -36,17 +36,17 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Names its history.
+    /// Returns a name for its history.
     pub fn name(&self) -> String {
         format!("archive {}-{}", self.first, self.signed)
     }
 }
 
-/// Returns the archives below `home` that this ledger's key closed and that the live chain does not continue from. `is_beginning`
-/// says whether an entry is one of the live chain.
+/// Returns the archives of `home` that this ledger's key closed and from which the live chain does not continue. `is_beginning`
+/// returns whether the live chain has an entry.
 ///
 /// # Errors
-/// Those of the directory; an archive that cannot be read is left to a verification.
+/// Those of the directory. An unreadable archive is left to a verification.
 pub fn find(home: &Home, live: &Live, is_beginning: impl Fn(&Signed) -> bool) -> io::Result<Vec<Foreign>> {
     let ends = archive::firsts(home)?.into_iter().filter_map(|first| ends(home, first)).collect();
     Ok(judge(live, ends, is_beginning))
@@ -55,16 +55,16 @@ pub fn find(home: &Home, live: &Live, is_beginning: impl Fn(&Signed) -> bool) ->
 fn judge(live: &Live, mut ends: Vec<(Genesis, SignedHead)>, is_beginning: impl Fn(&Signed) -> bool) -> Vec<Foreign> {
     ends.retain(|(_, head)| head.ledger == live.ledger && live.keys.contains(&head.key) && head::is_authentic(head));
     let mut lowest = live.first;
-    let mut tie = live.genesis.continues_from.clone();
-    while let Some(wanted) = tie {
+    let mut previous = live.genesis.continues_from.clone();
+    while let Some(wanted) = previous {
         let Some(at) = ends.iter().position(|(_, head)| head.seq == wanted.seq && head.hash == wanted.hash) else {
             break;
         };
         let (genesis, head) = ends.swap_remove(at);
         lowest = head.first;
-        tie = genesis.continues_from;
+        previous = genesis.continues_from;
     }
-    // Below the lowest chain that is known to be ours one may be missing, and older ones of ours behind it.
+    // Below the lowest known chain of this ledger, one may be missing, so older archives may be of this ledger.
     let beside = ends.into_iter().map(|(_, head)| head).filter(|head| head.seq >= lowest);
     let found = beside.map(|head| Foreign { first: head.first, signed: Signed { seq: head.seq, hash: head.hash } });
     let mut found: Vec<Foreign> =
@@ -73,7 +73,7 @@ fn judge(live: &Live, mut ends: Vec<(Genesis, SignedHead)>, is_beginning: impl F
     found
 }
 
-/// Returns the genesis and the closing head of an archive, if it begins and ends with them.
+/// Returns the genesis and the closing head of an archive, if it has both.
 fn ends(home: &Home, first: u64) -> Option<(Genesis, SignedHead)> {
     let mut file = archive::open(home, first).ok()?;
     let mut line = String::new();
@@ -93,7 +93,7 @@ fn ends(home: &Home, first: u64) -> Option<(Genesis, SignedHead)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tie;
+    use super::super::PreviousChain;
     use super::super::head::{Position, Signer};
     use super::*;
 
@@ -102,12 +102,12 @@ mod tests {
     }
 
     fn genesis(before: Option<(u64, &str)>) -> Genesis {
-        let tie = before.map(|(seq, name)| Tie { archive: hash("file"), hash: hash(name), seq });
-        Genesis { continues_from: tie, ..Genesis::default() }
+        let previous = before.map(|(seq, name)| PreviousChain { archive: hash("file"), hash: hash(name), seq });
+        Genesis { continues_from: previous, ..Genesis::default() }
     }
 
     #[test]
-    fn archives_of_another_history_are_found_by_their_ties() {
+    fn archives_of_another_history_are_found() {
         let signer = Signer::of_test();
         let ledger = hash("ledger");
         let closed = |first: u64, seq: u64, name: &str, before: Option<(u64, &str)>| {
@@ -126,17 +126,13 @@ mod tests {
         let one = || closed(0, 9, "one", None);
         let two = || closed(10, 19, "two", Some((9, "one")));
         assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one(), two()]), [0u64; 0]);
-        assert_eq!(firsts(&live(10, Some((9, "one"))), vec![one(), two()]), [10], "the record was put back");
+        assert_eq!(firsts(&live(10, Some((9, "one"))), vec![one(), two()]), [10], "the record was restored");
         assert_eq!(firsts(&live(0, None), vec![one(), two()]), [0, 10]);
-        assert_eq!(
-            firsts(&live(0, None), vec![closed(0, 9, "left", None)]),
-            [0u64; 0],
-            "a rotation that was cut short"
-        );
-        // Another history that was gone on from, and rotated past.
+        assert_eq!(firsts(&live(0, None), vec![closed(0, 9, "left", None)]), [0u64; 0], "an interrupted rotation");
+        // Another history that was continued and rotated.
         let other = closed(15, 30, "other", Some((14, "x")));
         assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one(), two(), other]), [15]);
-        assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one()]), [0u64; 0], "the one in between is missing");
+        assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one()]), [0u64; 0], "the archive in between is missing");
         let stranger = Live { keys: Vec::new(), ..live(0, None) };
         assert_eq!(firsts(&stranger, vec![one()]), [0u64; 0], "signed with another key");
     }

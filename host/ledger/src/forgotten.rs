@@ -1,6 +1,6 @@
-//! Finds the ledger entries of a message whose row was forgotten.
+//! Search for the ledger entries of a message whose row was removed.
 //!
-//! Looks in the live chain, then in a bounded number of archives of the time in the message's id. See [`mod@crate::stages`].
+//! Searches the live chain, then a bounded number of archives from the time in the message's id. See [`mod@crate::stages`].
 
 pub use super::table::{forget, forgettable};
 
@@ -13,19 +13,19 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::BufRead;
 
-/// Archives that one search looks into. Anyone may ask for any id.
+/// Archives that one search reads. Any client may ask for any id.
 const ARCHIVES_MAX: usize = 4;
 
-/// Archives after the one that names a message. They may name its turns.
+/// Archives that one search reads after the first that names the message; they may name its turns.
 const ARCHIVES_AFTER: usize = 2;
 
-/// Characters of an id that hold its time.
+/// Characters of an id that encode its time.
 const TIME_CHARACTERS: usize = 10;
 
 /// A message without a row.
 #[derive(Debug)]
 pub struct Forgotten {
-    /// The person on whose behalf it was recorded, `per_…`.
+    /// Its principal, `per_…`.
     pub person: String,
     /// Its session.
     pub session: SessionId,
@@ -34,7 +34,7 @@ pub struct Forgotten {
     turns: BTreeSet<String>,
 }
 
-/// Finds the message in the live chain, without its stages; `None` where the live chain does not record it.
+/// Finds the message in the live chain, without its stages; `None` if the live chain does not record it.
 ///
 /// # Errors
 /// Those of the database.
@@ -42,13 +42,13 @@ pub fn find_live(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Forgotten
     Ok(table::first_about(tx, message)?.as_ref().and_then(recorded_for))
 }
 
-/// Finds the message in the archives within reach, with its stages there; `None` where none of them records it. Reads whole
-/// files: not for an async thread, nor for a thread of the record.
+/// Finds the message in the nearest archives, with its stages there; `None` if none of them records it. Reads whole files, so an async
+/// thread or a thread of the record must not call it.
 ///
-/// An archive that cannot be read is one of the stages, at `now`.
+/// An unreadable archive becomes a stage, at `now`.
 pub fn find_archived(home: &Home, message: MessageId, now: i64) -> Option<Forgotten> {
     let id = message.to_string();
-    // `audit verify` names a directory or an archive that cannot be read.
+    // `audit verify` names a directory or an archive that is not readable.
     let firsts = archive::firsts(home).unwrap_or_default();
     let near = nearest(home, &firsts, time_of(&id));
     let (first, mut found) = near.into_iter().find_map(|first| Some((first, recorded_in(home, first, &id)?)))?;
@@ -61,7 +61,7 @@ pub fn find_archived(home: &Home, message: MessageId, now: i64) -> Option<Forgot
 }
 
 impl Forgotten {
-    /// Adds the stages that the live chain has.
+    /// Adds the stages of the live chain.
     ///
     /// # Errors
     /// Those of the database.
@@ -71,7 +71,7 @@ impl Forgotten {
     }
 }
 
-/// Returns the message of an entry `message.recorded`.
+/// Reads the message from an entry `message.recorded`.
 fn recorded_for(data: &Map<String, Value>) -> Option<Forgotten> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     (text("what") == Some(LedgerEvent::MessageRecorded.name())).then_some(())?;
@@ -85,7 +85,7 @@ fn recorded_in(home: &Home, first: u64, id: &str) -> Option<Forgotten> {
     named.find(|data| data.get("message").and_then(Value::as_str) == Some(id)).as_ref().and_then(recorded_for)
 }
 
-/// Returns the archives that most likely name a message of this time: the chain that had begun by then, and its neighbours.
+/// Returns the archives that most likely name a message of this time: the chain in use at that time, and its neighbours.
 fn nearest(home: &Home, firsts: &[u64], time: i64) -> Vec<u64> {
     let begun = |first: u64| {
         let line = archive::open(home, first).ok()?.lines().next()?.ok()?;
@@ -94,7 +94,7 @@ fn nearest(home: &Home, firsts: &[u64], time: i64) -> Vec<u64> {
     let place = firsts.partition_point(|first| begun(*first).is_some_and(|at| at <= time));
     let from = place.saturating_sub(2);
     let mut near: Vec<u64> = firsts.iter().skip(from).take(ARCHIVES_MAX).copied().collect();
-    // The chain that began last before that time comes first.
+    // The last chain that began before that time comes first.
     let likeliest = place.saturating_sub(1).saturating_sub(from).min(near.len().saturating_sub(1));
     if !near.is_empty() {
         near.swap(0, likeliest);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_tells_its_time() {
+    fn time_of_an_id_is_its_creation() {
         let before = ironclaw_state::wall_clock();
         let time = time_of(&MessageId::new().to_string());
         assert!((before - 1..=ironclaw_state::wall_clock() + 1).contains(&time), "{time}");

@@ -1,7 +1,7 @@
-//! Signed heads: how far the ledger had come, in a form that can be kept where this host cannot reach it.
+//! Signed heads: the last position of the ledger, in a form that can be kept outside the reach of this host.
 //!
-//! Never signs a position that it was told, only one that it read; never keeps a head inside the home. See
-//! `maintenance` in the host's crate.
+//! A signer signs only a position that it has read from the ledger, and no head is kept inside the home. See `maintenance` in the
+//! host's crate.
 
 use super::table::{End, Key};
 use super::{Entry, table};
@@ -18,10 +18,10 @@ use std::path::Path;
 
 pub use super::table::public_keys;
 
-/// Bytes of a file that may be a head; a longer one is none.
+/// Longest file of a head, in bytes.
 const HEAD_BYTES_MAX: u64 = 4096;
 
-/// The reason that there is no signing key.
+/// The reason why there is no signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
@@ -30,7 +30,7 @@ pub enum Error {
     /// The key.
     #[error(transparent)]
     Key(#[from] keys::Error),
-    /// There is none yet.
+    /// There is no key yet.
     #[error("the ledger has no signing key yet: start the host once")]
     NoKey,
 }
@@ -54,7 +54,7 @@ pub struct Position {
     pub hash: String,
 }
 
-/// Wraps every stored signing key under another key instead.
+/// Wraps every stored signing key under another wrapping key.
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
     for Key { public, wrapped } in table::keys(tx)? {
         let wrapped = old.rewrap_ledger_key(new, &public, &wrapped)?;
@@ -74,14 +74,14 @@ impl Signer {
         Ok(Self { key: SigningKey::from_bytes(&secret), public })
     }
 
-    /// Makes a key and stores it; the caller writes its public half into the ledger.
+    /// Makes and stores a key. The caller writes its public half into the ledger.
     pub fn make(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         let made = wrapping.make_ledger_key(|secret| hex(SigningKey::from_bytes(secret).verifying_key().as_bytes()))?;
         table::insert_key(tx, &made.name, &made.stored, tx.now())?;
         Ok(Self { key: SigningKey::from_bytes(&made.secret), public: made.name })
     }
 
-    /// Loads the stored key; in a home of an earlier version one is made, and named in the ledger.
+    /// Loads the stored key. In a home of an earlier version, makes a key and names it in the ledger.
     pub fn ensure(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> Result<Self, Error> {
         match Self::load(tx, wrapping) {
             Err(Error::NoKey) => {
@@ -93,7 +93,7 @@ impl Signer {
         }
     }
 
-    /// Makes a signer for tests of other modules.
+    /// Makes a signer with a fixed key, for tests of this crate.
     #[cfg(test)]
     pub(super) fn of_test() -> Self {
         let key = SigningKey::from_bytes(&[7; 32]);
@@ -126,7 +126,7 @@ impl Signer {
 impl Position {
     /// Returns the position of the ledger in this transaction or snapshot.
     pub fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
-        let missing = || ironclaw_state::Error::Stored("ledger: even its genesis is missing".to_owned());
+        let missing = || ironclaw_state::Error::Stored("ledger: the genesis is missing".to_owned());
         let (genesis, data) = table::genesis(tx)?.ok_or_else(missing)?;
         let End { seq, hash } = table::last(tx)?.ok_or_else(missing)?;
         let first = genesis.seq;
@@ -138,18 +138,18 @@ impl Position {
     }
 }
 
-/// Returns whether a head is what the holder of its key signed.
+/// Returns whether the signature of a head is valid for its key.
 pub fn is_authentic(head: &SignedHead) -> bool {
     let verified = || {
         let key = VerifyingKey::from_bytes(&unhex::<32>(&head.key)?).ok()?;
         let signature = Signature::from_bytes(&unhex::<64>(&head.signature)?);
-        // Strict: no second signature for the same bytes, no key of small order.
+        // Strict: excludes a second signature for the same bytes, and keys of small order.
         key.verify_strict(&signed_bytes(head), &signature).ok()
     };
     head.domain == HEAD_DOMAIN && verified().is_some()
 }
 
-/// Returns canonical JSON of all but the signature.
+/// Returns the canonical JSON of all fields except the signature.
 fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     let mut value = serde_json::to_value(head).expect("plain fields are JSON");
     if let Value::Object(fields) = &mut value {
@@ -158,8 +158,8 @@ fn signed_bytes(head: &SignedHead) -> Vec<u8> {
     canonical::to_vec(&value)
 }
 
-/// Returns the name of a head's file: which ledger, how far, and the beginning of the hash there: a head of another history never
-/// takes the place of one that is kept.
+/// Returns the name of a head's file: the ledger, the number, and the beginning of the hash. So a head of another history never
+/// replaces an existing file.
 pub fn file_name(head: &SignedHead) -> String {
     format!("{}{:012}-{}.json", prefix(&head.ledger), head.seq, head.hash.get(..16).unwrap_or(&head.hash))
 }
@@ -173,7 +173,7 @@ pub fn short(ledger: &str) -> &str {
     ledger.get(..16).unwrap_or(ledger)
 }
 
-/// Returns the number of the newest head of this ledger in a directory, by the names of its files.
+/// Returns the number of the newest head of this ledger in a directory, from the names of its files.
 pub fn newest(directory: &Path, ledger: &str) -> Option<u64> {
     names(directory, ledger).ok()?.iter().filter_map(|name| named(name, ledger)).map(|(seq, _)| seq).max()
 }
@@ -194,20 +194,20 @@ pub fn names(directory: &Path, ledger: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns what the name of a head's file says: its number, and the beginning of the hash there.
+/// Parses the name of a head's file: its number, and the beginning of the hash.
 pub fn named<'a>(name: &'a str, ledger: &str) -> Option<(u64, &'a str)> {
     let (seq, hash) = name.strip_prefix(&prefix(ledger))?.strip_suffix(".json")?.split_once('-')?;
     Some((seq.parse().ok()?, hash))
 }
 
-/// A head that knows another history.
+/// A head of another history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
     /// The name of its file.
     pub name: String,
-    /// From which number on its history is another.
+    /// The first number at which its history differs.
     pub from: u64,
-    /// The signed values.
+    /// The signed entry.
     pub signed: Signed,
 }
 
@@ -234,8 +234,8 @@ impl std::str::FromStr for Signed {
     }
 }
 
-/// Returns the authentic heads of this ledger that know another history than the entries from `first` up to `end`. `hash_at`
-/// gives the hash of one of these.
+/// Returns the authentic heads of this ledger whose history differs from the entries `first` to `end`. `hash_at` returns the hash of
+/// such an entry.
 ///
 /// # Errors
 /// Those of `hash_at`.
@@ -260,7 +260,7 @@ pub fn contradictions<E>(
     Ok(found)
 }
 
-/// Writes a head so that it is either whole or not there, also after a power cut.
+/// Writes a head atomically, also across a power failure.
 pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
     let name = file_name(head);
     let temporary = directory.join(format!(".{name}.new"));
@@ -269,7 +269,7 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-    // It is there to be read by others: it holds numbers, hashes and a signature.
+    // Other users may read it: it has only numbers, hashes and a signature.
     file.set_permissions(Permissions::from_mode(0o644))?;
     let mut text = String::new();
     super::line::write_head(&mut text, head);
@@ -284,18 +284,18 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// The head that it holds; `None` when it is no head.
+    /// Its head; `None` if the file is no head.
     pub head: Option<SignedHead>,
 }
 
 impl Kept {
-    /// Returns whether it is a head of one of these keys, by what it says of itself.
+    /// Returns whether it names one of these keys; does not check the signature.
     pub fn is_signed_by(&self, keys: &[String]) -> bool {
         self.head.as_ref().is_some_and(|head| keys.contains(&head.key))
     }
 }
 
-/// Reads every file `*.json` in a directory, in the order of the names; one that cannot be read is no head.
+/// Reads every file `*.json` in a directory, in the order of the names; an unreadable file is no head.
 pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -310,7 +310,7 @@ pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
     Ok(kept)
 }
 
-/// Reads one file of a directory of heads; one that cannot be read is no head.
+/// Reads one file of a directory of heads; an unreadable file is no head.
 pub fn one(directory: &Path, name: String) -> Kept {
     let path = directory.join(&name);
     let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_was_changed_anywhere_is_not_authentic() {
+    fn head_with_any_changed_field_is_not_authentic() {
         let position = Position { ledger: "aa".repeat(32), first: 0, seq: 9, hash: "bb".repeat(32) };
         let head = signer().sign(position, 1_700_000_000_000);
         assert!(is_authentic(&head));

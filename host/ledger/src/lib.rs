@@ -1,7 +1,7 @@
-//! The ledger: what was asked, decided, refused and done, each entry chained to the one before.
+//! The ledger: an append-only chain of entries about all requests, decisions, refusals and acts of the host.
 //!
-//! Never holds content, only ids, digests and reasons; never written outside the transaction that it records. See
-//! `maintenance` in the host's crate for what it does by itself, [`crate::check`] for how it is verified.
+//! An entry has no content, only ids, digests and reasons. It is written in the transaction that it records. See `maintenance` in the
+//! host's crate for rotation and heads, and [`crate::check`] for verification.
 
 #![forbid(unsafe_code)]
 
@@ -28,19 +28,19 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use table::{End, New};
 
-/// `[ledger]`
+/// The section `[ledger]` of the settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// A head is signed and kept outside after so many entries, and at the first start and each stop.
+    /// Number of entries after which a head is signed and kept outside. This also happens at the first start and at each stop.
     pub head_every_entries: u64,
-    /// A head is also signed after so many seconds with entries that no head covers; the next head takes its place.
+    /// Seconds after which a head is signed for entries that no head covers. It replaces the head before it.
     pub head_every_seconds: u64,
-    /// Directory of the heads, outside of the home, at best on another machine.
+    /// Directory of the heads, outside of the home, preferably on another machine.
     pub heads: Option<PathBuf>,
-    /// A chain of so many entries is put into a file, and the next one begins.
+    /// Number of entries after which a chain is archived, and the next one begins.
     pub rotate_entries: u64,
-    /// A chain is also rotated when it is so many days old.
+    /// Age in days after which a chain is archived.
     pub rotate_days: u64,
 }
 
@@ -65,25 +65,25 @@ impl Config {
     }
 }
 
-/// Statements of the first entry of a chain about itself; a missing statement is absent.
+/// The fields of the first entry of a chain; a missing field is absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Genesis {
-    /// Subject of the entry.
+    /// Name of the event.
     pub what: String,
-    /// When it was written, milliseconds since the epoch.
+    /// Time of the entry, in milliseconds since the epoch.
     pub at: i64,
     /// The chain before it.
-    pub continues_from: Option<Tie>,
+    pub continues_from: Option<PreviousChain>,
     /// Id of the ledger: the hash of its very first entry; absent in that entry itself.
     pub ledger: Option<String>,
     /// The public key that signs heads.
     pub key: Option<String>,
 }
 
-/// The tie between a chain and the one before it.
+/// The reference of a chain to the one before it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Tie {
+pub struct PreviousChain {
     /// SHA-256 of the file that holds the chain before it.
     pub archive: String,
     /// Hash of its last entry.
@@ -93,21 +93,21 @@ pub struct Tie {
 }
 
 impl Genesis {
-    /// Reads the data of a first entry; anything else says nothing of itself.
+    /// Reads the data of a first entry; malformed data has no fields.
     pub fn read(canonical: &str) -> Self {
         serde_json::from_str(canonical).unwrap_or_default()
     }
 
-    /// Returns what the first entry of the live chain says of itself.
+    /// Returns the fields of the first entry of the live chain.
     ///
     /// # Errors
-    /// Those of the database, and when there is no entry.
+    /// Those of the database, also if there is no entry.
     pub fn of_live_chain(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self::read(&table::genesis_data(tx)?))
     }
 }
 
-/// An entry that is about to be written.
+/// A new entry.
 #[derive(Debug, Clone)]
 pub struct Entry {
     kind: Kind,
@@ -131,39 +131,43 @@ impl Entry {
         Self { kind, event, data, session: None, message: None, turn: None }
     }
 
-    /// Adds a field; never content.
+    /// Adds a field, which must not be content.
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         if cfg!(debug_assertions) && !self.event.fields().any(|field| field == key) {
-            tracing::error!(event = self.event.name(), key, "the list of events does not give this field to the event");
+            tracing::error!(
+                event = self.event.name(),
+                key,
+                "the list of events does not have this field for the event"
+            );
         }
         self.data.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Says which session it is about.
+    /// Sets its session.
     pub fn session(mut self, id: SessionId) -> Self {
         self.session = Some(id);
         self.with("session", id)
     }
 
-    /// Says which message it is about.
+    /// Sets its message.
     pub fn message(mut self, id: MessageId) -> Self {
         self.message = Some(id);
         self.with("message", id)
     }
 
-    /// Says which turn it is about.
+    /// Sets its turn.
     pub fn turn(mut self, id: TurnId) -> Self {
         self.turn = Some(id);
         self.with("turn", id)
     }
 
-    /// Says whose doing it was.
+    /// Sets the party at fault.
     pub fn fault(self, fault: Fault) -> Self {
         self.with("fault", fault.name())
     }
 
-    /// Gives the reason, cut to what an entry may hold.
+    /// Sets the reason, truncated to the bound of an entry.
     pub fn reason(self, reason: &str) -> Self {
         const REASON_CHARACTERS_MAX: usize = 400;
         let short: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
@@ -176,14 +180,19 @@ impl Entry {
         match table::last(tx)? {
             None if begins => self.put(tx, 0, GENESIS_PREV),
             Some(last) if !begins => self.put(tx, last.seq + 1, &last.hash),
-            Some(End { seq, .. }) => {
-                Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at {}", self.kind, seq + 1)))
-            }
-            None => Err(ironclaw_state::Error::Stored(format!("ledger: {} cannot stand at 0", self.kind))),
+            Some(End { seq, .. }) => Err(ironclaw_state::Error::Stored(format!(
+                "ledger: an entry of type {} cannot have the number {}",
+                self.kind,
+                seq + 1
+            ))),
+            None => Err(ironclaw_state::Error::Stored(format!(
+                "ledger: an entry of type {} cannot have the number 0",
+                self.kind
+            ))),
         }
     }
 
-    /// Begins a chain at `seq`, which is where the one before it ended. Only `ledger::archive` does.
+    /// Begins a chain at `seq`, the number after the end of the previous chain. Only `ledger::archive` calls this.
     fn append_at(self, tx: &mut WriteTx<'_>, seq: u64) -> Result<u64, ironclaw_state::Error> {
         self.put(tx, seq, GENESIS_PREV)
     }

@@ -1,6 +1,6 @@
-//! The text of an entry as it is exported and archived: one line of JSON in one fixed layout.
+//! The text form of an entry in exports and archives: one line of JSON in one fixed layout.
 //!
-//! Never re-writes what it reads: `data` is the canonical bytes themselves, and a line in any other layout is refused. See
+//! `data` is the canonical bytes themselves, which are never serialized again. A line in any other layout is refused. See
 //! [`crate::check`].
 
 use ironclaw_contract::operator::SignedHead;
@@ -20,7 +20,7 @@ pub enum Line<'a> {
 pub struct Parts<'a> {
     /// Its number.
     pub seq: u64,
-    /// Its type, as stored; whether there is such a type shows when it is checked.
+    /// Its type, as stored; the check of the entry refuses an unknown type.
     pub kind: &'a str,
     /// The bytes that were hashed.
     pub canonical: &'a str,
@@ -43,7 +43,7 @@ pub fn write_head(line: &mut String, head: &SignedHead) {
     line.push('\n');
 }
 
-/// Reads a line without its line break; `None` for what no export of ours holds.
+/// Parses a line without its line break; `None` for a line that no export has.
 pub fn parse(line: &str) -> Option<Line<'_>> {
     match entry(line) {
         Some(parts) => Some(Line::Entry(parts)),
@@ -60,8 +60,8 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     let (kind, rest) = rest.split_at(rest.bytes().position(|byte| byte == b'"')?);
     let rest = rest.strip_prefix(r#"","data":"#)?;
     let both = rest.strip_suffix(END)?;
-    // The data occurs twice here, plain and escaped. Its length follows from how many quotes and backslashes there are in both,
-    // which is counted faster than the place between them is looked for. A wrong guess fails below.
+    // The data occurs twice here, plain and escaped. Its length follows from the number of quotes and backslashes in both. Counting them
+    // is faster than a search for the text between them. A wrong length fails below.
     let quotes = count(both, b'"').checked_sub(BETWEEN_QUOTES)? / 2;
     let backslashes = count(both, b'\\').checked_sub(quotes)? / 3;
     let length = both.len().checked_sub(BETWEEN_BYTES + quotes + backslashes)? / 2;
@@ -71,26 +71,26 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     reads_as(written.as_bytes(), canonical.as_bytes()).then_some(Parts { seq, kind, canonical, hash })
 }
 
-/// Text behind the escaped data.
+/// Text after the escaped data.
 const END: &str = r#""}"#;
 
 /// Bytes between the data and its escaped form: `,"hash":"…","canonical":"`.
 const BETWEEN_BYTES: usize = 9 + 64 + 15;
 const BETWEEN_QUOTES: usize = 7;
 
-/// Counts `wanted` in `text`. Sums of one byte each, over pieces too short to overflow them, are what the compiler turns into
-/// instructions that compare many bytes at once.
+/// Counts `wanted` in `text`. The compiler turns sums of one byte each, over pieces that cannot overflow them, into instructions that
+/// compare many bytes at once.
 fn count(text: &str, wanted: u8) -> usize {
     let sum = |piece: &[u8]| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
     let (pieces, rest) = text.as_bytes().as_chunks::<128>();
     pieces.iter().map(|piece| sum(piece)).sum::<usize>() + sum(rest)
 }
 
-/// Returns whether `written` is `plain` as JSON between quotes, and [`END`]. Canonical JSON holds no control characters, so only
-/// quotes and backslashes are ever escaped, and they always are.
+/// Returns whether `written` is `plain`, escaped as in JSON, and then [`END`]. Canonical JSON has no control characters, so exactly the
+/// quotes and backslashes are escaped.
 ///
-/// Eight bytes of `plain` at a time, each word up to the next byte that is escaped: about every sixth is, and a search that
-/// begins anew for each of them costs more than hashing the line.
+/// Compares eight bytes of `plain` at a time, each word up to the next escaped byte. About every sixth byte is escaped, and a new
+/// search for each of them would take longer than hashing the line.
 fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     let (mut at, mut differing) = (0, 0);
     let mut take = |mut word: u64, mut bits: u32| {
@@ -100,7 +100,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
             let expected = word & low(before) | u64::from(b'\\') << before;
             differing |= (word_at(written, at) ^ expected) & low(before + 8);
             at += before as usize / 8 + 1;
-            // The escaped byte comes next, and is a byte like others then.
+            // The escaped byte comes next and is then compared like any other.
             word >>= before;
             bits -= before;
             escaped >>= before;
@@ -117,7 +117,7 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
     differing == 0 && written.get(at..) == Some(END.as_bytes())
 }
 
-/// Returns the eight bytes at `at`, the first lowest; zeros from the end on.
+/// Returns the eight bytes at `at`, the first in the lowest position; missing bytes are zero.
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.get(at..).unwrap_or_default();
     u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_else(|| {
@@ -127,12 +127,12 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
     }))
 }
 
-/// Returns the lowest `bits`, of at most 64.
+/// Returns a mask of the lowest `bits`, of at most 64.
 fn low(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// Returns the highest bit of each byte of `word` that is `byte`.
+/// Returns a mask with the highest bit of each byte of `word` that equals `byte`.
 fn bytes_equal(word: u64, byte: u8) -> u64 {
     const REST: u64 = u64::from_ne_bytes([0x7f; 8]);
     let differing = word ^ u64::from_ne_bytes([byte; 8]);

@@ -1,7 +1,7 @@
-//! Destination of the heads of the ledger: a directory outside of the home, or nowhere, and why.
+//! The destination of the ledger's heads: a directory outside of the home, or none, with the reason.
 //!
-//! Never a directory inside of the home: an attacker who can change the ledger could change the heads there as well. By default
-//! each ledger has a directory under its own id, so that a home that moved finds its heads, and a copy of it finds the same. See
+//! It is never inside of the home: an attacker who can change the ledger could change the heads there as well. By default, each
+//! ledger has a directory under its own id. So a home that moved finds its heads, and a copy of it finds the same. See
 //! `maintenance` in the host's crate.
 
 use super::Config;
@@ -15,47 +15,47 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// End of the name of the file that says which home a ledger is of; its name is hidden, so it is never taken for a head.
+/// End of the name of the file that names the home of a ledger. Its name begins with a dot, so it is never read as a head.
 const HOME_FILE: &str = "home";
 
-/// A path is no longer.
+/// Longest path, in bytes.
 const PATH_BYTES_MAX: u64 = 4096;
 
-/// Destination of heads.
+/// The destination of heads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
-    /// A directory that the operator named; it has to be there.
+    /// A directory that the operator named; it must exist.
     Named(PathBuf),
-    /// The user's data directory, made when it is missing.
+    /// A directory in the user's data directory, made if it is missing.
     Usual {
-        /// Holds a directory for each ledger.
+        /// The directory that has a directory for each ledger.
         root: PathBuf,
-        /// The name that this home's directory had when it went by the path of the home.
+        /// The name of this home's directory in earlier versions, which derived it from the path of the home.
         by_path: String,
     },
-    /// Nowhere, and why.
+    /// No destination, with the reason.
     Nowhere(&'static str),
 }
 
 /// Another home that keeps heads of the same ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
-    /// It was there before and is gone: this home was moved.
+    /// The other home is gone: this home was moved.
     Moved(PathBuf),
-    /// It is still there: one of the two is a copy.
+    /// The other home still exists: one of the two is a copy.
     Copy(PathBuf),
 }
 
 impl Sink {
-    /// Returns the named directory, else one of the ledger's own below `ironclaw/heads` in the XDG data directory.
+    /// Returns the named directory; otherwise one for the ledger below `ironclaw/heads` in the XDG data directory.
     ///
     /// # Errors
-    /// A sentence, when the named directory is in the home: an attacker who can change the ledger could change it as well.
+    /// A sentence, if the named directory is in the home: an attacker who can change the ledger could change the heads as well.
     pub fn choose(config: &Config, home: &Home) -> Result<Self, String> {
         match &config.heads {
             Some(path) if !path.is_absolute() => Err("ledger.heads must be an absolute path".to_owned()),
             Some(path) if inside(path, home) => Err(format!(
-                "ledger.heads is {}, inside of the home: heads belong where whoever changes the home does not reach",
+                "ledger.heads is {}, inside of the home: name a directory that does not change together with the home",
                 path.display()
             )),
             Some(path) => Ok(Self::Named(path.clone())),
@@ -67,7 +67,7 @@ impl Sink {
         }
     }
 
-    /// Returns the directory that everything is kept below, if there is one.
+    /// Returns the directory above all directories of heads, if there is one.
     pub fn root(&self) -> Option<&Path> {
         match self {
             Self::Named(path) | Self::Usual { root: path, .. } => Some(path),
@@ -84,8 +84,7 @@ impl Sink {
         }
     }
 
-    /// Returns the directories that may hold heads of this ledger, or heads that this home kept of another one; those that are
-    /// there.
+    /// Returns the existing directories that may have heads of this ledger, or heads that this home kept of another ledger.
     pub fn sources(&self, ledger: &str, home: &Home) -> Vec<PathBuf> {
         let Some(own) = self.directory(ledger) else { return Vec::new() };
         let mut sources = vec![own];
@@ -104,10 +103,10 @@ impl Sink {
         sources
     }
 
-    /// Moves the heads of this ledger that are in directories of other names into its own. Gives how many.
+    /// Moves the heads of this ledger from directories of other names into its own. Returns their number.
     ///
     /// # Errors
-    /// The first that cannot be moved.
+    /// The error of the first head that cannot be moved.
     pub fn adopt(&self, ledger: &str, home: &Home) -> io::Result<usize> {
         let (Self::Usual { .. }, Some(own)) = (self, self.directory(ledger)) else { return Ok(0) };
         let mut moved = 0;
@@ -128,16 +127,16 @@ impl Sink {
                     false => std::fs::rename(from, to)?,
                 }
             }
-            // Heads of another ledger stay in it.
+            // This fails if heads of another ledger remain in it.
             let _ = std::fs::remove_dir(&other);
         }
         Ok(moved)
     }
 
-    /// Notes which home keeps the heads of this ledger; gives the other one that did so before.
+    /// Records that this home keeps the heads of this ledger; returns another home that did so before.
     ///
     /// # Errors
-    /// Those of the file. A directory that takes only new files keeps what is noted first.
+    /// Those of the file. A directory that takes only new files keeps the first record.
     pub fn claim(&self, ledger: &str, home: &Home) -> io::Result<Option<Other>> {
         let Some(directory) = self.directory(ledger) else { return Ok(None) };
         let file = home_file(&directory, ledger);
@@ -152,7 +151,7 @@ impl Sink {
         }
     }
 
-    /// Makes the directory of this ledger ready to be written to, and returns it.
+    /// Makes the directory of this ledger if necessary, checks that it is outside of the home, and returns it.
     pub fn ready(&self, ledger: &str, home: &Home) -> io::Result<PathBuf> {
         let path = match (self, self.directory(ledger)) {
             (Self::Usual { .. }, Some(path)) => {
@@ -163,14 +162,14 @@ impl Sink {
             (_, Some(path)) => path,
             (_, None) => return Err(io::Error::from(io::ErrorKind::NotFound)),
         };
-        // A link may have been turned since the start.
+        // The target of a link may have changed since the start.
         if inside(&path, home) {
-            return Err(io::Error::other("it leads into the home"));
+            return Err(io::Error::other("the directory of heads is inside of the home"));
         }
         Ok(path)
     }
 
-    /// Returns how heads are kept, as far as a look at the directory shows.
+    /// Returns the state of the directory of heads, for the API.
     pub fn look(&self, ledger: &str) -> HeadsKept {
         let directory = self.directory(ledger);
         HeadsKept {
@@ -185,7 +184,7 @@ impl Sink {
     }
 }
 
-/// Returns the file in a directory of heads that says which home a ledger is of.
+/// Returns the path of the file that names the home of a ledger.
 fn home_file(directory: &Path, ledger: &str) -> PathBuf {
     directory.join(format!(".{}.{HOME_FILE}", head::short(ledger)))
 }
@@ -195,7 +194,7 @@ fn directories(root: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
-/// Returns the homes that keep heads in this directory, by what they noted.
+/// Returns the homes that keep heads in this directory, from their files.
 fn homes(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_note = |name: &str| name.starts_with('.') && name.ends_with(&format!(".{HOME_FILE}"));
@@ -210,17 +209,17 @@ fn read_home(file: &Path) -> Option<PathBuf> {
     Some(OsString::from_vec(bytes).into())
 }
 
-/// Returns the name that a home's directory has by its path.
+/// Returns the name of a home's directory that is derived from its path.
 fn short(home: &Home) -> String {
     Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
 }
 
-/// Returns the sentence for a ledger without a directory for its heads, and why it has none.
+/// Returns the sentence for a ledger without a directory for its heads, with the reason.
 pub fn nowhere(why: &str) -> String {
     format!("heads of the ledger are kept nowhere ({why}): name a directory with ledger.heads")
 }
 
-/// Returns whether a path leads into the home, as far as it exists.
+/// Returns whether a path is inside of the home, with the links of its existing part resolved.
 fn inside(path: &Path, home: &Home) -> bool {
     let there = path.ancestors().find_map(|part| part.canonicalize().ok().map(|real| (part, real)));
     let real = there.map(|(part, real)| match path.strip_prefix(part) {
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_do_not_lie_in_the_home_by_whatever_way_it_is_named() {
+    fn directory_inside_of_the_home_is_refused_by_any_path() {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::create(&directory.path().join("home")).expect("made");
         let link = directory.path().join("link");
@@ -255,7 +254,7 @@ mod tests {
         let (root, ledger, other) = (directory.path().join("heads"), "ab".repeat(32), "cd".repeat(32));
         let sink = Sink::Usual { root: root.clone(), by_path: short(&home) };
         let old = root.join(short(&home));
-        // Another home's directory, which was named by the path that this home had before.
+        // The directory of another home, named by the path that this home had before.
         let moved = root.join("000000000000");
         for (path, ledger, seq) in [(&old, &ledger, 3), (&old, &other, 4), (&moved, &ledger, 5)] {
             std::fs::create_dir_all(path).expect("made");
@@ -285,7 +284,7 @@ mod tests {
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
         let copy = Some(Other::Copy(one.path().to_owned()));
         assert_eq!(sink.claim(&ledger, &two).expect("read"), copy);
-        assert_eq!(sink.claim(&ledger, &two).expect("read"), copy, "the first stays noted");
+        assert_eq!(sink.claim(&ledger, &two).expect("read"), copy, "the first home remains recorded");
         std::fs::remove_file(one.state_db()).expect("removed");
         assert_eq!(sink.claim(&ledger, &two).expect("noted"), Some(Other::Moved(one.path().to_owned())));
         assert_eq!(sink.claim(&ledger, &two).expect("noted"), None);

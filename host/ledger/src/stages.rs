@@ -1,7 +1,7 @@
-//! The stages of a message, read from the ledger: what `why` shows.
+//! The stages of a message, read from the ledger, for `why`.
 //!
-//! Never guesses: archived entries are read from their archive, and where it is not available it says so. See
-//! `api::chat` of the host.
+//! It never guesses: archived entries are read from their archive, and an unavailable archive is reported as such. See `api::chat`
+//! of the host.
 
 use super::archive;
 use super::line::{self, Line};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
-/// Returns every entry about a message or about a turn that it was in, after `after_seq`.
+/// Returns all entries after `after_seq` about a message or one of its turns.
 pub fn stages(
     tx: &ReadTx<'_>,
     home: &Home,
@@ -32,7 +32,7 @@ pub fn stages(
             stages.push(unreadable(home, first, tx.now(), &error));
         }
         for turn in &turns {
-            // A chain before the one that first named the message says nothing of its turns.
+            // A chain before the first one that names the message has no entry about its turns.
             let others = table::archives_of(tx, turn)?.into_iter();
             open.extend(others.filter(|other| *other > first && !done.contains(other)));
         }
@@ -43,7 +43,7 @@ pub fn stages(
     Ok(stages)
 }
 
-/// Says that an archive, which may name the message, cannot be read.
+/// Returns the stage for an unreadable archive that may name the message.
 pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -> Stage {
     Stage {
         seq: first,
@@ -54,7 +54,7 @@ pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -
     }
 }
 
-/// Adds the stages that the live chain has of the message and of its turns.
+/// Adds the stages of the message and its turns in the live chain.
 pub(super) fn live(
     tx: &ReadTx<'_>,
     message: MessageId,
@@ -65,10 +65,10 @@ pub(super) fn live(
     Ok(())
 }
 
-/// Reads what an archive says of the message and its turns; adds the turns that it finds.
+/// Adds the stages of the message and its turns in an archive, and the turns that it finds.
 ///
 /// # Errors
-/// An archive that is not whole is an error, with what it says up to there: what is missing may be about the message.
+/// An archive that is not whole is an error; the stages before the fault are added. The missing entries may be about the message.
 pub(super) fn archived(
     home: &Home,
     first: u64,
@@ -86,13 +86,13 @@ pub(super) fn archived(
                 return Ok(());
             }
             Some(Line::Head(_)) | None => {
-                return Err(damaged(verifier.next_seq(), "the line is not what was written there"));
+                return Err(damaged(verifier.next_seq(), "the line is not an entry of the archive"));
             }
         };
         verifier
             .accept(parts.seq, parts.kind, parts.canonical, parts.hash)
             .map_err(|bad| damaged(bad.seq, &bad.why))?;
-        // Most lines are about others; looking into each would take ten times as long.
+        // Most lines are about other messages; parsing each would take ten times as long.
         if !text.contains(&message) && !turns.iter().any(|turn| text.contains(turn.as_str())) {
             continue;
         }
@@ -115,11 +115,11 @@ pub(super) fn archived(
 fn damaged(seq: u64, why: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("it is damaged from entry {seq} on ({why}): put back a copy of it"),
+        format!("it is damaged from entry {seq} on ({why}): restore a copy of it"),
     )
 }
 
-/// Returns the data of a line of an archive, if it is an entry.
+/// Returns the data of a line of an archive, if the line is an entry.
 pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
     match line::parse(text) {
         Some(Line::Entry(parts)) => serde_json::from_str(parts.canonical).ok(),

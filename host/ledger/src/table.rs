@@ -1,7 +1,7 @@
-//! The statements of the ledger. Tables: `ledger`, which holds the live chain, `ledger_archived`, which says in which archives a message
-//! or a turn is named, and `ledger_keys`.
+//! The SQL statements of the ledger. Tables: `ledger` has the live chain, `ledger_archived` names the archives with entries about a
+//! message or a turn, and `ledger_keys` has the signing keys.
 //!
-//! Knows no rule and checks nothing: a damaged chain is read as it is stored. See [`mod@crate::check`].
+//! It has no rules and makes no checks: a damaged chain is read as stored. See [`mod@crate::check`].
 
 use super::line::Parts;
 use ironclaw_contract::canonical::Digest;
@@ -22,7 +22,7 @@ pub(super) struct New<'a> {
     pub(super) data: &'a str,
     /// Its hash.
     pub(super) hash: &'a Digest,
-    /// When it was made, milliseconds since the epoch.
+    /// Time of the entry, in milliseconds since the epoch.
     pub(super) at: i64,
     /// The session that it is about.
     pub(super) session: Option<SessionId>,
@@ -32,7 +32,7 @@ pub(super) struct New<'a> {
     pub(super) turn: Option<TurnId>,
 }
 
-/// An end of the live chain.
+/// The first or last entry of the live chain.
 pub(super) struct End {
     /// Number of the entry.
     pub(super) seq: u64,
@@ -40,7 +40,7 @@ pub(super) struct End {
     pub(super) hash: String,
 }
 
-/// An entry that a message or a turn is found by.
+/// An entry about a message or a turn.
 pub(super) struct Named {
     /// Its number.
     pub(super) seq: u64,
@@ -54,7 +54,7 @@ pub(super) struct Named {
 pub(super) struct Key {
     /// The public half, 64 hex characters.
     pub(super) public: String,
-    /// The secret half, under the master key.
+    /// The secret half, wrapped under the master key.
     pub(super) wrapped: Vec<u8>,
 }
 
@@ -98,33 +98,33 @@ pub(super) fn last(tx: &ReadTx<'_>) -> Result<Option<End>, Error> {
     })
 }
 
-/// Returns the lowest number of the live chain; `None` when there is no entry.
+/// Returns the lowest number of the live chain; `None` if there is no entry.
 pub fn first_seq(tx: &ReadTx<'_>) -> Result<Option<u64>, Error> {
     let first: Option<i64> = tx.get("SELECT min(seq) FROM ledger", [], |row| row.get(0))?;
     Ok(first.map(|first| first as u64))
 }
 
-/// Returns the highest number as it is stored. It is below 0 only in a table that was tampered with.
+/// Returns the stored highest number. It is negative only in a manipulated table.
 pub(super) fn stored_last_seq(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT max(seq) FROM ledger", [], |row| row.get(0))
 }
 
-/// Returns the highest number of the live chain; 0 when there is no entry.
+/// Returns the highest number of the live chain; 0 if there is no entry.
 pub fn last_seq(tx: &ReadTx<'_>) -> Result<u64, Error> {
     tx.get("SELECT coalesce(max(seq), 0) FROM ledger", [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
-/// Returns the number that the next entry gets.
+/// Returns the number of the next entry.
 pub fn next_seq(tx: &ReadTx<'_>) -> Result<u64, Error> {
     tx.get("SELECT coalesce(max(seq) + 1, 0) FROM ledger", [], |row| Ok(row.get::<_, i64>(0)? as u64))
 }
 
-/// Returns the hash of an entry of the live chain; `None` when the chain has no such entry.
+/// Returns the hash of an entry of the live chain; `None` if the chain does not have the entry.
 pub fn hash_at(tx: &ReadTx<'_>, seq: u64) -> Result<Option<String>, Error> {
     tx.find("SELECT hash FROM ledger WHERE seq = ?1", [seq as i64], |row| row.get(0))
 }
 
-/// Returns whether the ledger is older than this run of the host: it was rotated, or it names more than one start.
+/// Returns whether the ledger is older than this run of the host: it was rotated, or it has several starts.
 pub fn is_older_than_this_run(tx: &ReadTx<'_>) -> Result<bool, Error> {
     tx.get("SELECT min(seq) > 0 OR count(*) FILTER (WHERE type = 'BOOT') > 1 FROM ledger", [], |row| row.get(0))
 }
@@ -178,9 +178,9 @@ pub(super) fn delete_chain(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that the archive which begins at `first` names the messages and the turns of the live chain.
+/// Records that the archive that begins at `first` names the messages and the turns of the live chain.
 pub(super) fn note_archived(tx: &mut WriteTx<'_>, first: u64) -> Result<(), Error> {
-    // A subject without a row is looked for by its time; see `forgotten`.
+    // `forgotten` searches for a subject without a row by its time.
     for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
         let sql = format!(
             "INSERT OR IGNORE INTO ledger_archived (subject, first_seq) \
@@ -191,14 +191,14 @@ pub(super) fn note_archived(tx: &mut WriteTx<'_>, first: u64) -> Result<(), Erro
     Ok(())
 }
 
-/// Returns the numbers at which the archives begin that name a message or a turn.
+/// Returns the first numbers of the archives that name a message or a turn.
 pub(super) fn archives_of(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<BTreeSet<u64>, Error> {
     let sql = "SELECT first_seq FROM ledger_archived WHERE subject = ?1";
     tx.list(sql, [subject], |row| Ok(row.get::<_, i64>(0)? as u64))
 }
 
-/// Returns at most `most` messages and turns that archives name and whose rows were removed, as a JSON array of their ids; `None`
-/// where there are none.
+/// Returns at most `most` messages and turns that archives name and whose rows were removed, as a JSON array of their ids; `None` if
+/// there are none.
 ///
 /// # Errors
 /// Those of the database.
@@ -208,7 +208,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     tx.get(sql, [most], |row| row.get(0))
 }
 
-/// Deletes the references to archives of these messages and turns, a JSON array of ids; returns how many rows it deleted.
+/// Deletes the references of these messages and turns, a JSON array of ids, to archives; returns the number of deleted rows.
 ///
 /// # Errors
 /// Those of the database.
@@ -242,7 +242,7 @@ pub fn public_keys(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
     tx.list("SELECT public FROM ledger_keys", [], |row| row.get(0))
 }
 
-/// Sets the secret half of a key, under another master key.
+/// Replaces the wrapped secret half of a key.
 pub(super) fn set_wrapped(tx: &mut WriteTx<'_>, public: &str, wrapped: &[u8]) -> Result<(), Error> {
     tx.execute("UPDATE ledger_keys SET wrapped = ?2 WHERE public = ?1", params![public, wrapped])?;
     Ok(())

@@ -29,12 +29,12 @@ fn unenforceable_spec_is_refused_by_its_fault() {
             ("link", "/a-link for /workspace, which is a symbolic link"),
             ("file", "/no-program for /in: Not a directory"),
             ("target", "mount target \"/in/../x\" is not"),
-            ("twice", "mount target /in is there twice"),
+            ("twice", "mount target /in is used twice"),
             ("no_program", "open the program"),
             ("not_executable", "/no-program: Permission denied"),
             ("no_gate", "ended with code 0 before it reached its gate"),
-            ("control", "a jail that lacks a wall on purpose is given no directory"),
-            ("root", "is root's and is given to no jail"),
+            ("control", "a jail that lacks a wall on purpose takes no directory"),
+            ("root", "is root's, and no jail may have it"),
         ] {
             assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
             assert!(error(case).contains("the jail of ses_test"), "{who:?} {case}: {}", error(case));
@@ -204,9 +204,9 @@ fn swapped_grant_or_reserved_target_is_refused() {
             ("swapped", "/way/to/here for /data, because "),
             ("swapped", "/way/to is a symbolic link"),
             ("gone", "/gone for /data: No such file"),
-            ("reserved", "mount target /usr is a name of the jail's own"),
-            ("library", "mount target /libexec is a name of the jail's own"),
-            ("own", "mount target /workspace is a name of the jail's own"),
+            ("reserved", "mount target /usr is reserved for the jail itself"),
+            ("library", "mount target /libexec is reserved for the jail itself"),
+            ("own", "mount target /workspace is reserved for the jail itself"),
             ("no_layer", "/gone over /usr: No such file"),
             ("linked_layer", "/linked over /usr: Not a directory"),
             ("relative_layer", "layer layer is not absolute"),

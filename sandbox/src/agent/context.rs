@@ -1,14 +1,14 @@
-//! Choice of the earlier items that the model sees: all of the turn, the summaries, and of what was before it the newest that
-//! fits; and of those that a summary has to replace.
+//! The choice of the items that the model sees: all items of the turn, the summaries, and the newest earlier items that fit.
 //!
-//! Holds names and sizes, never a body, and leaves out no message of the turn. See [`crate::agent::turn`].
+//! It also chooses the items that a summary must replace. It has names and sizes, never a body, and leaves out no message of the
+//! turn. See [`crate::agent::turn`].
 
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use std::collections::BTreeMap;
 
-/// Items that are remembered; older ones would not be chosen again.
+/// Bound on the known items; older ones would not be chosen again.
 const KNOWN_MAX: usize = 2 * REFS_MAX;
 
 /// One item, without its body.
@@ -18,26 +18,26 @@ pub(super) struct Entry {
     pub(super) reference: Ref,
     /// Bytes of its body.
     pub(super) bytes: u64,
-    /// The turn that it belongs to, if that is known.
+    /// Its turn, if known.
     pub(super) turn: Option<TurnId>,
 }
 
-/// The items of this session that this process knows, by their number.
+/// The known items of this session, by number.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<u64, Entry>);
+pub(super) struct KnownItems(BTreeMap<u64, Entry>);
 
-/// The turn alone is more than one request may name.
+/// The turn alone exceeds the bounds of one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
-impl Known {
-    /// Learns an item from an answer of the host, whose seal is the newest.
-    pub(super) fn learn(&mut self, entry: Entry) {
+impl KnownItems {
+    /// Adds an item from an answer of the host, whose seal is the newest.
+    pub(super) fn add(&mut self, entry: Entry) {
         self.0.insert(entry.reference.seq, entry);
     }
 
-    /// Learns an item whose seal may be older than one that is known.
-    pub(super) fn learn_if_new(&mut self, entry: Entry) {
+    /// Adds an item unless it is known, because its seal may be older than the known one.
+    pub(super) fn add_if_new(&mut self, entry: Entry) {
         self.0.entry(entry.reference.seq).or_insert(entry);
     }
 
@@ -46,8 +46,8 @@ impl Known {
         items.iter().all(|item| self.0.values().any(|entry| entry.reference.item == *item))
     }
 
-    /// Drops the oldest items beyond the bound, but none of `own`.
-    pub(super) fn forget_oldest(&mut self, own: &[ItemId]) {
+    /// Drops the oldest items beyond the bound, but no item of `own`.
+    pub(super) fn drop_oldest(&mut self, own: &[ItemId]) {
         let surplus = self.0.len().saturating_sub(KNOWN_MAX);
         let old = self.0.iter().filter(|(_, entry)| !own.contains(&entry.reference.item));
         let old: Vec<u64> = old.map(|(seq, _)| *seq).take(surplus).collect();
@@ -56,49 +56,50 @@ impl Known {
         }
     }
 
-    /// Returns the refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many
-    /// of the newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
+    /// Returns the refs for one request, in their order: every message in `own`, every item of `turn`, the summaries, and as many of the
+    /// newest earlier items as fit into `bytes_max` and [`REFS_MAX`], without a gap.
     ///
     /// # Errors
-    /// [`TooMuch`] if the turn alone has too many items, or too many bytes that are not the messages themselves.
+    /// [`TooMuch`] if the turn alone has too many items, or too many bytes in addition to its messages.
     pub(super) fn choose(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Result<Vec<Ref>, TooMuch> {
         let Parts { required, summaries, earlier } = self.parts(own, turn);
-        let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
-        let fits = required.iter().all(|entry| room.take(entry));
+        let mut remaining = Remaining { bytes: bytes_max, refs: REFS_MAX };
+        let fits = required.iter().all(|entry| remaining.take(entry));
         if !fits && (required.len() > own.len() || required.len() > REFS_MAX) {
             return Err(TooMuch);
         }
-        // The newest summary covers the most recent of what is gone.
-        let summaries: Vec<&Entry> = summaries.into_iter().rev().take_while(|entry| fits && room.take(entry)).collect();
-        let start = if fits { newest_that_fit(&earlier, &mut room) } else { earlier.len() };
-        // Items that an earlier attempt at the turn's own messages made are behind them and are no tail.
+        // The newest summary covers the most recent of the replaced items.
+        let summaries: Vec<&Entry> =
+            summaries.into_iter().rev().take_while(|entry| fits && remaining.take(entry)).collect();
+        let start = if fits { newest_that_fit(&earlier, &mut remaining) } else { earlier.len() };
+        // Outputs and results of an earlier attempt at the same messages come after them, so they have their message before them.
         let first_own = required.iter().map(|entry| entry.reference.seq).min().unwrap_or(u64::MAX);
         let kept = earlier[start..]
             .iter()
-            .skip_while(|entry| entry.reference.seq < first_own && is_tail_of_a_turn(entry.reference.kind));
+            .skip_while(|entry| entry.reference.seq < first_own && needs_an_earlier_item(entry.reference.kind));
         let chosen = required.iter().chain(&summaries).chain(kept);
         let mut chosen: Vec<Ref> = chosen.map(|entry| entry.reference.clone()).collect();
         chosen.sort_unstable_by_key(|reference| reference.seq);
         Ok(chosen)
     }
 
-    /// Returns the items that a summary has to take over, in their order, so that what remains leaves room for a while: the
-    /// summaries and the oldest others. Empty while everything fits.
-    pub(super) fn overdue(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
-        let mut room = Room { bytes: bytes_max, refs: REFS_MAX };
+    /// Returns the items that a summary must replace, in their order: the summaries and the oldest other items. The rest then leaves
+    /// room for further turns. Empty while everything fits.
+    pub(super) fn items_to_summarize(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
+        let mut remaining = Remaining { bytes: bytes_max, refs: REFS_MAX };
         let Parts { required, summaries, earlier } = self.parts(own, turn);
-        // A turn that is too much by itself is not helped by a summary of what was before it.
-        let alone = required.iter().all(|entry| room.take(entry));
-        if !alone || summaries.iter().chain(&earlier).all(|entry| room.take(entry)) {
+        // If the turn alone is too large, a summary of earlier items does not help.
+        let alone = required.iter().all(|entry| remaining.take(entry));
+        if !alone || summaries.iter().chain(&earlier).all(|entry| remaining.take(entry)) {
             return Vec::new();
         }
-        let mut stays = Room { bytes: bytes_max / 4, refs: REFS_MAX / 4 };
-        let start = newest_that_fit(&earlier, &mut stays);
-        let tail = earlier[start..].iter().take_while(|entry| is_tail_of_a_turn(entry.reference.kind)).count();
-        let mut asked = Room { bytes: bytes_max, refs: REFS_MAX };
+        let mut kept = Remaining { bytes: bytes_max / 4, refs: REFS_MAX / 4 };
+        let start = newest_that_fit(&earlier, &mut kept);
+        let tail = earlier[start..].iter().take_while(|entry| needs_an_earlier_item(entry.reference.kind)).count();
+        let mut request = Remaining { bytes: bytes_max, refs: REFS_MAX };
         let old = earlier[..start + tail].iter().filter(|entry| entry.bytes <= bytes_max);
         let mut taken: Vec<&Entry> =
-            summaries.iter().chain(old).copied().take_while(|entry| asked.take(entry)).collect();
+            summaries.iter().chain(old).copied().take_while(|entry| request.take(entry)).collect();
         if taken.len() <= summaries.len() {
             return Vec::new();
         }
@@ -106,12 +107,12 @@ impl Known {
         taken.into_iter().map(|entry| entry.reference.clone()).collect()
     }
 
-    /// Puts a summary in the place of the items that it covers.
+    /// Replaces items with the summary that covers them.
     pub(super) fn replace(&mut self, covered: &[Ref], summary: Ref, bytes: u64) {
         for reference in covered {
             self.0.remove(&reference.seq);
         }
-        self.learn(Entry { reference: summary, bytes, turn: None });
+        self.add(Entry { reference: summary, bytes, turn: None });
     }
 
     fn parts(&self, own: &[ItemId], turn: TurnId) -> Parts<'_> {
@@ -129,25 +130,25 @@ impl Known {
     }
 }
 
-/// The known items, by how they are treated; each in its order.
+/// The known items in three groups, each in its order.
 #[derive(Default)]
 struct Parts<'a> {
-    /// The turn's own.
+    /// Items of the turn.
     required: Vec<&'a Entry>,
-    /// Summaries that replace items that are gone.
+    /// Summaries of replaced items.
     summaries: Vec<&'a Entry>,
     /// All other items.
     earlier: Vec<&'a Entry>,
 }
 
 /// The rest of the bounds of one request.
-struct Room {
+struct Remaining {
     bytes: u64,
     refs: usize,
 }
 
-impl Room {
-    /// Takes an item in, if it fits.
+impl Remaining {
+    /// Subtracts an item if it fits; returns whether it does.
     const fn take(&mut self, entry: &Entry) -> bool {
         if self.refs == 0 || entry.bytes > self.bytes {
             return false;
@@ -158,13 +159,13 @@ impl Room {
     }
 }
 
-/// Returns the index at which the newest of these begin that fit, without a gap.
-fn newest_that_fit(entries: &[&Entry], room: &mut Room) -> usize {
-    entries.len() - entries.iter().rev().take_while(|entry| room.take(entry)).count()
+/// Returns the index of the first of the newest entries that fit, without a gap.
+fn newest_that_fit(entries: &[&Entry], remaining: &mut Remaining) -> usize {
+    entries.len() - entries.iter().rev().take_while(|entry| remaining.take(entry)).count()
 }
 
-/// Returns whether an item makes no sense as the first one that is seen: a result without the call that it answers.
-const fn is_tail_of_a_turn(kind: ItemKind) -> bool {
+/// Returns whether an item makes no sense as the first item, such as a result without its call.
+const fn needs_an_earlier_item(kind: ItemKind) -> bool {
     match kind {
         ItemKind::Output | ItemKind::Result => true,
         ItemKind::Message | ItemKind::Summary | ItemKind::Notice => false,
@@ -183,14 +184,14 @@ mod tests {
         Entry { reference, bytes, turn }
     }
 
-    /// Makes items of ten bytes each: `kinds` from number 2 on, the last of them the message of the turn.
-    fn known(kinds: &[ItemKind]) -> (Known, Vec<ItemId>) {
-        let mut known = Known::default();
+    /// Makes items of ten bytes each, with numbers from 2 on; the last of them is the message of the turn.
+    fn known(kinds: &[ItemKind]) -> (KnownItems, Vec<ItemId>) {
+        let mut known = KnownItems::default();
         let mut own = Vec::new();
         for (at, kind) in kinds.iter().enumerate() {
             let entry = entry(2 * (at as u64 + 1), *kind, 10, None);
             own = vec![entry.reference.item];
-            known.learn(entry);
+            known.add(entry);
         }
         (known, own)
     }
@@ -205,7 +206,7 @@ mod tests {
     fn a_message_of_the_turn_is_never_left_out() {
         let (known, own) = known(&[Message, Output, Message]);
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 0)), [6]);
-        assert_eq!(numbers(known.choose(&own, TurnId::new(), 29)), [6], "2 without 4 would be a gap, 4 alone a tail");
+        assert_eq!(numbers(known.choose(&own, TurnId::new(), 29)), [6], "2 without 4 would be a gap, and 4 needs 2");
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 30)), [2, 4, 6]);
     }
 
@@ -217,15 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_too_much_is_an_error_and_not_a_gap() {
+    fn turn_that_is_too_large_is_an_error_and_not_a_gap() {
         let (mut known, own) = known(&[Message]);
         let turn = TurnId::new();
-        known.learn(entry(4, Output, 10, Some(turn)));
-        known.learn(entry(6, ToolResult, 10, Some(turn)));
+        known.add(entry(4, Output, 10, Some(turn)));
+        known.add(entry(6, ToolResult, 10, Some(turn)));
         assert_eq!(numbers(known.choose(&own, turn, 30)), [2, 4, 6]);
         assert_eq!(known.choose(&own, turn, 29), Err(TooMuch));
         for seq in 4..4 + REFS_MAX as u64 {
-            known.learn(entry(2 * seq, ToolResult, 0, Some(turn)));
+            known.add(entry(2 * seq, ToolResult, 0, Some(turn)));
         }
         assert_eq!(known.choose(&own, turn, u64::MAX), Err(TooMuch));
     }
@@ -234,30 +235,30 @@ mod tests {
     fn summary_precedes_newer_items_and_joins_the_next_summary() {
         let (mut known, own) = known(&[Message, Output, Message, Output, Message, Output, Message]);
         let turn = TurnId::new();
-        assert!(known.overdue(&own, turn, 70).is_empty(), "everything fits");
-        let overdue = known.overdue(&own, turn, 60);
-        let taken: Vec<u64> = overdue.iter().map(|reference| reference.seq).collect();
-        assert_eq!(taken, [2, 4, 6, 8, 10, 12], "a quarter has room for 12 alone, which is a tail of 10");
+        assert!(known.items_to_summarize(&own, turn, 70).is_empty(), "everything fits");
+        let items_to_summarize = known.items_to_summarize(&own, turn, 60);
+        let taken: Vec<u64> = items_to_summarize.iter().map(|reference| reference.seq).collect();
+        assert_eq!(taken, [2, 4, 6, 8, 10, 12], "a quarter has room only for 12, which needs 10");
         let summary = Entry { turn: None, ..entry(16, ItemKind::Summary, 10, None) };
-        known.replace(&overdue, summary.reference.clone(), 10);
+        known.replace(&items_to_summarize, summary.reference.clone(), 10);
         assert_eq!(numbers(known.choose(&own, turn, 60)), [14, 16]);
-        assert!(known.overdue(&own, turn, 20).is_empty());
-        assert!(known.overdue(&own, turn, 10).is_empty(), "a summary of a summary alone gains nothing");
-        assert!(known.overdue(&own, turn, 9).is_empty(), "a turn that is too much by itself is not helped");
+        assert!(known.items_to_summarize(&own, turn, 20).is_empty());
+        assert!(known.items_to_summarize(&own, turn, 10).is_empty(), "a summary of a summary alone gains nothing");
+        assert!(known.items_to_summarize(&own, turn, 9).is_empty(), "a summary does not help a turn that is too large");
 
-        known.learn(entry(18, Message, 10, None));
-        known.learn(entry(20, Output, 10, None));
-        known.learn(entry(22, Message, 10, None));
+        known.add(entry(18, Message, 10, None));
+        known.add(entry(20, Output, 10, None));
+        known.add(entry(22, Message, 10, None));
         let own = vec![known.0[&22].reference.item];
-        let taken: Vec<u64> = known.overdue(&own, turn, 40).iter().map(|reference| reference.seq).collect();
+        let taken: Vec<u64> = known.items_to_summarize(&own, turn, 40).iter().map(|reference| reference.seq).collect();
         assert_eq!(taken, [14, 16, 18, 20]);
     }
 
     #[test]
-    fn the_turn_goes_before_a_summary_that_does_not_fit() {
+    fn turn_has_precedence_over_a_summary() {
         let (mut known, own) = known(&[Message]);
-        known.learn(entry(4, ItemKind::Summary, 30, None));
-        known.learn(entry(6, ItemKind::Summary, 10, None));
+        known.add(entry(4, ItemKind::Summary, 30, None));
+        known.add(entry(6, ItemKind::Summary, 10, None));
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 20)), [2, 6]);
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 19)), [2]);
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 0)), [2], "a message of the turn is never left out");
@@ -266,8 +267,8 @@ mod tests {
     #[test]
     fn items_of_an_earlier_attempt_follow_its_message() {
         let (mut known, own) = known(&[Message, Output, Message]);
-        known.learn(entry(8, Output, 10, Some(TurnId::new())));
-        known.learn(entry(10, ToolResult, 10, Some(TurnId::new())));
+        known.add(entry(8, Output, 10, Some(TurnId::new())));
+        known.add(entry(10, ToolResult, 10, Some(TurnId::new())));
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 30)), [6, 8, 10]);
     }
 
@@ -275,7 +276,7 @@ mod tests {
     fn no_request_names_more_refs_than_allowed() {
         let (mut known, own) = known(&[Message]);
         for seq in 2..2 * REFS_MAX as u64 {
-            known.learn(entry(2 * seq, Message, u64::MAX / 2, None));
+            known.add(entry(2 * seq, Message, u64::MAX / 2, None));
         }
         assert_eq!(numbers(known.choose(&own, TurnId::new(), 100)), [2]);
         for entry in known.0.values_mut() {
@@ -286,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_but_not_the_messages_of_the_turn() {
+    fn oldest_items_are_dropped_but_no_message_of_the_turn() {
         let (mut known, own) = known(&[Message]);
         for seq in 2..=KNOWN_MAX as u64 + 10 {
-            known.learn(entry(2 * seq, Message, 1, None));
+            known.add(entry(2 * seq, Message, 1, None));
         }
-        known.forget_oldest(&own);
+        known.drop_oldest(&own);
         assert_eq!(known.0.len(), KNOWN_MAX);
         assert!(known.hold_all(&own));
         assert!(!known.0.contains_key(&4) && known.0.contains_key(&(2 * (KNOWN_MAX as u64 + 10))));
@@ -299,10 +300,10 @@ mod tests {
 
     #[test]
     fn a_seal_of_the_queue_does_not_replace_one_of_the_host() {
-        let mut known = Known::default();
+        let mut known = KnownItems::default();
         let fresh = entry(2, Message, 1, None);
-        known.learn(fresh.clone());
-        known.learn_if_new(entry(2, Message, 1, None));
+        known.add(fresh.clone());
+        known.add_if_new(entry(2, Message, 1, None));
         assert_eq!(known.0[&2], fresh);
     }
 }

@@ -1,7 +1,6 @@
-//! The connection to the model socket: one request, one answer, kept open between them.
+//! The client of the model socket: one request, one answer, over a connection that stays open.
 //!
-//! Names items and never words; a connection that broke is made anew once per request, not again and again. See
-//! [`crate::agent::turn`].
+//! It sends names of items and no text. A broken connection is opened anew once per request. See [`crate::agent::turn`].
 
 use crate::link::{Gone, Link};
 use ironclaw_contract::seam::socket::{Request, Response, read_frame, write_frame};
@@ -10,18 +9,18 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// The reason that there is no answer.
+/// The reason why there is no answer.
 pub(super) enum Error {
-    /// The host closed the link meanwhile.
+    /// The host closed the link.
     Gone(Gone),
-    /// The socket broke twice.
+    /// The connection broke twice.
     Io,
-    /// The answer has a shape that is not in the contract.
+    /// The answer does not match the contract.
     Malformed,
 }
 
 impl From<io::Error> for Error {
-    /// Drops the details, which would not help: there is no log here, and the host knows its own end.
+    /// Drops the details: this process has no log, and the host knows its own end.
     fn from(_: io::Error) -> Self {
         Self::Io
     }
@@ -34,14 +33,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Connects with the first request.
+    /// Makes a client that connects with the first request.
     pub(super) const fn new(path: PathBuf) -> Self {
         Self { path, stream: None }
     }
 
-    /// Asks and waits, for as long as the host keeps the link open.
+    /// Sends a request and waits for the answer while the host keeps the link open.
     pub(super) fn ask(&mut self, request: &Request, link: &Link) -> Result<Response, Error> {
-        // A connection from before may have been closed by a host that found it idle: that is no failure yet.
+        // The host may have closed an idle connection; the first break is no failure.
         let answer = match self.exchange(request, link) {
             Err(Error::Io) => self.exchange(request, link),
             other => other,

@@ -1,6 +1,6 @@
-//! Rows that the agent appends to its outbound queue: one for each call, and the one that ends a turn.
+//! The rows that the agent appends to its outbound queue: one for each call, and one that ends a turn.
 //!
-//! A reply names an output and holds no text; addresses are echoed from the routing and decide nothing. See
+//! A reply names an output and has no text. Addresses are copied from the routing and decide nothing. See
 //! [`crate::agent::turn`].
 
 use crate::launch::now_ms;
@@ -11,7 +11,7 @@ use ironclaw_contract::seam::inbound::{Routing, Turn};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::outbound::{Chat, NewRow, OutboundWriter};
 
-/// Key under which the session says which turn it works on.
+/// Key of the statement that names the turn in work.
 const STATE_TURN: &str = "turn";
 
 /// The sandbox's end of the outbound queue.
@@ -31,7 +31,7 @@ impl Outbox {
         }
     }
 
-    /// Ends a turn with a reply or without; by this its last message counts as completed.
+    /// Ends a turn with a reply or without one. This row completes its last message.
     pub(super) fn answer(&mut self, turn: &Turn, chat: &Chat, routing: Routing) -> Result<(), Error> {
         let content = canonical::to_string(chat);
         self.append((Kind::Chat, content), turn.turn, turn.messages.last().copied(), None, routing)?;
@@ -43,7 +43,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Puts a recorded call before the host.
+    /// Appends the row of a recorded call, for the host to judge.
     pub(super) fn call(
         &mut self,
         turn: TurnId,
@@ -54,7 +54,7 @@ impl Outbox {
         self.append(row, turn, None, Some(call), routing)
     }
 
-    /// Notes that a turn takes longer than one answer; a durable commit, so once a turn and only if it does.
+    /// Records that a turn needs more than one output. This is a durable commit, so it happens once a turn and only if necessary.
     pub(super) fn note_work(&mut self, turn: &Turn) -> Result<(), Error> {
         let Some(message) = turn.messages.last() else { return Ok(()) };
         let state = turn.turn.to_string();

@@ -1,9 +1,9 @@
 //! One turn: ask the model, settle its calls, ask again, until there is an answer or a bound is reached.
 //!
-//! Ends with exactly one row, or with none if the host closed the turn meanwhile; never repeats what was refused. See
+//! A turn ends with exactly one row, or with none if the host closed it meanwhile. A refused request is never repeated. See
 //! [`crate::tools`].
 
-use super::context::{Entry, Known, TooMuch};
+use super::context::{Entry, KnownItems, TooMuch};
 use super::model;
 use super::{Agent, Stop};
 use crate::launch::now_ms;
@@ -19,10 +19,10 @@ use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Request, Response, Verdict};
 use std::time::{Duration, Instant};
 
-/// Works on a turn until it is over.
+/// Works on a turn until it ends.
 pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     let own = turn.messages.iter().map(|message| message.item()).collect();
-    // The machine's clock is looked at once: set forward in the middle of a turn, it ends none.
+    // The machine's clock is read only once, so that a change of the clock cannot end a turn.
     let left_ms = u64::try_from(turn.deadline.saturating_sub(now_ms())).unwrap_or(0);
     let until = Instant::now().checked_add(Duration::from_millis(left_ms));
     let mut work = Work { agent, turn, until, own, spent: Spent::default(), compacts: true };
@@ -40,11 +40,11 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     Ok(agent.link.ring()?)
 }
 
-/// The reason that a turn is left before its reply.
+/// The reason why a turn ends before its reply.
 enum Leave {
     /// A bound was reached or a step failed; the host words the notice.
     End(EndReason),
-    /// The host closed the turn; there is nothing more to say in it.
+    /// The host closed the turn, so no row follows.
     Closed,
     /// The whole process ends.
     Stop(Stop),
@@ -86,7 +86,7 @@ impl From<Stop> for Leave {
     }
 }
 
-/// The turn's use of its bounds.
+/// The part of its bounds that a turn has used.
 #[derive(Default)]
 struct Spent {
     model_calls: u32,
@@ -100,7 +100,7 @@ impl Spent {
         if self.model_calls > limits.model_calls_max { Err(EndReason::ModelCalls) } else { Ok(()) }
     }
 
-    /// Counts all calls of an output together: half of a list whose results are not read does not help.
+    /// Counts all calls of an output together: to run only half of them is useless, because no result is read then.
     fn calls(&mut self, calls: usize, limits: TurnLimits) -> Result<(), EndReason> {
         self.tool_calls = self.tool_calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
         if self.tool_calls > limits.tool_calls_max { Err(EndReason::ToolCalls) } else { Ok(()) }
@@ -115,11 +115,11 @@ impl Spent {
 struct Work<'a> {
     agent: &'a mut Agent,
     turn: &'a Turn,
-    /// When it is over by the monotonic clock; `None` where that is too far away.
+    /// Its deadline by the monotonic clock; `None` if that is too far away.
     until: Option<Instant>,
     own: Vec<ItemId>,
     spent: Spent,
-    /// Until a summary was not to be had; the next turn asks again.
+    /// False after a summary failed; the next turn asks again.
     compacts: bool,
 }
 
@@ -134,7 +134,7 @@ impl Work<'_> {
             self.spent.model_call(limits)?;
             let (item, bytes, calls) = self.generate()?;
             let output = item.item;
-            self.learn(item, bytes);
+            self.add(item, bytes);
             if calls.is_empty() {
                 return if bytes == 0 { Err(EndReason::Empty.into()) } else { Ok(output) };
             }
@@ -146,25 +146,24 @@ impl Work<'_> {
             for call in calls {
                 self.check()?;
                 let (item, bytes) = self.settle(call)?;
-                self.learn(item, bytes);
+                self.add(item, bytes);
                 self.spent.result(bytes, limits)?;
             }
         }
     }
 
-    /// Generates one output of the model. If the host has dropped an item since it was named, it is asked anew what there is,
-    /// once.
+    /// Requests one output of the model. If the host has dropped a named item, the list of items is requested again, once.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
-        let mut asked_anew = false;
+        let mut listed_again = false;
         loop {
             let refs = self.agent.known.choose(&self.own, self.turn.turn, self.agent.limits.context_bytes_max)?;
             let refs = refs.into_iter().map(Context::Ref).collect();
             let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs };
             match self.agent.model.ask(&request, &self.agent.link) {
                 Ok(Response::Output { item, bytes, calls }) => return Ok((item, bytes, calls)),
-                Ok(Response::Refused { code: RefusalCode::Unknown, .. }) if !asked_anew => {
-                    asked_anew = true;
-                    self.agent.known = Known::default();
+                Ok(Response::Refused { code: RefusalCode::Unknown, .. }) if !listed_again => {
+                    listed_again = true;
+                    self.agent.known = KnownItems::default();
                     self.agent.asked_up_to = 0;
                     self.gather()?;
                 }
@@ -176,14 +175,14 @@ impl Work<'_> {
         }
     }
 
-    /// Has the host put a summary in the place of the oldest items, as long as not all of them fit into one request.
+    /// Asks the host to replace the oldest items with a summary, while not all items fit into one request.
     ///
-    /// Without one the oldest are left out, so a summary that is not to be had ends no turn.
+    /// Without a summary the oldest items are left out, so a failed summary ends no turn.
     fn compact(&mut self) -> Result<(), Leave> {
         let limits = self.agent.limits;
-        // The last request is for the answer.
+        // The last request is reserved for the answer.
         while self.compacts && self.spent.model_calls + 1 < limits.model_calls_max {
-            let covered = self.agent.known.overdue(&self.own, self.turn.turn, limits.context_bytes_max);
+            let covered = self.agent.known.items_to_summarize(&self.own, self.turn.turn, limits.context_bytes_max);
             if covered.is_empty() {
                 return Ok(());
             }
@@ -200,7 +199,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Learns what came since the last turn, from the host and from the queue.
+    /// Adds the items since the last turn, from the host and from the queue.
     fn gather(&mut self) -> Result<(), Leave> {
         loop {
             let after_seq = self.agent.asked_up_to;
@@ -209,10 +208,10 @@ impl Work<'_> {
             };
             for item in items {
                 self.agent.asked_up_to = self.agent.asked_up_to.max(item.reference.seq);
-                self.agent.known.learn(Entry { reference: item.reference, bytes: item.bytes, turn: item.turn });
+                self.agent.known.add(Entry { reference: item.reference, bytes: item.bytes, turn: item.turn });
             }
             self.agent.known.forget_oldest(&self.own);
-            // A page that leads nowhere would be asked for again and again.
+            // A page without a newer item would be requested again and again.
             if !more || self.agent.asked_up_to == after_seq {
                 break;
             }
@@ -221,7 +220,7 @@ impl Work<'_> {
         if inbox.gather(known, &self.own)? { Ok(()) } else { Err(EndReason::Failed.into()) }
     }
 
-    /// Brings one call to its sealed result.
+    /// Settles one call; returns its sealed result.
     fn settle(&mut self, call: Call) -> Result<(Ref, u64), Leave> {
         let Call { call_id, tool, arguments, verdict } = call;
         match verdict {
@@ -258,7 +257,7 @@ impl Work<'_> {
         }
     }
 
-    /// Sends one request; a refusal is the end of the turn, one way or the other.
+    /// Sends one request; a refusal ends the turn, with or without a row.
     fn ask(&mut self, request: &Request) -> Result<Response, Leave> {
         match self.agent.model.ask(request, &self.agent.link) {
             Ok(Response::Refused { code, .. }) => Err(on_refusal(code, request)),
@@ -268,7 +267,7 @@ impl Work<'_> {
         }
     }
 
-    /// Checks whether there is any point in the next step.
+    /// Checks that the turn is open and its deadline has not passed.
     fn check(&self) -> Result<(), Leave> {
         if !self.is_open()? {
             return Err(Leave::Closed);
@@ -281,8 +280,8 @@ impl Work<'_> {
         Ok(self.agent.inbox.open_turn()?.is_some_and(|open| open.turn == self.turn.turn))
     }
 
-    fn learn(&mut self, reference: Ref, bytes: u64) {
-        self.agent.known.learn(Entry { reference, bytes, turn: Some(self.turn.turn) });
+    fn add(&mut self, reference: Ref, bytes: u64) {
+        self.agent.known.add(Entry { reference, bytes, turn: Some(self.turn.turn) });
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sandbox's program with fail points, for tests: beside the real one and never in its place.
+//! The sandbox's program with fail points, for tests; it never replaces the real program.
 
 fn main() -> std::process::ExitCode {
     ironclaw_sandbox::command::main()

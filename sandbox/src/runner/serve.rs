@@ -1,11 +1,12 @@
-//! The life of the runner: one command after the other, each in a session of its own, and nothing left of it when it is reported.
+//! The process of the runner: it runs one command after the other, each in a session of its own, and reports it when no process of
+//! the command is left.
 //!
-//! Never speaks to any other process than the one that it was forked from, and ends with it. See [`crate::runner::walls`].
+//! It exchanges data only with its parent, and ends with it. See [`crate::runner::walls`].
 
 use super::walls::Walls;
 use super::{Begun, End, OUTPUT_BYTES_MAX, Order, Report};
 use crate::kernel::{self, Side};
-use crate::{Places, Programs};
+use crate::{Paths, Programs};
 use ironclaw_contract::seam::socket::{read_frame, write_frame};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
@@ -24,35 +25,35 @@ use std::time::{Duration, Instant};
 
 /// Address space of each process of a command.
 const ADDRESSES_MAX: u64 = 2 << 30;
-/// Processes and threads of the whole jail, as a command may raise their number.
+/// Processes and threads of the whole jail: the limit under which a command may fork.
 const PROCESSES_MAX: u64 = 32;
-/// Size of each file that a command writes.
+/// Largest file that a command may write.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Open descriptors of each process of a command.
 const OPEN_FILES_MAX: u64 = 128;
-/// Longest time until everything of a command has ended once it is killed.
+/// Longest time until all killed processes of a command have ended.
 const END_TIME_MAX: Duration = Duration::from_secs(20);
-/// Bytes that are read at once.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// More process ids than the kernel gives out.
+/// Highest process id of any kernel.
 const PIDS_MAX: i32 = 4_194_304;
-/// Everything that a command finds in its environment.
+/// The environment of a command.
 const ENVIRONMENT: [&CStr; 5] =
     [c"PATH=/usr/local/bin:/usr/bin:/bin", c"HOME=/workspace", c"TMPDIR=/tmp", c"LANG=C.UTF-8", c"USER=ironclaw"];
-/// The code of a runner that could not go on.
+/// Exit code of a runner that failed.
 const FAILED: i32 = 1;
 
-/// Runs the runner, from its first instruction to its end.
-pub(super) fn live(main: UnixStream, places: &Places, programs: &Programs, pid_of_main: Pid) -> ! {
+/// Runs the process of the runner.
+pub(super) fn live(main: UnixStream, paths: &Paths, programs: &Programs, pid_of_main: Pid) -> ! {
     let lived = kernel::keep_only(main.into()).map(UnixStream::from).and_then(|mut main| {
-        let serving = Serving::begin(places, programs, pid_of_main);
+        let serving = Serving::begin(paths, programs, pid_of_main);
         let begun = Begun { fault: serving.as_ref().err().map(ToString::to_string) };
         write_frame(&mut main, &begun)?;
         serving?.serve(main)
     });
     let code = match lived {
         Ok(()) => 0,
-        // There is no log here; a caller that waits for an answer sees the end of the socket.
+        // The runner has no log; a waiting caller sees the end of the socket.
         Err(_) => FAILED,
     };
     kernel::exit(code)
@@ -62,25 +63,25 @@ struct Serving {
     walls: Walls,
     ended: SignalFd,
     workspace: CString,
-    /// Whether a signal to all processes reaches only the processes of a command.
+    /// True if a signal to all processes reaches only the processes of a command.
     scoped: bool,
 }
 
 impl Serving {
-    fn begin(places: &Places, programs: &Programs, pid_of_main: Pid) -> io::Result<Self> {
+    fn begin(paths: &Paths, programs: &Programs, pid_of_main: Pid) -> io::Result<Self> {
         setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
         let mut child = SigSet::empty();
         child.add(Signal::SIGCHLD);
         child.thread_block()?;
         let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let walls = Walls::raise(places, programs, pid_of_main)?;
+        let walls = Walls::raise(paths, programs, pid_of_main)?;
         let scoped = kill(pid_of_main, None) == Err(Errno::EPERM);
-        let workspace = places.workspace.to_string_lossy().into_owned();
+        let workspace = paths.workspace.to_string_lossy().into_owned();
         Ok(Self { walls, ended, workspace: CString::new(workspace)?, scoped })
     }
 
-    /// Serves until the other end is closed.
+    /// Runs commands until the other end is closed.
     fn serve(mut self, mut main: UnixStream) -> io::Result<()> {
         while let Some(frame) = read_frame(&mut main)? {
             let order: Order = serde_json::from_slice(&frame)?;
@@ -93,7 +94,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Starts the shell; gives its process and where its output comes.
+    /// Starts the shell; returns its process id and the reading end of its output.
     fn start(&self, order: &Order) -> io::Result<(Pid, OwnedFd)> {
         let command = CString::new(order.command.as_str())?;
         let (output, theirs) = pipe2(OFlag::O_CLOEXEC)?;
@@ -102,15 +103,15 @@ impl Serving {
             Side::Parent(pid) => Ok((pid, output)),
             Side::Child => {
                 let error = self.become_command(&command, &theirs, order.seconds);
-                let told = format!("cannot start a command: {error}\n");
-                // Shown in the place of the output of the command.
-                let _ = nix::unistd::write(&theirs, told.as_bytes());
+                let message = format!("cannot start a command: {error}\n");
+                // The result shows this as the output of the command.
+                let _ = nix::unistd::write(&theirs, message.as_bytes());
                 kernel::exit(126)
             }
         }
     }
 
-    /// Gives up the rest and becomes the shell; returns only when that fails.
+    /// Gives up the remaining rights and executes the shell; returns only if that fails.
     fn become_command(&self, command: &CStr, output: &OwnedFd, seconds: u32) -> io::Error {
         let prepare = || -> io::Result<()> {
             setsid()?;
@@ -142,7 +143,7 @@ impl Serving {
         }
     }
 
-    /// Reads what it writes until it ends or its time is over, and ends whatever is left of it.
+    /// Reads the output of the command until it ends or its time is over, and kills its remaining processes.
     fn watch(&mut self, child: Pid, output: OwnedFd, time: Duration) -> io::Result<Report> {
         let until = Instant::now() + time;
         let mut written = Written::default();
@@ -153,7 +154,7 @@ impl Serving {
             if left.is_zero() {
                 break;
             }
-            // One more millisecond, so that waking is never just before the end.
+            // One more millisecond, so that the poll never wakes just before the deadline.
             let wait = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             let mut both =
                 [PollFd::new(self.ended.as_fd(), PollFlags::POLLIN), PollFd::new(output.as_fd(), PollFlags::POLLIN)];
@@ -172,27 +173,27 @@ impl Serving {
         if let Some(late) = self.end_everything(child)? {
             status = status.or(Some(late));
         }
-        // No process is left that could write, so what is there is the rest, also when one end of it was never closed.
+        // No process is left that could write, so this is the rest, even if another end was never closed.
         while open && written.take(&output)? == Taken::Data {}
         let end = match status {
             _ if timed_out => End::Timeout,
             Some(WaitStatus::Exited(_, code)) => End::Code(code),
             Some(WaitStatus::Signaled(_, signal, _)) => End::Signal(signal.as_str().to_owned()),
-            other => End::NotStarted(format!("it is lost: {other:?}")),
+            other => End::NotStarted(format!("its status is unknown: {other:?}")),
         };
         let (output, bytes) = written.text();
         Ok(Report { end, output, bytes })
     }
 
-    /// Kills until there is no child: a process that loses its parent becomes a child of this process, so then none is left.
+    /// Kills until there is no child left. A process that loses its parent becomes a child of this process, so then none is left.
     fn end_everything(&self, child: Pid) -> io::Result<Option<WaitStatus>> {
         let until = Instant::now() + END_TIME_MAX;
         let mut status = None;
         loop {
-            self.kill_everybody()?;
+            self.kill_all()?;
             let (found, left) = reap(child)?;
             status = status.or(found);
-            if left == Left::Nobody {
+            if left == Children::None {
                 return Ok(status);
             }
             if Instant::now() > until {
@@ -207,15 +208,15 @@ impl Serving {
         }
     }
 
-    fn kill_everybody(&self) -> io::Result<()> {
+    fn kill_all(&self) -> io::Result<()> {
         if self.scoped {
-            // At once, so that no process forks between two signals.
+            // One call for all processes, so that none forks between two signals.
             return match kill(Pid::from_raw(-1), Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => Ok(()),
                 Err(errno) => Err(errno.into()),
             };
         }
-        // Before Linux 6.12 that would be the end of the process that this one serves.
+        // Before Linux 6.12, that call would kill the process that this one serves.
         for pid in (2..=self.highest_pid()?).map(Pid::from_raw) {
             if !self.walls.is_ours(pid) {
                 let _ = kill(pid, Signal::SIGKILL);
@@ -224,12 +225,12 @@ impl Serving {
         Ok(())
     }
 
-    /// Returns the highest process id: no process has a higher number, unless the numbers have begun anew.
+    /// Returns the highest process id in use. If the kernel has started again with low ids, that is the highest possible one.
     fn highest_pid(&self) -> io::Result<i32> {
         match kernel::fork() {
             Ok(Side::Child) => kernel::exit(0),
             Ok(Side::Parent(pid)) if pid > self.walls.runner() => Ok(pid.as_raw()),
-            // Numbers went round, or there is no room for one more process.
+            // The kernel started again with low ids, or the process limit is reached.
             Ok(Side::Parent(_)) | Err(_) => Ok(PIDS_MAX),
         }
     }
@@ -237,20 +238,20 @@ impl Serving {
 
 /// Remaining processes of a command.
 #[derive(Debug, PartialEq, Eq)]
-enum Left {
-    /// A process that has not ended yet.
-    Somebody,
-    /// No child of this process.
-    Nobody,
+enum Children {
+    /// At least one has not ended yet.
+    Running,
+    /// This process has no child.
+    None,
 }
 
-/// Reaps whatever has ended; the status of `child` when it is among them, and who is left.
-fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Left)> {
+/// Reaps all ended children; returns the status of `child` if it is among them, and the remaining children.
+fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Children)> {
     let mut status = None;
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return Ok((status, Left::Somebody)),
-            Err(Errno::ECHILD) => return Ok((status, Left::Nobody)),
+            Ok(WaitStatus::StillAlive) => return Ok((status, Children::Running)),
+            Err(Errno::ECHILD) => return Ok((status, Children::None)),
             Ok(found) if found.pid() == Some(child) => status = Some(found),
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -258,26 +259,26 @@ fn reap(child: Pid) -> io::Result<(Option<WaitStatus>, Left)> {
     }
 }
 
-/// Output of a command: the beginning, and how much it was.
+/// Output of a command: its beginning, and its size.
 #[derive(Default)]
 struct Written {
     start: Vec<u8>,
     bytes: u64,
 }
 
-/// Result of taking output.
+/// Result of one read of the output.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
-    /// Some of it; there may be more.
+    /// Some bytes; there may be more.
     Data,
-    /// Nothing now.
+    /// No bytes at the moment.
     Nothing,
-    /// The end: every other end is closed.
+    /// The end: all writing ends are closed.
     End,
 }
 
 impl Written {
-    /// Takes what is there.
+    /// Reads the available bytes, at most one chunk.
     fn take(&mut self, output: &OwnedFd) -> io::Result<Taken> {
         let mut chunk = [0; CHUNK_BYTES];
         loop {

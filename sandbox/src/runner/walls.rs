@@ -1,10 +1,10 @@
-//! Reach of a command: the machine's programs, the agent's files, and nothing of the host or of this session's own.
+//! The walls around a command. It reaches the machine's programs and the agent's files, but no other file of the host or the session.
 //!
-//! Only ever tightens what the launcher put in place; the filter below is a list of what is taken away from that. See
-//! [`crate::lockdown`], for the walls of the main process.
+//! They only tighten the launcher's walls; the filter below lists further refused calls. See [`crate::lockdown`] for the walls of the
+//! main process.
 
 use crate::lockdown::{LANDLOCK_WANTED, enter_domain};
-use crate::{Places, Programs};
+use crate::{Paths, Programs};
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
 };
@@ -15,8 +15,8 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::io;
 
-/// No socket is made or used by name, and none carries a descriptor; a pair of sockets between two processes of a command is a
-/// pipe and stays.
+/// Refused calls, so that no socket is made or used by name, and none passes a descriptor. A pair of sockets between two processes of
+/// a command is allowed; it is a pipe.
 const NO_SOCKETS: &[libc::c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -28,7 +28,7 @@ const NO_SOCKETS: &[libc::c_long] = &[
     libc::SYS_sendmmsg,
 ];
 
-/// The walls around the runner, and what is still to be put around each command.
+/// The walls around the runner, and the data for those around each command.
 pub(super) struct Walls {
     main: Pid,
     runner: Pid,
@@ -36,20 +36,20 @@ pub(super) struct Walls {
 }
 
 impl Walls {
-    /// Raises those of the runner.
-    pub(super) fn raise(places: &Places, programs: &Programs, main: Pid) -> io::Result<Self> {
+    /// Raises the walls of the runner.
+    pub(super) fn raise(paths: &Paths, programs: &Programs, main: Pid) -> io::Result<Self> {
         nix::sys::prctl::set_no_new_privs()?;
-        domain(places, programs).map_err(io::Error::other)?;
+        domain(paths, programs).map_err(io::Error::other)?;
         install(&refusing(sockets()?)?)?;
         let runner = Pid::this();
         Ok(Self { main, runner, command: refusing(signals(main, runner)?)? })
     }
 
-    /// Raises those of a command, in its process: it may not signal the process that serves it.
+    /// Raises the walls of a command, in its process. They also prevent signals to the process that serves it.
     pub(super) fn around_command(&self) -> io::Result<()> {
         let alone = || -> Result<RulesetStatus, RulesetError> {
             let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-            // A domain has to handle something; no command makes a device anyway.
+            // A domain must handle at least one right; no command makes a device anyway.
             let rules = rules.handle_access(AccessFs::MakeChar)?.scope(Scope::Signal)?;
             Ok(rules.create()?.restrict_self()?.ruleset)
         };
@@ -62,14 +62,14 @@ impl Walls {
         pid == self.main || pid == self.runner
     }
 
-    /// Returns the runner's own number.
+    /// Returns the runner's own process id.
     pub(super) fn runner(&self) -> Pid {
         self.runner
     }
 }
 
-/// Enters the domain of the runner, and so of every command.
-fn domain(places: &Places, programs: &Programs) -> Result<(), String> {
+/// Enters the Landlock domain of the runner, which every command inherits.
+fn domain(paths: &Paths, programs: &Programs) -> Result<(), String> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let never =
         AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix;
@@ -79,21 +79,21 @@ fn domain(places: &Places, programs: &Programs) -> Result<(), String> {
         (&programs.usr, read | AccessFs::Execute),
         (&programs.etc, read),
         (&programs.tmp, read | write),
-        (&places.workspace, read | write),
+        (&paths.workspace, read | write),
     ];
     allowed.extend(programs.devices.iter().map(|path| (path, device)));
-    allowed.extend(places.granted.iter().map(|granted| {
+    allowed.extend(paths.granted.iter().map(|granted| {
         let rights = if granted.is_writable { read | write } else { read };
         (&granted.path, rights)
     }));
-    // A path that is not there needs no rule, and a missing place cannot be reached.
+    // A missing path needs no rule, because it cannot be reached.
     let rule = |(path, rights)| PathFd::new(path).ok().map(|place| PathBeneath::new(place, rights));
     enter_domain(allowed.into_iter().filter_map(rule).collect())
 }
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
-/// Sockets by name, and what goes to one: all 64 bits of the pointer to the address are zero, or it is refused.
+/// Returns the rules about sockets: no socket by name, and `sendto` only if all 64 bits of the pointer to the address are zero.
 fn sockets() -> io::Result<Rules> {
     let mut rules: Rules = NO_SOCKETS.iter().map(|call| (*call, Vec::new())).collect();
     let addressed = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0);
@@ -102,21 +102,22 @@ fn sockets() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// Returns the rules about signals to the two processes that a command must not reach, or to every process. On a kernel with
-/// scopes these are refused anyway.
+/// Returns the rules that refuse signals to the main process, to the runner, or to all processes. On a kernel with scopes, Landlock
+/// refuses these too.
 fn signals(main: Pid, runner: Pid) -> io::Result<Rules> {
     let (main, runner) = (main.as_raw(), runner.as_raw());
-    let to = |argument: u8, whom: i32| {
-        let whom = u64::from(whom.cast_unsigned());
-        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, whom);
+    let to = |argument: u8, target: i32| {
+        let target = u64::from(target.cast_unsigned());
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, target);
         condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(io::Error::other)
     };
-    let kill = [main, runner, -main, -runner, -1].map(|whom| to(0, whom)).into_iter().collect::<io::Result<_>>()?;
-    let tgkill = [main, runner].into_iter().flat_map(|whom| [to(0, whom), to(1, whom)]).collect::<io::Result<_>>()?;
+    let kill = [main, runner, -main, -runner, -1].map(|target| to(0, target)).into_iter().collect::<io::Result<_>>()?;
+    let tgkill =
+        [main, runner].into_iter().flat_map(|target| [to(0, target), to(1, target)]).collect::<io::Result<_>>()?;
     Ok([(libc::SYS_kill, kill), (libc::SYS_tgkill, tgkill)].into())
 }
 
-/// Makes a filter that refuses these and lets everything else through to the launcher's.
+/// Makes a filter that refuses these calls and passes all others to the launcher's filter.
 fn refusing(rules: Rules) -> io::Result<BpfProgram> {
     let architecture = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter =

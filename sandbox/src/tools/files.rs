@@ -1,9 +1,9 @@
-//! Reading, writing and listing files of the workspace.
+//! The tools that read, write and list files of the workspace.
 //!
-//! Never changes a byte of what passes through; what is left out is said. See [`crate::tools::search`].
+//! They change no byte of a text; a truncated result has a line that reports it. See [`crate::tools::search`].
 
 use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
-use super::{RESULT_BYTES_MAX, that_fits};
+use super::{RESULT_BYTES_MAX, prefix_that_fits};
 use ironclaw_contract::ids::ItemId;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
@@ -15,11 +15,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 
-/// Bytes that a file can be written to; the workspace as a whole is bounded by the host.
+/// Largest size to which a tool writes a file; the host bounds the workspace as a whole.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Entries that one listing shows.
+/// Entries of one listing.
 pub const ENTRIES_MAX: usize = 1000;
-/// Bytes of one character; less than that is never read.
+/// Bytes of one character; a read is never shorter.
 const CHARACTER_BYTES_MAX: usize = 4;
 /// Bits of a mode that a rewritten file keeps.
 const PERMISSIONS: u32 = 0o777;
@@ -35,7 +35,7 @@ pub struct ReadFile {
     /// First byte; 0 if absent.
     #[serde(default)]
     offset: u64,
-    /// Bytes at most; as many as a result holds if absent.
+    /// Bytes at most; as many as fit into a result if absent.
     limit: Option<u64>,
 }
 
@@ -43,11 +43,11 @@ pub struct ReadFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Path of the file; directories above it are made.
+    /// Path of the file; missing directories above it are made.
     path: String,
     /// The new content, or the text to append.
     content: String,
-    /// Whether to add to its end instead of replacing it.
+    /// True if the text is appended instead of replacing the content.
     #[serde(default)]
     append: bool,
 }
@@ -60,7 +60,7 @@ pub struct ListDir {
     path: Option<String>,
 }
 
-/// Reads the text of a file, or of a part of it; when something follows, a last line says so.
+/// Reads the text of a file, or a part of it; a last line reports the rest.
 pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let system = |source| Error::System { what: "read", path: path.shown(), source };
@@ -74,7 +74,7 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Err
     let limit = call.limit.map_or(RESULT_BYTES_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let limit = limit.clamp(CHARACTER_BYTES_MAX, RESULT_BYTES_MAX);
     let mut bytes = Vec::with_capacity(limit.min(usize::try_from(size - call.offset).unwrap_or(limit)) + 1);
-    // One byte more than is wanted tells whether the end was reached.
+    // One more byte than requested shows whether the end was reached.
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(system)?;
     let ended = bytes.len() <= limit;
     bytes.truncate(limit);
@@ -87,22 +87,22 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Err
     };
     bytes.truncate(whole);
     let mut text = String::from_utf8(bytes).map_err(|_| Error::NotText { path: path.shown(), bytes: size })?;
-    let fits = that_fits(&text);
+    let fits = prefix_that_fits(&text);
     let more = fits < text.len() || !ended;
     text.truncate(fits);
     if more {
         let next = call.offset + fits as u64;
         let from = call.offset;
-        let _ = write!(text, "\n[bytes {from} to {next} of {size}; go on with offset {next}]");
+        let _ = write!(text, "\n[bytes {from} to {next} of {size}; continue with offset {next}]");
     }
     Ok(text)
 }
 
-/// Replaces a file at once or adds to its end; says how large it is then.
+/// Replaces a file atomically or appends to it; reports its new size.
 pub(super) fn write(workspace: &Workspace, call: &WriteFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let content = call.content.as_bytes();
-    let size = if call.append { add(workspace, &path, content)? } else { None };
+    let size = if call.append { append(workspace, &path, content)? } else { None };
     let size = match size {
         Some(size) => size,
         None => replace(workspace, &path, content)?,
@@ -110,8 +110,8 @@ pub(super) fn write(workspace: &Workspace, call: &WriteFile) -> Result<String, E
     Ok(format!("wrote {} bytes to {}, which has {size} bytes now", content.len(), path.shown()))
 }
 
-/// Adds to the end of a file; `None` if there is no such file yet.
-fn add(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<Option<u64>, Error> {
+/// Appends to a file; `None` if the file does not exist.
+fn append(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<Option<u64>, Error> {
     let (mut file, stat) = match workspace.append(path) {
         Ok(open) => open,
         Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -123,18 +123,18 @@ fn add(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<Option<u64
     match file.write_all(content) {
         Ok(()) => Ok(Some(after)),
         Err(source) => {
-            // A half of what was to be added is worse than nothing; if this fails too, the error says so anyway.
+            // A part of the text is worse than none; if this fails too, the error reports the write anyway.
             let _ = file.set_len(before);
             Err(Error::System { what: "write", path: path.shown(), source })
         }
     }
 }
 
-/// Writes beside the file and then takes its place, so that no reader sees a half of it.
+/// Writes a draft beside the file and renames it, so that no reader sees an incomplete file.
 fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, Error> {
     let refused = |error| refusal(error, "write", path);
     check_size(path, content.len() as u64)?;
-    let (directory, name) = workspace.make_way(path)?;
+    let (directory, name) = workspace.make_parent(path)?;
     let mode = match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => match kind(&stat) {
             EntryKind::File(_) => stat.st_mode & PERMISSIONS,
@@ -149,13 +149,13 @@ fn replace(workspace: &Workspace, path: &Below, content: &[u8]) -> Result<u64, E
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let made = openat(&directory, draft.as_str(), flags, Mode::from_bits_truncate(mode)).map_err(refused)?;
     let written = fill(made, content).and_then(|()| {
-        // Any file under the name is replaced; a link is not followed by this either.
+        // The rename replaces any file with the name; it follows no link.
         renameat(&directory, draft.as_str(), &directory, name).map_err(io::Error::from)
     });
     match written {
         Ok(()) => Ok(content.len() as u64),
         Err(source) => {
-            // A draft that stays is only untidy.
+            // A draft that remains does no harm.
             let _ = unlinkat(&directory, draft.as_str(), UnlinkatFlags::NoRemoveDir);
             Err(Error::System { what: "write", path: path.shown(), source })
         }
@@ -173,7 +173,7 @@ fn check_size(path: &Below, bytes: u64) -> Result<(), Error> {
     Err(Error::TooLarge { path: path.shown(), bytes_max: FILE_BYTES_MAX })
 }
 
-/// Lists a directory, one line for each entry: what it is, its bytes if it is a file, and its name.
+/// Lists a directory with one line for each entry: its kind, its size if it is a file, and its name.
 pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Error> {
     let path = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
     let (entries, more) = workspace.list(&path, ENTRIES_MAX)?;
@@ -187,7 +187,7 @@ pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Erro
             EntryKind::Special => writeln!(text, "special {name}"),
         };
     }
-    text.truncate(that_fits(&text));
+    text.truncate(prefix_that_fits(&text));
     if more {
         let _ = writeln!(text, "[more than {ENTRIES_MAX} entries; the others are not shown]");
     }

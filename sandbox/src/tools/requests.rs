@@ -1,6 +1,6 @@
-//! The calls that leave this process as rows: actions for the host to judge, and words for a destination.
+//! The calls that this process sends as rows: actions for the host to judge, and messages for a destination.
 //!
-//! A name that is not on the list is refused, never mapped to a near one; nothing is filled in but the name itself. See
+//! An unknown name is refused, never mapped to a similar one. Only the name of the call is added to its arguments. See
 //! [`ironclaw_contract::seam::action`].
 
 use ironclaw_contract::canonical;
@@ -12,13 +12,13 @@ use ironclaw_contract::seam::outbound::Chat;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The reason that a call makes no row. A sentence for the model.
+/// The reason why a call makes no row: a sentence for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such request.
+    /// The request does not exist.
     #[error("there is no request {0:?}")]
     Unknown(String),
-    /// Arguments that are not the request's.
+    /// The arguments are not those of the request.
     #[error("cannot read the arguments of {tool}: {source}")]
     Arguments {
         /// The tool.
@@ -26,10 +26,10 @@ pub enum Error {
         /// The fault.
         source: canonical::Error,
     },
-    /// Arguments that make no action.
+    /// The arguments make no action.
     #[error("{0}")]
     Action(#[from] action::Error),
-    /// Longer than a row can be.
+    /// The destination or the row is too long.
     #[error("send_message: a destination has 1 to {NAME_BYTES_MAX} bytes, and the row at most {ROW_BYTES_MAX}")]
     Bounds,
 }
@@ -52,7 +52,7 @@ struct CapabilityChange {
     reason: String,
 }
 
-/// Returns kind and content of the row of a call.
+/// Returns the kind and the content of the row of a call.
 ///
 /// # Errors
 /// [`Error`]; then there is no row.
@@ -61,7 +61,7 @@ pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
         "send_message" => send(parse(tool, arguments)?),
         "schedule_task" | "ask_user_question" | "skill_install" => {
             let mut fields: serde_json::Map<String, serde_json::Value> = parse(tool, arguments)?;
-            // An argument named `action` would win over the name of the call.
+            // An argument named `action` could replace the name of the call.
             if fields.insert("action".into(), tool.into()).is_some() {
                 return Err(Error::Unknown("action".into()));
             }

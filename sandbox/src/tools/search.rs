@@ -1,32 +1,32 @@
-//! Searching the text files of the workspace with a regular expression.
+//! The tool that searches the text files of the workspace with a regular expression.
 //!
-//! Follows no link and reads no pipe; the expression runs in time linear to the text, and every amount has a bound. See
+//! It follows no link and reads no pipe. A search takes time linear to the text, and every quantity has a bound. See
 //! [`crate::tools::requests`].
 
 use super::workspace::{Below, EntryKind, Workspace};
-use super::{Error, RESULT_BYTES_MAX, that_fits};
+use super::{Error, RESULT_BYTES_MAX, prefix_that_fits};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::io::Read;
 
-/// Bytes of a pattern.
+/// Longest pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Bytes that a compiled pattern may take, and its cache as much again.
+/// Largest compiled pattern, in bytes; its cache may take as much again.
 const COMPILED_BYTES_MAX: usize = 256 * 1024;
-/// Lines that are shown when the call does not say.
-const LINES_USUAL: usize = 100;
-/// Lines that are shown at most.
+/// Lines in a result if the call has no limit.
+const LINES_DEFAULT: usize = 100;
+/// Lines in a result at most.
 pub const LINES_MAX: usize = 1000;
-/// Bytes of a line that are shown.
+/// Bytes of a line in a result.
 const LINE_BYTES_MAX: usize = 400;
-/// Files that are read.
+/// Files that one search reads.
 pub const FILES_MAX: usize = 5000;
-/// Bytes of a file; a larger one is left out.
+/// Largest file that a search reads; larger ones are left out.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Entries of a directory that are looked at.
+/// Entries of a directory that a search reads.
 const ENTRIES_MAX: usize = 5000;
-/// Directories that wait to be looked at.
+/// Directories in the queue of a search.
 const DIRECTORIES_MAX: usize = 5000;
 
 /// Arguments of `search_files`.
@@ -41,7 +41,7 @@ pub struct SearchFiles {
     max: Option<usize>,
 }
 
-/// The matches, and what was left out.
+/// The matches, and the counts of files that were left out.
 struct Found {
     text: String,
     lines: usize,
@@ -55,17 +55,17 @@ struct Found {
 pub(super) fn run(workspace: &Workspace, call: &SearchFiles) -> Result<String, Error> {
     let pattern = compile(&call.pattern)?;
     let start = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
-    let lines_max = call.max.unwrap_or(LINES_USUAL).min(LINES_MAX);
+    let lines_max = call.max.unwrap_or(LINES_DEFAULT).min(LINES_MAX);
     let mut found = Found { text: String::new(), lines: 0, lines_max, files: 0, skipped: 0, cut: false };
     match workspace.list(&start, 0) {
         Ok(_) => search_below(workspace, start, &pattern, &mut found)?,
-        // Not a directory, then perhaps a file; what else it is, reading it says.
+        // Not a directory, so perhaps a file; otherwise reading it returns the error.
         Err(_) => {
             workspace.read(&start)?;
             search_file(workspace, &start, &pattern, &mut found);
         }
     }
-    Ok(found.say())
+    Ok(found.into_result())
 }
 
 fn compile(pattern: &str) -> Result<Regex, Error> {
@@ -101,7 +101,7 @@ fn search_below(workspace: &Workspace, start: Below, pattern: &Regex, found: &mu
                 return Ok(());
             }
         }
-        // The last that is pushed comes first: names stay in their order.
+        // The last entry of the stack is the next one, so the names keep their order.
         directories.extend(below.into_iter().rev());
         if directories.len() > DIRECTORIES_MAX {
             found.cut = true;
@@ -111,7 +111,7 @@ fn search_below(workspace: &Workspace, start: Below, pattern: &Regex, found: &mu
     Ok(())
 }
 
-/// Adds the lines of one file; a file that cannot be read as text is counted as left out.
+/// Adds the matching lines of one file; a file that is not readable as text counts as left out.
 fn search_file(workspace: &Workspace, path: &Below, pattern: &Regex, found: &mut Found) {
     let text = workspace.read(path).ok().and_then(|(file, _)| {
         let mut bytes = Vec::new();
@@ -141,8 +141,8 @@ impl Found {
         self.lines >= self.lines_max || self.files >= FILES_MAX || self.text.len() >= RESULT_BYTES_MAX / 2
     }
 
-    fn say(mut self) -> String {
-        let fits = that_fits(&self.text);
+    fn into_result(mut self) -> String {
+        let fits = prefix_that_fits(&self.text);
         self.cut |= fits < self.text.len();
         self.text.truncate(fits);
         let Self { mut text, lines, files, skipped, cut, .. } = self;

@@ -1,9 +1,9 @@
-//! Ways into the workspace and none out of it: paths are parsed once, and walked one name at a time.
+//! Access to the files of the workspace, and to none outside of it. A path is parsed once and opened one name at a time.
 //!
-//! A link is never followed, `..` is never a step, and only plain files and directories are opened. A process that swaps a
-//! directory for a link between two steps is refused at the next. See [`crate::tools::files`].
+//! No link is followed, `..` is refused, and only regular files and directories are opened. If a process replaces a directory with
+//! a link between two steps, the next step fails. See [`crate::tools::files`].
 
-use crate::Places;
+use crate::Paths;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
@@ -14,33 +14,33 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Bytes of a path.
+/// Longest path, in bytes.
 pub const PATH_BYTES_MAX: usize = 1024;
-/// Bytes of one name in it; more than any file system here takes.
+/// Longest name in a path, in bytes; no file system allows more.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Names in a path.
 pub const PATH_NAMES_MAX: usize = 32;
 /// Name of the workspace in the jail, and so in a model's paths.
 const ROOT: &str = "/workspace";
 
-/// The reason that a path is refused. Each is a sentence that names it.
+/// The reason why a path is refused. Each is a sentence with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Absolute, and not below anything that there is.
+    /// Absolute, and below none of the directories.
     #[error("refused {path}: outside of {there}")]
     Outside {
         /// The path.
         path: Shown,
-        /// The names that exist there.
+        /// The directories that exist.
         there: String,
     },
     /// Holds `..`.
-    #[error("refused {0}: `..` is not a way to anywhere here")]
+    #[error("refused {0}: `..` is not allowed in a path")]
     Parent(Shown),
-    /// A link somewhere on it, or the file itself.
+    /// A component of the path is a link, or the file is one.
     #[error("refused {0}: links are not followed")]
     Link(Shown),
-    /// A file that is neither regular nor a directory.
+    /// The file is neither regular nor a directory.
     #[error("refused {0}: neither a regular file nor a directory")]
     Special(Shown),
     /// Too long, too deep, or with a NUL byte.
@@ -48,10 +48,10 @@ pub enum Error {
         "refused {0}: a path has at most {PATH_BYTES_MAX} bytes, {PATH_NAMES_MAX} names of {NAME_BYTES_MAX} bytes, and no NUL byte"
     )]
     Malformed(Shown),
-    /// A directory where a file is meant.
+    /// The path is a directory and should be a file.
     #[error("{0} is a directory")]
     IsDirectory(Shown),
-    /// The file holds something else than text.
+    /// The file is not text.
     #[error("{path} is not UTF-8 text: {bytes} bytes")]
     NotText {
         /// The path.
@@ -59,17 +59,17 @@ pub enum Error {
         /// Its size.
         bytes: u64,
     },
-    /// An offset past the end, or inside a character.
-    #[error("{path} has {bytes} bytes, and {offset} is not where a character of it begins")]
+    /// The offset is past the end, or inside a character.
+    #[error("{path} has {bytes} bytes, and no character begins at offset {offset}")]
     Offset {
         /// The path.
         path: Shown,
         /// Its size.
         bytes: u64,
-        /// The offset at which reading should have begun.
+        /// The requested offset.
         offset: u64,
     },
-    /// The file would grow past a bound.
+    /// The file would exceed a bound.
     #[error("refused {path}: a file has at most {bytes_max} bytes")]
     TooLarge {
         /// The path.
@@ -82,14 +82,14 @@ pub enum Error {
     System {
         /// The operation.
         what: &'static str,
-        /// On what.
+        /// The path.
         path: Shown,
         /// The cause.
         source: io::Error,
     },
 }
 
-/// A path as a sentence shows it: shortened, and on one line.
+/// A path in the form for a sentence: shortened, and on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown(String);
 
@@ -99,7 +99,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Characters of a path that a sentence shows.
+/// Characters of a path in a sentence.
 const SHOWN_CHARACTERS_MAX: usize = 200;
 
 fn shown(text: &str) -> Shown {
@@ -108,16 +108,15 @@ fn shown(text: &str) -> Shown {
     Shown(on_one_line(&start) + rest)
 }
 
-/// Returns a name as it is, unless it holds control characters: a line break in it would look like a line of its own.
+/// Returns a name, escaped if it has control characters: a line break in it would look like a line of its own.
 pub(super) fn on_one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
 }
 
-/// A path below the workspace or another root: names without a slash, none of them `.` or `..`. No name at all is the root
-/// itself.
+/// A path below the workspace or another root: names without a slash, none of them `.` or `..`. Without names it is the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
-    /// Name of a root that a person granted, with its slash; the workspace if there is none.
+    /// Name of a granted root, with its slash; `None` for the workspace.
     root: Option<String>,
     names: Vec<String>,
 }
@@ -126,7 +125,7 @@ impl Below {
     /// The workspace itself.
     pub const ROOT: Self = Self { root: None, names: Vec::new() };
 
-    /// Reads a path that is relative, or absolute below a root, which need not be there.
+    /// Parses a path, which is relative to the workspace, or absolute below a root. The root need not exist.
     ///
     /// # Errors
     /// [`Error::Parent`] or [`Error::Malformed`].
@@ -142,7 +141,7 @@ impl Below {
         if names.len() > PATH_NAMES_MAX || names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(Error::Malformed(shown(text)));
         }
-        // The root itself is none of the agent's places, and has a name that none of them has.
+        // `/` itself is outside, so its root gets a name that no granted directory has.
         let root = match text.starts_with('/') {
             true if names.is_empty() || text.starts_with("//") => Some("/".to_owned()),
             true => Some(format!("/{}", names.remove(0))).filter(|root| root != ROOT),
@@ -151,7 +150,7 @@ impl Below {
         Ok(Self { root, names })
     }
 
-    /// Returns the path one name further down; `None` past the bounds of a path.
+    /// Returns the path with one more name; `None` if it exceeds the bounds of a path.
     pub fn join(&self, name: &str) -> Option<Self> {
         let mut names = self.names.clone();
         names.push(name.to_owned());
@@ -159,17 +158,17 @@ impl Below {
         Some(Self { root: self.root.clone(), ..below })
     }
 
-    /// Returns the path for a sentence.
+    /// Returns the path in the form for a sentence.
     pub fn shown(&self) -> Shown {
-        shown(&self.whole())
+        shown(&self.complete())
     }
 
-    /// Returns all of it, for a result.
+    /// Returns the complete path, for a result.
     pub fn text(&self) -> String {
-        on_one_line(&if self.root.is_none() && self.names.is_empty() { String::new() } else { self.whole() })
+        on_one_line(&if self.root.is_none() && self.names.is_empty() { String::new() } else { self.complete() })
     }
 
-    fn whole(&self) -> String {
+    fn complete(&self) -> String {
         match (&self.root, self.names.as_slice()) {
             (None, []) => ".".to_owned(),
             (None, names) => names.join("/"),
@@ -178,7 +177,7 @@ impl Below {
         }
     }
 
-    /// Returns the names of the directories above, and the last name; `None` for the workspace itself.
+    /// Returns the names of the directories above, and the last name; `None` for a root itself.
     fn split(&self) -> Option<(&[String], &str)> {
         self.names.split_last().map(|(last, above)| (above, last.as_str()))
     }
@@ -214,21 +213,21 @@ pub struct Workspace {
     granted: Vec<(String, OwnedFd)>,
 }
 
-/// Flags to open a directory on the way: not its links, and nothing but directories.
+/// Flags to open a directory on the path: no link, and only directories.
 const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
-/// Flags to open a file: a pipe does not block, a terminal is not taken over, a link is refused.
+/// Flags to open a file: a pipe does not block, a terminal does not become the controlling one, a link is refused.
 const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 impl Workspace {
-    /// Opens each directory once.
+    /// Opens the directories.
     ///
     /// # Errors
     /// Those of `open(2)`.
-    pub fn open(places: &Places) -> io::Result<Self> {
+    pub fn open(paths: &Paths) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let open = |path: &Path| openat(AT_FDCWD, path, flags, Mode::empty());
-        let granted = places.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
-        Ok(Self { root: open(&places.workspace)?, granted: granted.collect::<io::Result<_>>()? })
+        let granted = paths.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
+        Ok(Self { root: open(&paths.workspace)?, granted: granted.collect::<io::Result<_>>()? })
     }
 
     /// Opens a regular file for reading.
@@ -239,7 +238,7 @@ impl Workspace {
         self.file(path, OFlag::O_RDONLY, "read")
     }
 
-    /// Opens a regular file that exists for writing at its end.
+    /// Opens an existing regular file for appending.
     ///
     /// # Errors
     /// As [`Workspace::read`].
@@ -259,14 +258,13 @@ impl Workspace {
         }
     }
 
-    /// Makes the directory that holds the file of this path with those above it if it is missing, and returns it with the file's
-    /// name.
+    /// Makes the missing directories above the file of this path; returns the last one, with the name of the file.
     ///
     /// # Errors
-    /// [`Error`], also if something on the way is no directory.
-    pub fn make_way<'a>(&self, path: &'a Below) -> Result<(OwnedFd, &'a str), Error> {
+    /// [`Error`], also if a component of the path is no directory.
+    pub fn make_parent<'a>(&self, path: &'a Below) -> Result<(OwnedFd, &'a str), Error> {
         let Some((above, name)) = path.split() else { return Err(self.refuse_root(path)) };
-        let mut directory = self.again(path)?;
+        let mut directory = self.reopen_root(path)?;
         for step in above {
             match mkdirat(&directory, step.as_str(), Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
                 Ok(()) | Err(Errno::EEXIST) => {}
@@ -284,7 +282,7 @@ impl Workspace {
     pub fn list(&self, path: &Below, max: usize) -> Result<(Vec<Entry>, bool), Error> {
         let refused = |error| refusal(error, "list", path);
         let directory = match path.split() {
-            None => self.again(path)?,
+            None => self.reopen_root(path)?,
             Some((above, name)) => {
                 let above = self.walk(above, path, "list")?;
                 self.step(&above, name, path, "list")?
@@ -306,7 +304,7 @@ impl Workspace {
             let kind = match entry.file_type() {
                 Some(Type::Directory) => EntryKind::Directory,
                 Some(Type::Symlink) => EntryKind::Link,
-                // Its size, and on some file systems its type, is not in the directory.
+                // The directory has no sizes, and on some file systems no types.
                 _ => match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
                     Ok(stat) => kind(&stat),
                     Err(Errno::ENOENT) => continue,
@@ -322,12 +320,12 @@ impl Workspace {
     }
 
     fn walk(&self, names: &[String], path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
-        names.iter().try_fold(self.again(path)?, |directory, name| self.step(&directory, name, path, what))
+        names.iter().try_fold(self.reopen_root(path)?, |directory, name| self.step(&directory, name, path, what))
     }
 
     fn step(&self, above: &OwnedFd, name: &str, path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
         openat(above, name, STEP, Mode::empty()).map_err(|error| match error {
-            // With O_DIRECTORY a link is "not a directory", and the sentence should say which of the two.
+            // With O_DIRECTORY the error for a link is "not a directory"; the sentence should name the link.
             Errno::ENOTDIR => match fstatat(above, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
                 Ok(stat) if kind(&stat) == EntryKind::Link => Error::Link(path.shown()),
                 _ => refusal(error, what, path),
@@ -336,7 +334,7 @@ impl Workspace {
         })
     }
 
-    fn again(&self, path: &Below) -> Result<OwnedFd, Error> {
+    fn reopen_root(&self, path: &Below) -> Result<OwnedFd, Error> {
         let root = match &path.root {
             None => &self.root,
             Some(root) => match self.granted.iter().find(|(name, _)| name == root) {
@@ -347,12 +345,12 @@ impl Workspace {
         openat(root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", path))
     }
 
-    /// Returns why a root is no file: it is a directory, or it is not there.
+    /// Returns the error for a root in place of a file: it is a directory, or it does not exist.
     fn refuse_root(&self, path: &Below) -> Error {
-        self.again(path).err().unwrap_or_else(|| Error::IsDirectory(path.shown()))
+        self.reopen_root(path).err().unwrap_or_else(|| Error::IsDirectory(path.shown()))
     }
 
-    /// Returns what exists, for a sentence.
+    /// Returns the names of the directories, for a sentence.
     fn there(&self) -> String {
         let names: Vec<&str> =
             std::iter::once(ROOT).chain(self.granted.iter().map(|(name, _)| name.as_str())).collect();
@@ -364,7 +362,7 @@ impl Workspace {
 pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
     match error {
         Errno::ELOOP => Error::Link(path.shown()),
-        // Opening a socket or a pipe without a reader.
+        // The path is a socket, or a pipe without a reader.
         Errno::ENXIO => Error::Special(path.shown()),
         Errno::EISDIR => Error::IsDirectory(path.shown()),
         error => Error::System { what, path: path.shown(), source: error.into() },

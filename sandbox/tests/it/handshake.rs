@@ -1,4 +1,4 @@
-//! What the sandbox says before its first bell, and when it says no.
+//! The handshake of the sandbox, and its refusals.
 
 use crate::host::{Host, LIMITS, welcome};
 use ironclaw_contract::seam;
@@ -13,7 +13,7 @@ fn fatal(host: &mut Host) -> String {
 }
 
 #[test]
-fn a_wrong_key_is_refused_in_a_sentence_that_names_the_queue() {
+fn wrong_key_is_refused_and_names_the_queue() {
     let mut host = Host::prepare();
     host.launch();
     host.say(&ironclaw_contract::seam::link::Welcome {
@@ -27,14 +27,14 @@ fn a_wrong_key_is_refused_in_a_sentence_that_names_the_queue() {
 #[test]
 fn a_missing_inbound_queue_is_refused() {
     let mut host = Host::prepare();
-    std::fs::remove_file(host.places.inbound_db()).expect("removed");
+    std::fs::remove_file(host.paths.inbound_db()).expect("removed");
     host.launch();
     host.say(&welcome(LIMITS));
     assert!(fatal(&mut host).contains("inbound.db: no such file"));
 }
 
 #[test]
-fn a_malformed_welcome_is_refused_without_a_word_of_it() {
+fn malformed_welcome_is_refused_without_quoting_it() {
     for frame in [&b"\0\0\0\x16{\"key\":\"secret\",\"x\":1}"[..], b"\0\0\0\x02{}", b"\0\0\0\x02hi"] {
         let mut host = Host::prepare();
         host.launch();
@@ -57,13 +57,13 @@ fn a_fail_point_is_refused_by_a_build_that_has_none() {
 }
 
 #[test]
-fn a_host_that_closes_instead_of_welcoming_ends_it_cleanly() {
+fn closed_link_instead_of_a_welcome_ends_it_cleanly() {
     let mut host = Host::prepare();
     let hello = host.launch();
     assert_eq!(hello.fingerprint, seam::fingerprint());
     assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
     host.close().expect("a clean end");
-    assert!(!host.places.outbound_db().exists(), "no queue without a key");
+    assert!(!host.paths.outbound_db().exists(), "no queue without a key");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A host of a few lines: it makes the queues, answers on the model socket, and looks at what was written.
+//! A small host for tests: it makes the queues, answers on the model socket, and reads the rows.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, SessionId, TurnId};
@@ -10,7 +10,7 @@ use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Item, Purpose, Request, Response, Verdict, read_frame, write_frame};
 use ironclaw_sandbox::link::Link;
-use ironclaw_sandbox::{Places, launch};
+use ironclaw_sandbox::{Paths, launch};
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Nothing here takes this long; a test that waits longer has failed.
+/// No step of a test takes this long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub const KEY: [u8; 32] = [7; 32];
@@ -29,7 +29,7 @@ pub const KEY: [u8; 32] = [7; 32];
 pub const LIMITS: TurnLimits =
     TurnLimits { model_calls_max: 4, tool_calls_max: 4, result_bytes_max: 1000, context_bytes_max: 10_000 };
 
-/// What the model socket does with a request.
+/// Reaction of the model socket to a request.
 pub enum Answer {
     Say(Response),
     HangUp,
@@ -37,12 +37,12 @@ pub enum Answer {
 
 pub struct Host {
     root: TempDir,
-    pub places: Places,
+    pub paths: Paths,
     link: Option<UnixStream>,
     inbound: InboundWriter,
     asked: Receiver<Request>,
     answers: Sender<Answer>,
-    /// What `items` lists, in pages of two.
+    /// The items that a request `items` lists, in pages of two.
     pub items: Arc<Mutex<Vec<Item>>>,
     boot: BootId,
     seq: u64,
@@ -50,7 +50,7 @@ pub struct Host {
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
 }
 
-/// Opens a first queue of the process alone: the cipher library refuses the keys of other threads until it is prepared.
+/// Opens the first queue of the process in one thread: the cipher library refuses keys of other threads until it is prepared.
 fn prepare_cipher() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
@@ -61,34 +61,34 @@ fn prepare_cipher() {
 }
 
 impl Host {
-    /// Queues, socket and workspace, and nobody who uses them yet.
+    /// Makes queues, socket and workspace, without a sandbox.
     pub fn prepare() -> Self {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let places = Places::below(&root.path().canonicalize().expect("exists"));
-        for place in [&places.inbound, &places.outbound, &places.workspace, &places.run] {
+        let paths = Paths::below(&root.path().canonicalize().expect("exists"));
+        for place in [&paths.inbound, &paths.outbound, &paths.workspace, &paths.run] {
             std::fs::create_dir(place).expect("made");
         }
         prepare_cipher();
-        let inbound = InboundWriter::open(&places.inbound_db(), &SessionKey::new(KEY)).expect("made");
+        let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
-        let (asked, answers) = serve_model(&places.model_socket(), Arc::clone(&items));
+        let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
         let (boot, seq, cursor) = (BootId::new(), 0, 0);
-        Self { root, places, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
+        Self { root, paths, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
     }
 
     pub fn root(&self) -> &Path {
         self.root.path()
     }
 
-    /// A sandbox in a thread of this process, without its walls, that waits for its welcome.
+    /// Starts a sandbox in a thread of this process, without its walls; it waits for its welcome.
     pub fn launch(&mut self) -> Hello {
         let (host, sandbox) = UnixStream::pair().expect("a socketpair");
-        let places = self.places.clone();
-        self.sandbox = Some(std::thread::spawn(move || launch::serve(Link::new(sandbox.into()), &places)));
+        let paths = self.paths.clone();
+        self.sandbox = Some(std::thread::spawn(move || launch::serve(Link::new(sandbox.into()), &paths)));
         self.attach(host)
     }
 
-    /// Takes the other end of the link of a sandbox that was started somehow.
+    /// Takes the host's end of the link of a running sandbox, and reads its hello.
     pub fn attach(&mut self, link: UnixStream) -> Hello {
         self.set_link(link);
         match self.hear() {
@@ -106,7 +106,7 @@ impl Host {
         drop(self.link.take());
     }
 
-    /// A sandbox that has its key and has rung.
+    /// Starts a sandbox that has its key and has rung.
     pub fn welcomed(limits: TurnLimits) -> Self {
         let mut host = Self::prepare();
         host.launch();
@@ -139,7 +139,7 @@ impl Host {
         assert_eq!(byte, [BELL]);
     }
 
-    /// Closes the link, and says how the sandbox ended.
+    /// Closes the link; returns the result of the sandbox.
     pub fn close(&mut self) -> Result<(), launch::Error> {
         self.close_link();
         self.ended()
@@ -150,7 +150,7 @@ impl Host {
         self.sandbox.take().expect("was launched").join().expect("no panic")
     }
 
-    /// A message in the queue, of a turn or as context.
+    /// Puts a message into the queue, for a turn or as context.
     pub fn project(&mut self, text: &str, trigger: bool) -> MessageIn {
         let id = MessageId::new();
         let message = MessageIn {
@@ -207,17 +207,17 @@ impl Host {
         self.inbound.project(project).expect("projected");
     }
 
-    /// The next request on the model socket that is not `items`.
+    /// Returns the next request on the model socket that is not `items`.
     pub fn asked(&self) -> Request {
         self.asked.recv_timeout(PATIENCE).expect("a request")
     }
 
-    /// The refs of the next request, which must be `generate` for a reply.
+    /// Returns the refs of the next request, which must be `generate` for a reply.
     pub fn asked_to_generate(&self) -> Vec<u64> {
         self.asked_for(Purpose::Reply)
     }
 
-    /// The refs of the next request, which must be `generate` with this purpose.
+    /// Returns the refs of the next request, which must be `generate` with this purpose.
     pub fn asked_for(&self, wanted: Purpose) -> Vec<u64> {
         match self.asked() {
             Request::Generate { purpose, refs, .. } if purpose == wanted => refs
@@ -232,11 +232,11 @@ impl Host {
     }
 
     pub fn answer(&self, response: Response) {
-        self.answers.send(Answer::Say(response)).expect("somebody waits");
+        self.answers.send(Answer::Say(response)).expect("the socket waits for an answer");
     }
 
     pub fn hang_up(&self) {
-        self.answers.send(Answer::HangUp).expect("somebody waits");
+        self.answers.send(Answer::HangUp).expect("the socket waits for an answer");
     }
 
     /// Answers with an output.
@@ -268,9 +268,9 @@ impl Host {
         self.seq
     }
 
-    /// Everything in the outbound queue.
+    /// Returns the content of the outbound queue.
     pub fn found(&self) -> Found {
-        let mut reader = OutboundReader::open(&self.places.outbound_db(), &SessionKey::new(KEY)).expect("opened");
+        let mut reader = OutboundReader::open(&self.paths.outbound_db(), &SessionKey::new(KEY)).expect("opened");
         reader.look(0).expect("in order")
     }
 
@@ -279,7 +279,7 @@ impl Host {
         rows.map(|row| row.check(Ok::<RawRow, Infallible>).unwrap_or_else(|never| match never {})).collect()
     }
 
-    /// Content and turn of every row.
+    /// Returns content and turn of every row.
     pub fn said(&self) -> Vec<(String, String)> {
         self.rows().into_iter().map(|row| (row.content, row.turn)).collect()
     }
@@ -294,7 +294,7 @@ pub fn call(tool: &str, arguments: &str, verdict: Verdict) -> Call {
     Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into(), verdict }
 }
 
-/// One connection after the other; what is asked goes to the test, which answers in step.
+/// Serves one connection after the other; passes each request to the test, and the test's answer back.
 fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>, Sender<Answer>) {
     let listener = UnixListener::bind(path).expect("bound");
     let (asked, asked_of_test) = channel();
@@ -316,7 +316,7 @@ fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>,
                 };
                 match answer {
                     Answer::Say(response) => {
-                        // The sandbox may have ended meanwhile; then the next read says so.
+                        // The sandbox may have ended meanwhile; then the next read notices it.
                         let _ = write_frame(&mut stream, &response);
                     }
                     Answer::HangUp => break,

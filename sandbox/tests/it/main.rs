@@ -1,6 +1,6 @@
-//! The sandbox as its host sees it: the handshake, turns, and the program itself.
+//! Tests of the sandbox from the side of its host: the handshake, turns, and the program itself.
 
-// In these tests the test is the host.
+// In these tests, the test acts as the host.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, missing_docs)]
 
 mod handshake;

@@ -1,4 +1,4 @@
-//! The program itself, as the launcher starts it: two descriptors, no environment, a root of its own.
+//! Tests of the program, started as the launcher does: two descriptors, no environment, a root of its own.
 
 use crate::host::{Host, LIMITS, call, welcome};
 use ironclaw_contract::seam;
@@ -17,8 +17,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Held while a copy of the program is written and while a process is started: a process that is forked in between
-/// would hold the copy open for writing, and then nobody can execute it.
+/// Held while a copy of the program is written and while a process is started. A process that is forked in between would hold the copy
+/// open for writing, and then no process can execute it.
 static FORK: Mutex<()> = Mutex::new(());
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ironclaw-sandbox");
@@ -44,7 +44,7 @@ fn a_wrong_command_line_exits_with_2() {
 }
 
 #[test]
-fn it_says_its_fingerprint_and_its_version() {
+fn options_print_fingerprint_and_version() {
     let _alone = alone();
     let said = |argument| String::from_utf8(Command::new(PROGRAM).arg(argument).output().expect("runs").stdout);
     assert_eq!(said("--fingerprint").expect("UTF-8"), seam::fingerprint() + "\n");
@@ -55,7 +55,7 @@ fn alone() -> MutexGuard<'static, ()> {
     FORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program with its link and its gate, in a root that holds what the loader needs and the four places.
+/// The program with its link and its gate, in a root with the files of the loader and the four directories.
 struct Jailed {
     child: Child,
     link: Option<UnixStream>,
@@ -80,7 +80,7 @@ impl Jailed {
         unsafe {
             command.pre_exec(move || {
                 let both = [its_link.as_raw_fd(), its_gate.as_raw_fd()];
-                // First to numbers above all that are in use, so that neither overwrites the other.
+                // First to numbers above all others, so that neither overwrites the other.
                 let aside = both.map(|descriptor| libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 64));
                 for (descriptor, number) in aside.into_iter().zip([LINK_FD, GATE_FD]) {
                     nix::errno::Errno::result(libc::dup2(descriptor, number))?;
@@ -99,7 +99,7 @@ impl Jailed {
         Self { child, link: Some(link), gate }
     }
 
-    /// What process 1 of the jail does.
+    /// Opens the gate, as process 1 of the jail does.
     fn open_gate(&mut self) {
         self.gate.read_exact(&mut [0]).expect("the program is loaded");
         self.gate.write_all(b"!").expect("it waits");
@@ -110,7 +110,7 @@ impl Jailed {
     }
 }
 
-/// The program and the libraries that `ldd` names, at the same places below `root`.
+/// Copies the program, and the libraries that `ldd` names with their paths, below `root`.
 fn copy_program(root: &Path) {
     std::fs::copy(PROGRAM, root.join("program")).expect("copied");
     let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd runs").stdout;
@@ -122,7 +122,7 @@ fn copy_program(root: &Path) {
 }
 
 #[test]
-fn behind_its_walls_it_works_through_a_turn() {
+fn confined_program_completes_a_turn() {
     let mut host = Host::prepare();
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();
@@ -163,9 +163,9 @@ fn behind_its_walls_it_works_through_a_turn() {
 }
 
 #[test]
-fn a_jail_that_is_not_whole_is_said_and_no_hello() {
+fn incomplete_jail_is_reported_instead_of_a_hello() {
     let mut host = Host::prepare();
-    std::fs::remove_dir(&host.places.workspace).expect("removed");
+    std::fs::remove_dir(&host.paths.workspace).expect("removed");
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();
     host.set_link(jailed.link.take().expect("just made"));
@@ -175,14 +175,14 @@ fn a_jail_that_is_not_whole_is_said_and_no_hello() {
 }
 
 #[test]
-fn a_runner_that_cannot_raise_its_walls_is_said_and_no_hello() {
+fn runner_without_walls_is_reported_instead_of_a_hello() {
     let mut host = Host::prepare();
-    // Programs that commands would run, and a kernel that lets nobody adopt orphans.
+    // The jail has programs, and the kernel refuses the adoption of orphans.
     std::fs::create_dir_all(host.root().join("usr")).expect("made");
     let mut jailed = Jailed::start_behind(host.root(), Some(no_orphans()));
     jailed.open_gate();
     host.set_link(jailed.link.take().expect("just made"));
-    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello without anybody to run commands") };
+    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello without a runner") };
     assert!(
         fatal.fatal.starts_with("cannot start the process that runs commands: Operation not permitted"),
         "{}",
@@ -191,7 +191,7 @@ fn a_runner_that_cannot_raise_its_walls_is_said_and_no_hello() {
     assert_eq!(jailed.ended().code(), Some(1));
 }
 
-/// A filter in which `PR_SET_CHILD_SUBREAPER` is refused.
+/// Returns a filter that refuses `PR_SET_CHILD_SUBREAPER`.
 fn no_orphans() -> BpfProgram {
     let subreaper = libc::PR_SET_CHILD_SUBREAPER as u64;
     let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, subreaper);

@@ -1,4 +1,4 @@
-//! Turns from the first bell to the last row.
+//! Tests of turns, from the first bell to the last row.
 
 use crate::host::{Host, LIMITS, call};
 use ironclaw_contract::ids::TurnId;
@@ -7,7 +7,7 @@ use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Response, Verdict};
 
-/// Opens a turn with one message; the model was asked about it.
+/// Opens a turn with one message, and takes the request to the model about it.
 fn begun(host: &mut Host) -> Turn {
     let message = host.project("hello", true);
     let turn = host.open(&[&message]);
@@ -15,7 +15,7 @@ fn begun(host: &mut Host) -> Turn {
     turn
 }
 
-/// The turn ended with exactly this row, and the sandbox still answers the next one.
+/// Checks that the turn ends with exactly this row, and that the sandbox still answers the next turn.
 #[track_caller]
 fn ends_with(mut host: Host, turn: &Turn, content: &str) {
     host.bell();
@@ -79,7 +79,7 @@ fn calls_settle_in_order_and_results_join_the_next_request() {
         body: "wrote 4 bytes to a/n.txt, which has 4 bytes now".into(),
     };
     assert_eq!(host.asked(), local);
-    assert_eq!(std::fs::read_to_string(host.places.workspace.join("a/n.txt")).expect("written"), "note");
+    assert_eq!(std::fs::read_to_string(host.paths.workspace.join("a/n.txt")).expect("written"), "note");
     host.answer_result(20);
     for (number, kind, content) in [
         (2, "system", r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#),
@@ -114,7 +114,7 @@ fn a_local_tool_that_fails_is_reported_as_such() {
         call("schedule_task", r#"{"prompt":""}"#, Verdict::Row),
     ];
     host.answer_output(0, calls.clone());
-    for (call, sentence) in calls.iter().zip(["`..` is not a way", "field prompt must be"]) {
+    for (call, sentence) in calls.iter().zip(["`..` is not allowed", "field prompt must be"]) {
         match host.asked() {
             Request::Report { call_id, ok: false, body, turn: of } => {
                 assert!(body.contains(sentence), "{body}");
@@ -125,7 +125,7 @@ fn a_local_tool_that_fails_is_reported_as_such() {
         host.answer_result(20);
     }
     host.asked_to_generate();
-    assert!(host.rows().is_empty(), "what makes no action makes no row");
+    assert!(host.rows().is_empty(), "a call without an action has no row");
     host.answer_output(1, Vec::new());
     host.bell();
     host.close().expect("a clean end");
@@ -137,7 +137,7 @@ fn too_many_tool_calls_end_the_turn_before_any_of_them_runs() {
     let turn = begun(&mut host);
     let write = |n: u32| call("write_file", &format!(r#"{{"content":"","path":"{n}"}}"#), Verdict::Local);
     host.answer_output(0, (0..5).map(write).collect());
-    let workspace = host.places.workspace.clone();
+    let workspace = host.paths.workspace.clone();
     ends_with(host, &turn, r#"{"end":"tool_calls"}"#);
     assert_eq!(std::fs::read_dir(workspace).map_or(0, Iterator::count), 0);
 }
@@ -178,12 +178,12 @@ fn a_turn_that_outgrows_the_context_ends() {
     assert_eq!(host.said(), [(r#"{"end":"bytes"}"#.to_owned(), turn.turn.to_string())]);
     host.ring();
     host.close_turn(&turn);
-    // The next turn has what fits summarised first; a host that gives no summary does not hold it up.
+    // The next turn first requests a summary of the items that fit. A host that gives no summary does not block it.
     let message = host.project("again", true);
     let next = host.open(&[&message]);
     assert_eq!(host.asked_for(Purpose::Compact).len(), 2, "the first message and the output; the result never fits");
     host.answer(Response::Refused { code: RefusalCode::Model, message: "it failed".to_owned() });
-    assert_eq!(host.asked_to_generate(), [message.seq], "without the message the output would be a tail");
+    assert_eq!(host.asked_to_generate(), [message.seq], "the output needs its message, which is left out");
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
@@ -220,7 +220,7 @@ fn a_turn_past_its_deadline_ends() {
 }
 
 #[test]
-fn a_model_that_says_nothing_ends_the_turn() {
+fn empty_output_ends_the_turn() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     host.answer_output(0, Vec::new());
@@ -237,7 +237,7 @@ fn a_message_that_is_not_in_the_queue_ends_the_turn() {
 }
 
 #[test]
-fn a_refusal_ends_the_turn_and_is_not_asked_about_again() {
+fn refusal_ends_the_turn_without_a_retry() {
     for (code, reason) in [
         (RefusalCode::Budget, "model_calls"),
         (RefusalCode::Model, "model"),
@@ -261,7 +261,7 @@ fn a_refusal_ends_the_turn_and_is_not_asked_about_again() {
 }
 
 #[test]
-fn an_answer_to_another_question_ends_the_turn() {
+fn answer_to_another_request_ends_the_turn() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     host.answer_result(1);
@@ -286,7 +286,7 @@ fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
         answer(&mut host);
         let next = begun_after(&mut host);
         assert!(host.rows().is_empty());
-        assert!(!host.places.workspace.join("n").exists(), "its calls are not run");
+        assert!(!host.paths.workspace.join("n").exists(), "its calls are not run");
         let reply = host.answer_output(1, Vec::new());
         host.bell();
         assert_eq!(host.said(), [(format!(r#"{{"reply":"{}"}}"#, reply.item), next.to_string())]);
@@ -302,7 +302,7 @@ fn begun_after(host: &mut Host) -> TurnId {
 }
 
 #[test]
-fn the_end_of_the_link_ends_it_in_the_middle_of_a_request() {
+fn end_of_the_link_ends_the_sandbox_during_a_request() {
     let mut host = Host::welcomed(LIMITS);
     begun(&mut host);
     host.close().expect("a clean end");
@@ -310,7 +310,7 @@ fn the_end_of_the_link_ends_it_in_the_middle_of_a_request() {
 }
 
 #[test]
-fn a_broken_connection_is_made_anew_once() {
+fn broken_connection_is_opened_again_once() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     host.hang_up();
@@ -324,7 +324,7 @@ fn a_broken_connection_is_made_anew_once() {
 }
 
 #[test]
-fn several_bells_for_one_turn_are_one() {
+fn several_bells_for_one_turn_count_as_one() {
     let mut host = Host::welcomed(LIMITS);
     for _ in 0..5 {
         host.ring();

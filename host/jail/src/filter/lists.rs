@@ -1,16 +1,16 @@
-//! The system calls that a jailed process may make, as lists with the reason beside each.
+//! Lists of the system calls that a jailed process may make, each group with its reason.
 //!
 //! Never compiles or installs a filter. See [`crate::filter`].
 
 use libc::c_long;
 
-/// Calls that are allowed, and when.
+/// Calls that are allowed, and the condition.
 pub(super) struct Rule {
     pub(super) calls: &'static [c_long],
     pub(super) when: When,
 }
 
-/// Arguments are numbered from 0 and compared as 32 bits, which is what the kernel reads of these.
+/// A condition on arguments. They are numbered from 0; 32 bits are compared, as many as the kernel reads of these.
 pub(super) enum When {
     Always,
     /// The argument is one of these.
@@ -23,16 +23,16 @@ pub(super) enum When {
     Both(&'static [u32], u32, u32),
     /// A socket of one of these families, types and protocols.
     Socket(&'static [u32], &'static [u32], &'static [u32]),
-    /// Neither of the arguments' bits are set together: (argument, bits) or (argument, bits).
+    /// At least one of two arguments has none of its bits: (argument, bits) or (argument, bits).
     EitherWithout((u8, u32), (u8, u32)),
 }
 use When::{Always, Both, EitherWithout, Is, IsNot, Socket, Without};
 
-/// Bits of a file mode that would let someone else run a file with the rights of its owner.
+/// Bits of a file mode with which other users run a file with the rights of its owner.
 const SET_ID: u32 = 0o6000;
-/// Flags of `open` that make a file, and so read a mode.
+/// Flags of `open` that make a file, so that `open` reads a mode.
 const MAKES_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
-/// Every namespace that a process could ask for.
+/// All namespaces that a process can request.
 const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -48,12 +48,13 @@ const F_SETOWN_EX: u32 = 15;
 const F_SETLEASE: u32 = 1024;
 const F_NOTIFY: u32 = 1026;
 
-/// Calls of a program that is linked dynamically, has threads, keeps encrypted databases and talks over unix sockets. Left out on
-/// purpose: every way to mount, to pivot, to enter or make a namespace, to look into another process, to load code into the
-/// kernel (bpf, io_uring, userfaultfd, modules, kexec), keys, clocks, priorities, personalities, devices and links.
+/// Calls of a program that is linked dynamically, has threads, keeps encrypted databases and uses unix sockets.
+///
+/// Left out on purpose: mounts, pivots, namespaces, access to other processes, code in the kernel (bpf, io_uring, userfaultfd,
+/// modules, kexec), keys, clocks, priorities, personalities, devices and links.
 #[rustfmt::skip]
 pub(super) const PROGRAM: &[Rule] = &[
-    // Reading and writing what is open. Locks are `fcntl`.
+    // Reading and writing open files. Locks use `fcntl`.
     Rule {
         calls: &[
             libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64, libc::SYS_pwrite64,
@@ -64,10 +65,10 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // The other operations on a descriptor, but no signal that it sends to another process, no watch and no lease on what others
-    // use.
+    // The other operations on a descriptor, except those that signal another process, watch a directory, or take a lease on a file
+    // that others use.
     Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
-    // Finding, making and removing files; which ones, the mounts and Landlock say.
+    // Finding, making and removing files; the mounts and Landlock decide which ones.
     Rule {
         calls: &[
             libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_faccessat, libc::SYS_faccessat2,
@@ -77,13 +78,13 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // A whiteout is a device node, and stays on the host's disk.
+    // A whiteout is a device node, and would remain on the host's disk.
     Rule { calls: &[libc::SYS_renameat2], when: Without(4, libc::RENAME_WHITEOUT) },
-    // No file that a jail makes is set-uid or set-gid: outside it would be a file of the host's uid.
+    // A jail makes no set-uid or set-gid file: outside it would be a file of the host's uid.
     Rule { calls: &[libc::SYS_openat], when: EitherWithout((2, MAKES_FILE), (3, SET_ID)) },
     Rule { calls: &[libc::SYS_fchmod], when: Without(1, SET_ID) },
     Rule { calls: &[libc::SYS_fchmodat], when: Without(2, SET_ID) },
-    // Memory. Executable mappings are how a library is loaded; every mount of the jail is noexec.
+    // Memory. The loader needs executable mappings; every mount of the jail is noexec.
     Rule {
         calls: &[
             libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk,
@@ -91,8 +92,8 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Threads and children, in the namespaces that there are. `clone3` hides its flags behind a
-    // pointer and is therefore missing.
+    // Threads and children, without new namespaces. `clone3` is missing because a filter cannot see its flags, which are behind a
+    // pointer.
     Rule { calls: &[libc::SYS_clone], when: Without(0, NEW_NAMESPACES) },
     Rule {
         calls: &[
@@ -102,10 +103,10 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // The launch itself: the program by its descriptor. Behind the gate there is nothing executable,
-    // and without a memfd nothing becomes so.
+    // The launch itself: the program by its descriptor. After the gate nothing is executable, and without a memfd no new file becomes
+    // executable.
     Rule { calls: &[libc::SYS_execveat], when: Is(4, &[libc::AT_EMPTY_PATH as u32]) },
-    // Asking who and where one is.
+    // Identity and system information.
     Rule {
         calls: &[
             libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid,
@@ -115,7 +116,7 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Signals: only processes of this jail have a number here.
+    // Signals. Only processes of this jail have a process id in its namespace.
     Rule {
         calls: &[
             libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_rt_sigpending,
@@ -124,7 +125,7 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Time and chance.
+    // Time and random numbers.
     Rule {
         calls: &[
             libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_clock_nanosleep, libc::SYS_nanosleep,
@@ -133,7 +134,7 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Limits of oneself; they can only be lowered without a capability.
+    // The process's own limits. Without a capability it can only lower them.
     Rule { calls: &[libc::SYS_prlimit64], when: Is(0, &[0]) },
     // Waiting for descriptors.
     Rule {
@@ -143,12 +144,12 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Unix stream sockets, as a client: nothing here listens, and no other family exists.
+    // Unix stream sockets, as a client: no process listens, and no other family is allowed.
     Rule {
         calls: &[libc::SYS_socket],
         when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
     },
-    // Streams only: of a pair of datagram sockets each could write to any socket that a directory holds.
+    // Streams only: each socket of a datagram pair could send to any socket file in a directory.
     Rule {
         calls: &[libc::SYS_socketpair],
         when: Both(&[libc::AF_UNIX as u32], SOCKET_TYPE_MASK, libc::SOCK_STREAM as u32),
@@ -161,12 +162,12 @@ pub(super) const PROGRAM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Of the thousand requests: is it a terminal, how much is there, do not block, close at exec.
+    // Four of the many requests: is it a terminal, how many bytes are ready, do not block, close at exec.
     Rule {
         calls: &[libc::SYS_ioctl],
         when: Is(1, &[libc::TCGETS as u32, libc::FIONREAD as u32, libc::FIONBIO as u32, libc::FIOCLEX as u32]),
     },
-    // Tightening one's own jail: more Landlock, more seccomp (no listener that answers for others).
+    // More restrictions on itself: Landlock and seccomp (but no listener that answers for other processes).
     Rule {
         calls: &[libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self],
         when: Always,
@@ -193,15 +194,15 @@ pub(super) const PROGRAM: &[Rule] = &[
     },
 ];
 
-/// Further calls of the machine's own programs, for all users of them: commands of an agent, and clients that fetch or unpack
-/// software. Still left out: what is not in [`PROGRAM`] for its own sake.
+/// Further calls of the machine's own programs, both for the commands of an agent and for clients that fetch or unpack software.
+/// The calls that [`PROGRAM`] leaves out on purpose are left out here too.
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Rule] = &[
-    // Programs, by path or by descriptor. The mounts and Landlock decide which; none gains a right by it.
+    // Programs, by path or by descriptor. The mounts and Landlock decide which; `no_new_privs` holds for all of them.
     Rule { calls: &[libc::SYS_execve, libc::SYS_execveat], when: Always },
-    // Links: they lead nowhere that a path could not, because there is nothing else in the jail.
+    // Links: the jail has no files that a link reaches and a path does not.
     Rule { calls: &[libc::SYS_symlinkat, libc::SYS_linkat], when: Always },
-    // Process groups, sessions and timers of one's own, and asking how one is scheduled.
+    // The process's own groups, sessions and timers, and questions about its scheduling.
     Rule {
         calls: &[
             libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_getpriority, libc::SYS_sched_getparam,
@@ -211,7 +212,7 @@ pub(super) const COMMANDS: &[Rule] = &[
     },
 ];
 
-/// Older forms of these that only this architecture still has.
+/// Older forms of these calls that only this architecture still has.
 #[rustfmt::skip]
 #[cfg(target_arch = "x86_64")]
 pub(super) const COMMANDS_LEGACY: &[Rule] = &[Rule {
@@ -224,11 +225,11 @@ pub(super) const COMMANDS_LEGACY: &[Rule] = &[Rule {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const COMMANDS_LEGACY: &[Rule] = &[];
 
-/// Further calls of a shell, an interpreter and the tools around them in an agent's jail. The sandbox's own process gives all of
-/// it up again.
+/// Further calls of a shell, an interpreter and the tools around them in an agent's jail. The sandbox's own process gives them up
+/// again.
 #[rustfmt::skip]
 pub(super) const SYSTEM: &[Rule] = &[
-    // As any program, and a parent for orphans.
+    // The requests of any program, and adoption of orphans.
     Rule {
         calls: &[libc::SYS_prctl],
         when: Is(
@@ -241,7 +242,7 @@ pub(super) const SYSTEM: &[Rule] = &[
             ],
         ),
     },
-    // Attributes that `ls` and `cp` look at; nothing sets one.
+    // Attributes that `ls` and `cp` read; no call sets one.
     Rule {
         calls: &[
             libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_fgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr,
@@ -249,7 +250,7 @@ pub(super) const SYSTEM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Timers and signals of one's own.
+    // The process's own timers and signals.
     Rule {
         calls: &[
             libc::SYS_timer_create, libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_delete,
@@ -257,7 +258,7 @@ pub(super) const SYSTEM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Asking how one is scheduled, and moving bytes between pipes.
+    // Questions about scheduling, and moves of bytes between pipes.
     Rule {
         calls: &[
             libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min, libc::SYS_splice, libc::SYS_tee,
@@ -265,7 +266,7 @@ pub(super) const SYSTEM: &[Rule] = &[
         ],
         when: Always,
     },
-    // Of a terminal that is not there only the questions; descriptors that the next program keeps.
+    // Only questions about a terminal, which does not exist; descriptors that the next program keeps.
     Rule {
         calls: &[libc::SYS_ioctl],
         when: Is(
@@ -278,7 +279,7 @@ pub(super) const SYSTEM: &[Rule] = &[
     },
 ];
 
-/// Older forms of these that only this architecture still has.
+/// Older forms of these calls that only this architecture still has.
 #[rustfmt::skip]
 #[cfg(target_arch = "x86_64")]
 pub(super) const SYSTEM_LEGACY: &[Rule] = &[
@@ -288,10 +289,10 @@ pub(super) const SYSTEM_LEGACY: &[Rule] = &[
 #[cfg(target_arch = "aarch64")]
 pub(super) const SYSTEM_LEGACY: &[Rule] = &[];
 
-/// Bits of a socket's type that are the type; the others are flags.
+/// Bits of a socket's type without its flags.
 pub(super) const SOCKET_TYPE_MASK: u32 = 0xf;
 
-/// Forms of the calls above that only this architecture still has, and that its libraries use.
+/// Older forms of the calls above that only this architecture still has, and that its libraries use.
 #[rustfmt::skip]
 #[cfg(target_arch = "x86_64")]
 pub(super) const LEGACY: &[Rule] = &[
@@ -318,15 +319,15 @@ const ARCH_SET_FS: u32 = 0x1002; // asm/prctl.h
 #[cfg(target_arch = "aarch64")]
 pub(super) const LEGACY: &[Rule] = &[Rule { calls: &[38, 163, 164], when: Always }];
 
-/// Calls that hide behind a pointer what decides, and have an older form that does not.
+/// Calls whose flags are behind a pointer, so that a filter cannot read them, and that have an older form without a pointer.
 #[rustfmt::skip]
 pub(super) const MISSING: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2, libc::SYS_pidfd_open, FCHMODAT2];
 /// The same number everywhere; the `libc` crate does not name it everywhere.
 const FCHMODAT2: c_long = 452;
 
-/// Network calls of clients: TCP, and UDP for names. Landlock's list of ports knows `connect` of TCP, so nothing else may
-/// connect: no protocol beside these two (MPTCP falls back to TCP), and no first bytes that go out without `connect`. No unix
-/// socket: in the host's network namespace are abstract ones of the host's, and older kernels have no other wall there.
+/// Network calls of clients: TCP, and UDP for names. Landlock's list of ports covers only `connect` of TCP, so no other call may
+/// connect: no other protocol (MPTCP falls back to TCP), and no first bytes without `connect`. No unix socket is allowed: the host's
+/// network namespace has abstract sockets of the host, and on older kernels no other wall protects them.
 #[rustfmt::skip]
 pub(super) const CLIENT_NETWORK: &[Rule] = &[
     Rule {
@@ -342,7 +343,7 @@ pub(super) const CLIENT_NETWORK: &[Rule] = &[
     Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
 
-/// Process 1: reap, report, end.
+/// Calls of process 1: it reaps, reports and ends.
 #[rustfmt::skip]
 pub(super) const INIT: &[Rule] = &[Rule {
     calls: &[

@@ -1,16 +1,16 @@
-//! The reasons that a jail was not made, each in a sentence, and the remedy.
+//! Errors of a launch, each with a sentence and a remedy.
 //!
-//! Decides nothing. See `preflight` of the host, which looks for the cause on this machine.
+//! Decides nothing. See `preflight` of the host, which diagnoses this machine.
 
 use super::wire::{Failure, Part};
 use crate::Unfit;
 use crate::shortage::Shortage;
 use std::io;
 
-/// The reason that a jail was not made.
+/// The reason why a jail was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The spec is none that can be enforced.
+    /// The spec is invalid.
     #[error("cannot make the jail of {name}: {why}")]
     Unfit {
         /// Name of the jail.
@@ -18,12 +18,12 @@ pub enum Error {
         /// The fault of the spec.
         why: Unfit,
     },
-    /// A step of the launch failed. Nothing of the jail is left.
+    /// A step of the launch failed. No process of the jail is left.
     #[error("cannot make the jail of {name}: {}", describe(.failure))]
     Refused {
         /// Name of the jail.
         name: String,
-        /// The step, and what the kernel said.
+        /// The step, with the kernel's error.
         failure: Failure,
     },
     /// The launcher is gone, and with it every jail.
@@ -50,10 +50,10 @@ fn describe(failure: &Failure) -> String {
 }
 
 impl Error {
-    /// Returns what the machine is short of, if that is why there is no jail.
+    /// Returns the shortage of the machine that caused the error, if one did.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
-            // The kernel says so where the number of namespaces is bounded.
+            // The kernel returns ENOSPC if the number of namespaces is at its bound.
             Self::Refused { failure: Failure { part: Part::Namespaces, errno: libc::ENOSPC, .. }, .. } => {
                 Some(Shortage::Processes)
             }
@@ -63,21 +63,23 @@ impl Error {
         }
     }
 
-    /// Returns what to do about it, where that is known; empty otherwise.
+    /// Returns a remedy, if one is known; empty otherwise.
     pub fn remedy(&self) -> &'static str {
         let Self::Refused { failure, .. } = self else {
             return "";
         };
         match (failure.part, failure.errno) {
             (Part::Namespaces | Part::Ids | Part::Root | Part::Privileges | Part::Landlock | Part::Seccomp, _) => {
-                "run `ironclaw-host preflight`: it tries each part of a jail and says what this machine lacks"
+                "run `ironclaw-host preflight`: it tries each part of a jail and reports what this machine lacks"
             }
-            (Part::Source, libc::ENOTDIR | libc::ELOOP) => "a mount's source is a directory itself, not a link to one",
+            (Part::Source, libc::ENOTDIR | libc::ELOOP) => {
+                "the source of a mount must be a directory, not a link to one"
+            }
             (Part::Source, libc::EACCES) => {
                 "each directory above it must be reachable for the user who started the host"
             }
             (Part::Source, libc::EINVAL) => {
-                "another file system is mounted below it, which would be missing in the jail: grant that one by itself"
+                "another file system is mounted below it and would be missing in the jail: grant that directory separately"
             }
             (Part::System, 0) => {
                 "run_command needs a host whose /bin, /sbin and /lib* are links into /usr: take it from the agent's tools"

@@ -1,7 +1,7 @@
-//! The launcher's own process: one thread that makes every jail, watches it and tells the host.
+//! The launcher process: one thread that makes every jail, watches it, and reports to the host.
 //!
-//! It holds no key, never parses what a jailed program wrote, and ends when the host does. See [`crate::native`], which is
-//! the life of the processes that it clones.
+//! It has no key, never parses the output of a jailed program, and ends with the host. See [`crate::native`] for the processes
+//! that it clones.
 
 use super::Entries;
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
@@ -22,46 +22,46 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Pause before the launcher looks again after the kernel had no memory for it.
+/// Pause before the launcher polls again after the kernel had no memory for it.
 const SHORTAGE_REST: Duration = Duration::from_millis(50);
 
-/// Serves the host until it is gone. `host` is its process id.
+/// Serves the host until it ends. `host` is its process id.
 pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Entries) -> ! {
     // A panic here, or in a process cloned from here, must not unwind into the host's `main`.
     let served = catch_unwind(AssertUnwindSafe(|| {
-        let lowered = lowered()?;
-        let control = prepare(&thread, control, host, lowered)?;
+        let missing = missing_wall()?;
+        let control = prepare(&thread, control, host, missing)?;
         let filters = Filters::compile()?;
-        Server { thread, control, entries, filters, lowered, jails: Vec::new(), events: Vec::new() }.run()
+        Server { thread, control, entries, filters, missing, jails: Vec::new(), events: Vec::new() }.run()
     }));
     sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
 }
 
-/// Returns the wall that a test build leaves out of every jail; there is none in any other build, and a name that is no wall's is
-/// an error rather than a jail with all of them.
-fn lowered() -> io::Result<Option<Wall>> {
-    let unknown = |name| io::Error::other(format!("there is no wall named {name}"));
+/// Returns the wall that a test build leaves out of every jail; always `None` in other builds. An unknown name is an error, because
+/// otherwise the test would run with all walls.
+fn missing_wall() -> io::Result<Option<Wall>> {
+    let unknown = |name| io::Error::other(format!("unknown wall {name}"));
     crate::failpoint::lowered().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
 }
 
-/// Cuts this process loose from everything of the host that a jail must not inherit.
-fn prepare(thread: &OneThread, control: OwnedFd, host: i32, lowered: Option<Wall>) -> io::Result<OwnedFd> {
+/// Drops all state of the host that a jail must not inherit.
+fn prepare(thread: &OneThread, control: OwnedFd, host: i32, missing: Option<Wall>) -> io::Result<OwnedFd> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid().as_raw() != host {
         return Err(io::Error::other("the host ended first"));
     }
-    let [control] = sys::keep_only([control], lowered != Some(Wall::Descriptors))?;
+    let [control] = sys::keep_only([control], missing != Some(Wall::Descriptors))?;
     prctl::set_name(c"ic-launcher")?;
-    // A terminal's Ctrl-C is for the host, which then ends the jails in order.
+    // Only the host handles a terminal's Ctrl-C; it then ends the jails in order.
     setsid()?;
-    if lowered != Some(Wall::Environment) {
+    if missing != Some(Wall::Environment) {
         sys::wipe_environment(thread);
     }
     std::env::set_current_dir("/")?;
     let null = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
-    // Two descriptors for each jail; a jail's own limit is set in the jail.
+    // The launcher needs two descriptors for each jail. A jail's own limit is set in the jail.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     for signal in native::LAUNCHER_IGNORES {
@@ -75,13 +75,13 @@ struct Server {
     control: OwnedFd,
     entries: Entries,
     filters: Filters,
-    lowered: Option<Wall>,
+    missing: Option<Wall>,
     jails: Vec<Jail>,
     /// Events for the host, in order.
     events: Vec<Event>,
 }
 
-/// A jail and how far it is.
+/// A jail and its stage.
 struct Jail {
     id: u64,
     process: OwnedFd,
@@ -94,16 +94,16 @@ struct Jail {
 enum Stage {
     /// Not closed yet; fails at `until`.
     Starting { until: Instant, allowed: Duration, program: Option<(i32, bool)> },
-    /// The host knows it as started.
+    /// Reported to the host as started.
     Running,
-    /// Being killed; the host hears of the failure when nothing of it is left.
+    /// Being killed; the host gets the failure when all its processes have ended.
     Failing(Failure),
 }
 
-/// The sources that woke the launcher.
+/// The events that woke the launcher.
 struct Woken {
-    asked: bool,
-    /// For each jail, whether it spoke and whether it ended.
+    has_request: bool,
+    /// For each jail: it sent a message, it ended.
     jails: Vec<(bool, bool)>,
 }
 
@@ -113,9 +113,9 @@ impl Server {
         loop {
             let woken = self.wait()?;
             let mut left = Vec::with_capacity(self.jails.len());
-            for (mut jail, (spoke, ended)) in self.jails.drain(..).zip(woken.jails) {
-                if spoke {
-                    jail.hear(&mut self.events);
+            for (mut jail, (has_message, ended)) in self.jails.drain(..).zip(woken.jails) {
+                if has_message {
+                    jail.handle_message(&mut self.events);
                 }
                 jail.expire();
                 if !(ended && jail.reap(&mut self.events)?) {
@@ -123,7 +123,7 @@ impl Server {
                 }
             }
             self.jails = left;
-            if woken.asked && !self.answer()? {
+            if woken.has_request && !self.handle_request()? {
                 return Ok(());
             }
             for event in self.events.drain(..) {
@@ -132,45 +132,45 @@ impl Server {
         }
     }
 
-    /// Sleeps until someone speaks, something ends, or a launch is late.
+    /// Sleeps until a message arrives, a process ends, or a launch times out.
     fn wait(&self) -> io::Result<Woken> {
         let mut watched = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
         for jail in &self.jails {
-            // A running jail's handshake is read at its end; its hang-up must not wake us for ever.
+            // The handshake of a running jail is read when it ends; its hang-up would wake the poll every time.
             watched.push(match jail.stage {
                 Stage::Starting { .. } => PollFd::new(jail.handshake.as_fd(), PollFlags::POLLIN),
                 Stage::Running | Stage::Failing(_) => PollFd::new(jail.process.as_fd(), PollFlags::empty()),
             });
             watched.push(PollFd::new(jail.process.as_fd(), PollFlags::POLLIN));
         }
-        match poll(&mut watched, self.patience()) {
+        match poll(&mut watched, self.next_timeout()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            // It passes; the end of the launcher would end every jail. EINVAL: the limit on descriptors is below what is watched.
+            // A shortage is temporary, and the end of the launcher would end every jail. EINVAL: too few descriptors for the poll.
             Err(Errno::ENOMEM | Errno::EAGAIN | Errno::EINVAL) => std::thread::sleep(SHORTAGE_REST),
             Err(error) => return Err(error.into()),
         }
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
         Ok(Woken {
-            asked: woken(&watched[0]),
+            has_request: woken(&watched[0]),
             jails: watched[1..].chunks(2).map(|pair| (woken(&pair[0]), woken(&pair[1]))).collect(),
         })
     }
 
-    /// Returns how long until the next launch is late.
-    fn patience(&self) -> PollTimeout {
+    /// Returns the time until the next launch times out.
+    fn next_timeout(&self) -> PollTimeout {
         let now = Instant::now();
         let next = self.jails.iter().filter_map(|jail| match jail.stage {
             Stage::Starting { until, .. } => Some(until.saturating_duration_since(now)),
             Stage::Running | Stage::Failing(_) => None,
         });
-        // One more millisecond, so that waking is never just before the deadline.
+        // One more millisecond, so that the poll never wakes just before the deadline.
         next.min().map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         })
     }
 
     /// Reads one request; false when the host is gone.
-    fn answer(&mut self) -> io::Result<bool> {
+    fn handle_request(&mut self) -> io::Result<bool> {
         let Some(received) = wire::receive::<Request>(&self.control)? else {
             return Ok(false);
         };
@@ -193,11 +193,11 @@ impl Server {
         Ok(true)
     }
 
-    /// Clones process 1 of a jail and lets it begin.
+    /// Clones process 1 of a jail and starts it.
     fn launch(&self, id: u64, spec: Spec, link: OwnedFd) -> Result<Jail, Failure> {
         let (handshake, theirs) = step(Part::Launch, "make a pair of sockets", wire::pair())?;
         step(Part::Launch, "ask for the senders of messages", wire::ask_for_senders(&handshake))?;
-        let walls = Walls::around(&spec.role, self.lowered);
+        let walls = Walls::around(&spec.role, self.missing);
         let alone = leave_groups(spec.identity, walls);
         let cloned = self.thread.clone_into(native::namespaces(walls));
         let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
@@ -217,9 +217,7 @@ impl Server {
         let mut jail = Jail { id, process, init_pid, handshake, stage, ended: None };
         let begun = step(Part::Ids, "leave root's groups", alone)
             .and_then(|()| map_ids(init_pid, spec.identity, walls))
-            .and_then(|()| {
-                step(Part::Launch, "tell process 1 to begin", wire::send_bytes(&jail.handshake, &[1], None))
-            });
+            .and_then(|()| step(Part::Launch, "start process 1", wire::send_bytes(&jail.handshake, &[1], None)));
         if let Err(failure) = begun {
             jail.fail(failure);
         }
@@ -228,8 +226,8 @@ impl Server {
 }
 
 impl Jail {
-    /// Reads one message if there is one.
-    fn hear(&mut self, events: &mut Vec<Event>) -> bool {
+    /// Handles one message, if there is one; returns whether there was.
+    fn handle_message(&mut self, events: &mut Vec<Event>) -> bool {
         let mut ready = [PollFd::new(self.handshake.as_fd(), PollFlags::POLLIN)];
         if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1)) {
             return false;
@@ -253,7 +251,7 @@ impl Jail {
         true
     }
 
-    /// Gives up on a launch that is late.
+    /// Fails a launch whose time is over.
     fn expire(&mut self) {
         let Stage::Starting { until, allowed, program } = &self.stage else {
             return;
@@ -274,13 +272,13 @@ impl Jail {
         self.kill();
     }
 
-    /// Ends process 1, with which the kernel ends everything in the jail.
+    /// Kills process 1; the kernel then kills all other processes of the jail.
     fn kill(&self) {
-        // The only way to fail is that it has ended already.
+        // It fails only if the process has ended already.
         let _ = sys::signal(self.process.as_fd(), libc::SIGKILL);
     }
 
-    /// Takes note of the end of process 1: true when it has ended.
+    /// Handles the end of process 1; returns whether it has ended.
     fn reap(&mut self, events: &mut Vec<Event>) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
         let exit = match waitid(Id::PIDFd(self.process.as_fd()), flags)? {
@@ -288,8 +286,8 @@ impl Jail {
             WaitStatus::Signaled(_, signal, _) => Exit::Signal(signal as i32),
             _ => return Ok(false),
         };
-        // Messages of process 1 come before its exit.
-        while self.hear(events) {}
+        // Process 1 may have sent messages before its exit.
+        while self.handle_message(events) {}
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;
         events.push(match &self.stage {
@@ -304,23 +302,23 @@ impl Jail {
     }
 }
 
-/// Leaves all groups: root's groups would open its files to every jail; the groups of an ordinary user cannot be left.
+/// Leaves all groups. Root's groups would give every jail access to their files; an ordinary user cannot leave groups.
 fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
     match identity {
-        // As after a start by a user who is in a group.
-        Identity::Mapped { .. } if !walls.stand(Wall::OwnGroups) => setgroups(&[getegid()]),
+        // Imitates a start by a user who is in a group.
+        Identity::Mapped { .. } if !walls.has(Wall::OwnGroups) => setgroups(&[getegid()]),
         Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
         Identity::Mapped { .. } | Identity::Own => Ok(()),
     }
 }
 
-/// Gives process 1 its one uid and gid, which only its parent can do.
+/// Maps the one uid and gid of process 1. Only its parent can do that.
 fn map_ids(pid: i32, identity: Identity, walls: Walls) -> Result<(), Failure> {
-    if !walls.stand(Wall::UserNamespace) {
+    if !walls.has(Wall::UserNamespace) {
         return Ok(());
     }
     let (uid, gid) = match identity {
-        Identity::Mapped { .. } if !walls.stand(Wall::OwnUid) => (geteuid().as_raw(), getegid().as_raw()),
+        Identity::Mapped { .. } if !walls.has(Wall::OwnUid) => (geteuid().as_raw(), getegid().as_raw()),
         Identity::Own => (geteuid().as_raw(), getegid().as_raw()),
         Identity::Mapped { uid, gid } => (uid, gid),
     };

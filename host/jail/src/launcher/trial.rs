@@ -1,6 +1,6 @@
-//! Makes one jail and ends it, to find out whether this machine can make one.
+//! A trial launch of one jail, to find out whether this machine can make jails.
 //!
-//! Mounts nothing, runs no program of an agent, and leaves no process behind.
+//! Mounts no directory, runs no program of an agent, and leaves no process behind. See [`crate::launcher`].
 
 use super::wire::{self, Event, Failure, Part, Request};
 use super::{Entries, fork};
@@ -14,10 +14,10 @@ use std::os::unix::net::UnixStream;
 /// The longest time that the trial may take.
 const TRIAL_MS_MAX: u64 = 5_000;
 
-/// Launches the reader's role without a mount, and inspects the jail from outside. Returns whether its programs are on a file system
+/// Launches the reader's role without a mount and inspects the jail from outside. Returns whether its programs are on a file system
 /// of their own.
 ///
-/// `first_id` is the host uid and gid of the jail where `root` is true. Forks, so the process must have no second thread yet.
+/// `first_id` is the host uid and gid of the jail if `root` is true. This function forks, so the process must have only one thread.
 ///
 /// # Errors
 /// The step that failed.
@@ -44,24 +44,24 @@ pub fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<b
     let answer = wire::receive::<Event>(&handle.control).map_err(own)?;
     let tried = match answer.map(|received| received.message) {
         Some(Event::Started { pid, landlock, .. }) => inspect::report(pid as u32, std::process::id())
-            .map_err(|error| fault(format!("look at the jail from outside: {error}")))
+            .map_err(|error| fault(format!("inspect the jail from outside: {error}")))
             .and_then(|mut report| {
                 report.landlock = landlock;
                 inspect::verify(&report, &spec).map_err(|faults| fault(faults.join("; ")))?;
-                Ok(inspect::programs_are_apart(pid as u32).unwrap_or(false))
+                Ok(inspect::programs_have_own_file_system(pid as u32).unwrap_or(false))
             }),
         Some(Event::Failed { failure, .. }) => Err(failure),
-        Some(Event::Exited { exit, .. }) => Err(fault(format!("keep a jail: it {exit}"))),
-        None => Err(own(io::Error::other("it ended by itself"))),
+        Some(Event::Exited { exit, .. }) => Err(fault(format!("keep the jail running: it {exit}"))),
+        None => Err(own(io::Error::other("it exited unexpectedly"))),
     };
     let pid = handle.pid() as i32;
     drop((link, handle));
-    // Whatever it says: it has ended, or is not ours.
+    // An error is harmless: the process has ended already, or is not a child.
     let _ = waitpid(Pid::from_raw(pid), None);
     tried
 }
 
-/// The role that is tried: there until its link closes.
+/// The role of the trial: waits until its link closes.
 fn wait_for_end(link: OwnedFd) -> i32 {
     i32::from(nix::unistd::read(link, &mut [0]).is_err())
 }

@@ -1,7 +1,7 @@
-//! Messages between host, launcher and jail while a jail is made, and their transport.
+//! Messages between host, launcher and jail during a launch, and their transport.
 //!
-//! One message is one packet of JSON with at most one descriptor; a longer or cut packet is an error, never a shorter message. No
-//! jailed program ever holds these sockets. [`crate::launcher::server`] answers them.
+//! One message is one packet of JSON with at most one descriptor. A message that is too long or was cut is an error. No jailed
+//! program ever has one of these sockets. [`crate::launcher::server`] handles the messages.
 
 use crate::Spec;
 use crate::sys;
@@ -14,35 +14,35 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// Longest message, in bytes: a spec with all its mounts at the longest path is below it.
+/// Longest message, in bytes. A spec with all its mounts at the longest path is shorter.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// Host to launcher. The link's descriptor travels beside `Launch`.
+/// Messages from the host to the launcher. The link's descriptor is sent beside `Launch`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Make a jail.
+    /// Makes a jail.
     Launch { id: u64, spec: Box<Spec> },
-    /// End a jail, however far it is.
+    /// Kills a jail, in any stage.
     Kill { id: u64 },
 }
 
-/// Launcher to host.
+/// Messages from the launcher to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The jail is closed and its program runs in it.
     Started { id: u64, pid: i32, init_pid: i32, landlock: bool },
-    /// There is no jail, and nothing of it is left.
+    /// The launch failed, and no process of the jail is left.
     Failed { id: u64, failure: Failure },
-    /// The program ended, and with it everything in the jail.
+    /// The program ended, and with it all other processes of the jail.
     Exited { id: u64, exit: Exit },
 }
 
-/// Jail to launcher, while it is being made; the last one when it ends.
+/// Messages from the jail to the launcher, during its launch and at its end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Progress {
-    /// Sent by process 2 itself, so that the kernel says who it is: its Landlock domain is in force.
+    /// The Landlock domain is in force. Process 2 sends this itself, so that the kernel identifies the sender.
     Confined { landlock: bool },
-    /// The host's root is gone and process 1 has locked itself down.
+    /// The host's root is detached, and process 1 has confined itself.
     Closed,
     /// A step failed.
     Failed(Failure),
@@ -57,21 +57,21 @@ pub struct Failure {
     pub part: Part,
     /// Step that failed, e.g. `mount the root of the jail`.
     pub step: String,
-    /// The kernel's `errno`, 0 when the failure did not come from the kernel.
+    /// The kernel's `errno`; 0 if the kernel did not cause the failure.
     pub errno: i32,
 }
 
-/// The parts of a launch, for the search for a remedy.
+/// The parts of a launch; a remedy depends on the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Starting the launcher and talking to it.
+    /// Starting the launcher and exchanging messages with it.
     Launcher,
     /// Making the namespaces.
     Namespaces,
     /// Giving the jail its uid and gid.
     Ids,
-    /// A directory of the host that the jail should see.
+    /// A directory of the host that the jail mounts.
     Source,
     /// The host's programs in the jail.
     System,
@@ -83,9 +83,9 @@ pub enum Part {
     Landlock,
     /// The seccomp filters.
     Seccomp,
-    /// The program itself: opening it, executing it, its knock at the gate.
+    /// The program itself: opening it, executing it, its byte at the gate.
     Program,
-    /// Communication of the launcher and the jail's processes among themselves.
+    /// Communication between the launcher and the jail's processes.
     Launch,
 }
 
@@ -93,9 +93,9 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// By itself, with this code.
+    /// An exit with this code.
     Code(i32),
-    /// By this signal.
+    /// An end by this signal.
     Signal(i32),
 }
 
@@ -111,7 +111,7 @@ impl std::fmt::Display for Exit {
     }
 }
 
-/// Gives a failed system call the name of what was being done.
+/// Adds the name of the step to the error of a system call.
 pub(crate) fn step<T, E: Into<io::Error>>(
     part: Part,
     name: impl Into<String>,
@@ -120,12 +120,12 @@ pub(crate) fn step<T, E: Into<io::Error>>(
     result.map_err(|error| Failure { part, step: name.into(), errno: error.into().raw_os_error().unwrap_or(0) })
 }
 
-/// Makes a pair of connected sockets that keep messages apart.
+/// Makes a pair of connected sockets that preserve message boundaries.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// Makes the kernel write the sender's process id, as we see it, beside each message received here.
+/// Makes the kernel add the sender's process id, as this process sees it, to each message received here.
 pub(crate) fn ask_for_senders(socket: &OwnedFd) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::PassCred, &true)?)
 }
@@ -135,7 +135,7 @@ pub(crate) fn send(socket: &OwnedFd, message: &impl Serialize, descriptor: Optio
     send_bytes(socket, &encode(message)?, descriptor)
 }
 
-/// Encodes a message; an error when it is longer than [`MESSAGE_BYTES_MAX`].
+/// Encodes a message; an error if it is longer than [`MESSAGE_BYTES_MAX`].
 pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES_MAX {
@@ -153,26 +153,26 @@ pub(crate) fn send_bytes(socket: &OwnedFd, bytes: &[u8], descriptor: Option<&Own
     Ok(())
 }
 
-/// A message with what came beside it.
+/// A message with its descriptor and its sender.
 pub(crate) struct Received<T> {
     /// The message.
     pub(crate) message: T,
-    /// The descriptor beside it.
+    /// The descriptor that was sent beside it.
     pub(crate) descriptor: Option<OwnedFd>,
-    /// Whether the kernel left out what came beside it: this process has no descriptor left.
+    /// True if the kernel dropped the descriptor because this process has none left.
     pub(crate) is_bare: bool,
     /// The sender, after [`ask_for_senders`].
     pub(crate) sender: Option<UnixCredentials>,
 }
 
-/// Receives one message; `None` when the other side is gone.
+/// Receives one message; `None` if the other side is gone.
 pub(crate) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option<Received<T>>> {
     let mut buffer = vec![0u8; MESSAGE_BYTES_MAX];
     let mut space = cmsg_space!(UnixCredentials, [RawFd; 1]);
     let mut slices = [IoSliceMut::new(&mut buffer)];
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
     let (mut descriptors, mut sender) = (Vec::new(), None);
-    // The kernel leaves out what came beside a message when this process has no descriptor left for it.
+    // The kernel drops the descriptor of a message if this process has none left.
     let is_bare = received.flags.contains(MsgFlags::MSG_CTRUNC);
     if !is_bare {
         for control in received.cmsgs()? {
@@ -189,7 +189,7 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Optio
         return Ok(None);
     }
     if cut {
-        return Err(io::Error::other("a message of the launcher was cut"));
+        return Err(io::Error::other("a message of the launcher was truncated"));
     }
     Ok(Some(Received {
         message: serde_json::from_slice(&buffer[..length])?,

@@ -1,10 +1,9 @@
-//! Files of the machine that a client sees: opened by the host's paths, attached in the jail by descriptor, read-only.
+//! Bind mounts of a client: opened by the host's paths, attached in the jail by descriptor, read-only.
 //!
-//! Never attaches anything that can be written, and nothing that is executed but the machine's programs. See
-//! [`crate::native::rootfs`].
+//! Only the machine's programs are executable. See [`crate::native::rootfs`].
 
-use super::apart;
-use super::rootfs::hang;
+use super::overlay;
+use super::rootfs::attach_mount;
 use crate::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
@@ -14,44 +13,44 @@ use nix::sys::stat::{Mode, fstat, mkdirat};
 use nix::unistd::symlinkat;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A sight, open on the host's side.
+/// An open bind mount, not attached yet.
 pub(super) struct Open {
     tree: OwnedFd,
     is_directory: bool,
 }
 
-/// Opens them, in their order.
+/// Opens the bind mounts of a client, in their order.
 pub(super) fn open(client: &Client) -> Result<Vec<Open>, Failure> {
-    let one = |sight: &crate::client::BindMount| {
-        let name = format!("{} for {}", sight.source.display(), sight.target);
+    let open = |mount: &crate::client::BindMount| {
+        let name = format!("{} for {}", mount.source.display(), mount.target);
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-        let found = nix::fcntl::open(&sight.source, flags, Mode::empty());
+        let found = nix::fcntl::open(&mount.source, flags, Mode::empty());
         let found = step(Part::Source, format!("open {name}"), found)?;
-        let mode = step(Part::Source, format!("look at {name}"), fstat(&found))?.st_mode;
+        let mode = step(Part::Source, format!("inspect {name}"), fstat(&found))?.st_mode;
         let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
-        let tree = match sight.kind {
-            Kind::Programs if is_directory => apart::each(Part::Source, &[&found])?.remove(0),
+        let tree = match mount.kind {
+            Kind::Programs if is_directory => overlay::each(Part::Source, &[&found])?.remove(0),
             Kind::Programs | Kind::Data | Kind::Device => {
                 step(Part::Source, format!("copy {name}"), sys::open_tree(found.as_fd()))?
             }
         };
         Ok(Open { tree, is_directory })
     };
-    client.bind_mounts.iter().map(one).collect()
+    client.bind_mounts.iter().map(open).collect()
 }
 
-/// Attaches them in the root, and makes its links.
+/// Attaches the bind mounts in the root, and makes the links.
 pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result<(), Failure> {
-    for (sight, Open { tree, is_directory }) in client.bind_mounts.iter().zip(opened) {
-        let target = sight.target.trim_start_matches('/');
-        step(Part::Root, format!("make {}", sight.target), make_place(root, target, *is_directory))?;
+    for (mount, Open { tree, is_directory }) in client.bind_mounts.iter().zip(opened) {
+        let target = mount.target.trim_start_matches('/');
+        step(Part::Root, format!("make {}", mount.target), make_mount_point(root, target, *is_directory))?;
         let always = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
-        let attributes = match sight.kind {
+        let attributes = match mount.kind {
             Kind::Programs => always | libc::MOUNT_ATTR_NODEV,
             Kind::Data => always | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC,
             Kind::Device => always | libc::MOUNT_ATTR_NOEXEC,
         };
-        hang(Part::Root, root, target, tree, attributes)?;
+        attach_mount(Part::Root, root, target, tree, attributes)?;
     }
     for (name, target) in &client.links {
         step(Part::Root, format!("make the link {name}"), symlinkat(target.as_str(), root, name.as_str()))?;
@@ -59,8 +58,8 @@ pub(super) fn attach(root: &OwnedFd, client: &Client, opened: &[Open]) -> Result
     Ok(())
 }
 
-/// Makes an empty file or directory to attach something to, with the directories above it.
-fn make_place(root: &OwnedFd, target: &str, is_directory: bool) -> nix::Result<()> {
+/// Makes an empty file or directory as a mount point, with the directories above it.
+fn make_mount_point(root: &OwnedFd, target: &str, is_directory: bool) -> nix::Result<()> {
     let ends = target.match_indices('/').map(|(end, _)| end).chain(is_directory.then_some(target.len()));
     for end in ends {
         match mkdirat(root, &target[..end], Mode::S_IRWXU) {

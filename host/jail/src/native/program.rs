@@ -1,9 +1,9 @@
-//! Process 2 of a jail: how it gives up what it has, and becomes the program or plays its role.
+//! Process 2 of a jail: it gives up its rights, and then becomes the program or runs its role.
 //!
-//! Never runs an instruction of the program with a right that the program may not have. See [`crate::filter`] and
-//! [`crate::landlock`], which it enters here.
+//! It never runs an instruction of the program with a right that the program may not have. See [`crate::filter`] and
+//! [`crate::landlock`], which confine it.
 
-use super::rootfs::Site;
+use super::rootfs::StagingRoot;
 use super::{FAILED, Image};
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
 use crate::sys::{self, Side};
@@ -20,26 +20,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Forks process 2; gives its process id in here and our end of the gate.
+/// Forks process 2; returns its process id in this namespace and this side's end of the gate.
 pub(super) fn start(
     spec: &Spec,
     link: OwnedFd,
     launcher: &OwnedFd,
-    site: &Site,
+    staging: &StagingRoot,
     image: Image<'_>,
 ) -> Result<(Pid, OwnedFd), Failure> {
     let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
     let (ours, theirs) = step(Part::Launch, "make the gate", pair)?;
-    let told = step(Part::Launch, "copy the launcher's socket", sys::duplicate(launcher))?;
-    let root = step(Part::Launch, "copy the root of the jail", sys::duplicate(&site.root))?;
-    // A role without a program has its root there twice; both close before it begins.
-    let program = sys::duplicate(site.program.as_ref().unwrap_or(&site.root));
+    let notify = step(Part::Launch, "copy the launcher's socket", sys::duplicate(launcher))?;
+    let root = step(Part::Launch, "copy the root of the jail", sys::duplicate(&staging.root))?;
+    // A role without a program gets the root a second time; it closes both copies before it starts.
+    let program = sys::duplicate(staging.program.as_ref().unwrap_or(&staging.root));
     let program = step(Part::Launch, "copy the program", program)?;
     match step(Part::Launch, "fork process 2", image.thread.fork())? {
         Side::Parent(pid) => Ok((Pid::from_raw(pid), ours)),
         Side::Child => {
-            let close = image.walls.stand(Wall::Descriptors);
-            match sys::keep_only([link, theirs, told, root, program], close) {
+            let close = image.walls.has(Wall::Descriptors);
+            match sys::keep_only([link, theirs, notify, root, program], close) {
                 Ok(kept) => become_program(spec, kept, image),
                 Err(_) => sys::exit(FAILED),
             }
@@ -56,15 +56,15 @@ fn become_program(spec: &Spec, kept: [OwnedFd; 5], image: Image<'_>) -> ! {
         (Ok(()), Some(path)) => execute(path, &spec.role, [&link, &gate], &file),
         (Ok(()), None) => {
             drop((file, launcher));
-            sys::exit(play(spec, link, gate, image))
+            sys::exit(run_role(spec, link, gate, image))
         }
     };
-    // A failed send means that the launcher is gone, and with it this process.
+    // A failed send means that the launcher is gone; then the kernel kills this process too.
     let _ = wire::send(&launcher, &Progress::Failed(failure), None);
     sys::exit(FAILED)
 }
 
-/// Becomes the program; returns only when that fails.
+/// Executes the program; returns only if that fails.
 fn execute(path: &Path, role: &Role, kept: [&OwnedFd; 2], file: &OwnedFd) -> Failure {
     let kept = kept.into_iter().try_for_each(sys::keep_across_exec);
     if let Err(failure) = step(Part::Launch, "keep link and gate", kept) {
@@ -75,28 +75,28 @@ fn execute(path: &Path, role: &Role, kept: [&OwnedFd; 2], file: &OwnedFd) -> Fai
     Failure { part: Part::Program, step, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-/// Gives up, in process 2 and before the program runs, everything that can be given up.
+/// Gives up all rights that process 2 does not need, before the program runs.
 fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) -> Result<(), Failure> {
     let walls = image.walls;
-    if walls.stand(Wall::ParentDeath) {
+    if walls.has(Wall::ParentDeath) {
         step(Part::Launch, "follow the death of process 1", prctl::set_pdeathsig(Signal::SIGKILL))?;
     }
     step(Part::Privileges, "limit resources", limit(&spec.limits, walls))?;
     #[cfg(feature = "failpoints")]
-    if !walls.stand(Wall::NoNewPrivileges) {
+    if !walls.has(Wall::NoNewPrivileges) {
         return confine_without_no_new_privileges(spec, root, launcher, walls);
     }
     step(Part::Privileges, "set no_new_privs", prctl::set_no_new_privs())?;
-    if walls.stand(Wall::Capabilities) {
+    if walls.has(Wall::Capabilities) {
         step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
     }
-    let landlock = match walls.stand(Wall::Landlock) {
+    let landlock = match walls.has(Wall::Landlock) {
         true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, spec, true))?,
         false => false,
     };
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
-    step(Part::Launch, "tell the launcher", confined)?;
-    if walls.stand(Wall::Seccomp) {
+    step(Part::Launch, "notify the launcher", confined)?;
+    if walls.has(Wall::Seccomp) {
         for filter in image.filters.of(spec) {
             step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
         }
@@ -104,7 +104,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     Ok(())
 }
 
-/// Confines in another order: without `no_new_privs` the kernel takes a filter only from a process with a capability.
+/// Confines in another order. Without `no_new_privs`, the kernel accepts a filter only from a process with a capability.
 #[cfg(feature = "failpoints")]
 fn confine_without_no_new_privileges(
     spec: &Spec,
@@ -115,8 +115,8 @@ fn confine_without_no_new_privileges(
     let landlock = landlock::restrict(root, spec, false);
     let landlock = step(Part::Landlock, "enter a Landlock domain", landlock)?;
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
-    step(Part::Launch, "tell the launcher", confined)?;
-    if walls.stand(Wall::Seccomp) {
+    step(Part::Launch, "notify the launcher", confined)?;
+    if walls.has(Wall::Seccomp) {
         for filter in
             step(Part::Seccomp, "compile a seccomp filter", filter::base_before_dropping(spec.system.is_some()))?
         {
@@ -134,7 +134,7 @@ fn limit(limits: &Limits, walls: Walls) -> nix::Result<()> {
         (Wall::ProcessLimit, Resource::RLIMIT_NPROC, limits.processes),
         (Wall::FileSizeLimit, Resource::RLIMIT_FSIZE, limits.file_bytes),
     ];
-    let mut raised = all.into_iter().filter(|(wall, ..)| walls.stand(*wall));
+    let mut raised = all.into_iter().filter(|(wall, ..)| walls.has(*wall));
     raised.try_for_each(|(_, resource, value)| setrlimit(resource, value, value))
 }
 
@@ -148,25 +148,25 @@ fn arguments(program: &Path, role: &Role) -> Vec<CString> {
     all.map(|argument| CString::new(argument).expect("a null byte is refused by Spec::check and by open")).collect()
 }
 
-/// Runs a role in the launcher's own image, behind the gate.
-fn play(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
-    if knock(&gate).is_err() {
+/// Runs a role in the launcher's own image, after the gate opens.
+fn run_role(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 {
+    if pass_gate(&gate).is_err() {
         return FAILED;
     }
     drop(gate);
     if let Role::Client(client) = &spec.role {
-        return fetch(client, &link);
+        return execute_client(client, &link);
     }
-    let played = catch_unwind(AssertUnwindSafe(|| match &spec.role {
+    let code = catch_unwind(AssertUnwindSafe(|| match &spec.role {
         Role::Reader => (image.entries.reader)(link),
         Role::Probe(probe) => self_test::run(link, probe, spec, image.thread),
         Role::Sandbox { .. } | Role::Client(_) | Role::Noop { .. } => FAILED,
     }));
-    played.unwrap_or(FAILED)
+    code.unwrap_or(FAILED)
 }
 
-/// Becomes a program of the machine, with the link as its output. Gives a code only when that fails, and says why on the link.
-fn fetch(client: &Client, link: &OwnedFd) -> i32 {
+/// Executes a client, with the link as its output. Returns a code only if that fails, and writes the reason to the link.
+fn execute_client(client: &Client, link: &OwnedFd) -> i32 {
     let string = |text: &str| CString::new(text).expect("a null byte is refused by Client::check");
     let became = || -> std::io::Result<std::convert::Infallible> {
         dup2_stdout(link)?;
@@ -181,12 +181,12 @@ fn fetch(client: &Client, link: &OwnedFd) -> i32 {
         Err(sys::execute_path(&string(&client.program), &arguments, &environment))
     };
     let Err(error) = became();
-    // If the reader has gone, the reason is not needed either.
+    // If the other end is closed, the reason is not needed.
     let _ = nix::unistd::write(link, format!("cannot start {}: {error}\n", client.program).as_bytes());
     FAILED
 }
 
-fn knock(gate: &OwnedFd) -> nix::Result<()> {
+fn pass_gate(gate: &OwnedFd) -> nix::Result<()> {
     nix::unistd::write(gate, &[1])?;
     match nix::unistd::read(gate, &mut [0])? {
         1 => Ok(()),

@@ -1,8 +1,8 @@
-//! The root of a jail, from nothing to complete: what process 1 does before there is a process 2.
+//! The root of a jail. Process 1 builds it before there is a process 2.
 //!
-//! Uses the host's paths once, at the beginning; later everything goes by descriptor. See [`crate::native::program`].
+//! It uses the host's paths only at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
-use super::system_mounts::Furniture;
+use super::system_mounts::SystemMounts;
 use super::{LAUNCHER_IGNORES, client_mounts};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
@@ -21,29 +21,29 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Directory where the new root is built: always there, because the launcher has just written below it, and nothing of the jail
-/// needs what it covers.
+/// Directory where the new root is built. It always exists, because the launcher has just written a file below it, and no process of
+/// the jail needs its files.
 const STAGING_MOUNT: &str = "/proc";
-/// Mode and owner of the root of a jail, as seen in it.
+/// Mount options of the root: mode and owner, with the ids of the jail.
 const ROOT_OPTIONS: &str = "mode=0755,uid=1000,gid=1000";
-/// Room for the mount points and nothing else: bytes and files.
+/// Room for the mount points and no other files: bytes and inodes.
 pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
 
-/// The new root, complete but not yet in place.
-pub(super) struct Site {
+/// The complete new root before the pivot.
+pub(super) struct StagingRoot {
     pub(super) root: OwnedFd,
     pub(super) program: Option<OwnedFd>,
-    /// Every name in it.
+    /// All names in it.
     pub(super) names: BTreeSet<OsString>,
 }
 
-/// Builds the root, with everything that the jail needs of the host open or attached.
-pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Site, Failure> {
+/// Builds the root, and opens or attaches all files of the host that the jail needs.
+pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<StagingRoot, Failure> {
     step(Part::Launch, "name process 1", prctl::set_name(c"ic-init"))?;
     for signal in LAUNCHER_IGNORES {
         step(Part::Launch, "reset signals", sys::ignore(signal, false))?;
     }
-    if walls.stand(Wall::StandardStreams) {
+    if walls.has(Wall::StandardStreams) {
         step(Part::Launch, "close standard error", nix::unistd::dup(io::stdin()).and_then(dup2_stderr))?;
     }
     step(Part::Launch, "wait for the launcher", wait_to_begin(launcher))?;
@@ -53,37 +53,36 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sit
         "make mounts private",
         mount(nowhere, "/", nowhere, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nowhere),
     )?;
-    // As root this is the last moment with root's view of its own files, and the host's paths are
-    // used here only: later everything goes by descriptor.
+    // As root, this is the last moment with root's access to its own files. The host's paths are used only here; later everything goes
+    // by descriptor.
     let opened = Opened::of(spec)?;
     let root = mount_root(walls)?;
     take_ids(walls)?;
-    // A change of uid clears this signal, so it is set behind the last one; and a launcher that
-    // died before that is noticed by its closed socket.
-    if walls.stand(Wall::ParentDeath) {
+    // A change of uid clears this signal, so it is set after the last change. If the launcher died before that, its socket is closed.
+    if walls.has(Wall::ParentDeath) {
         step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
     }
-    step(Part::Launch, "look for the launcher", still_there(launcher))?;
+    step(Part::Launch, "check the launcher", is_alive(launcher))?;
     let (program, names) = opened.attach(spec, &root, walls)?;
-    // Without a namespace of its own this name would be the host's.
-    if walls.stand(Wall::UtsNamespace) {
+    // Without a namespace of its own, this would change the name of the host.
+    if walls.has(Wall::UtsNamespace) {
         step(Part::Root, "set the host name", sethostname(HOSTNAME))?;
     }
     step(Part::Root, "leave the working directory", chdir("/"))?;
-    Ok(Site { root, program, names })
+    Ok(StagingRoot { root, program, names })
 }
 
-/// What the jail needs of the host, open before the host's paths are out of reach.
+/// The files of the host that the jail needs, opened before the host's paths are out of reach.
 struct Opened {
     /// A copy of each mount, in the order of the spec.
     trees: Vec<OwnedFd>,
     bind_mounts: Vec<client_mounts::Open>,
-    furniture: Option<Furniture>,
+    system_mounts: Option<SystemMounts>,
     program: Option<OwnedFd>,
 }
 
 impl Opened {
-    /// Opens it by the host's paths.
+    /// Opens them by the host's paths.
     fn of(spec: &Spec) -> Result<Self, Failure> {
         let mut trees = Vec::with_capacity(spec.mounts.len());
         for mount in &spec.mounts {
@@ -95,7 +94,7 @@ impl Opened {
             Role::Client(client) => client_mounts::open(client)?,
             Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
         };
-        let furniture = spec.system.as_ref().map(Furniture::open).transpose()?;
+        let system_mounts = spec.system.as_ref().map(SystemMounts::open).transpose()?;
         let program = match spec.role.program() {
             Some(path) => {
                 let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -104,10 +103,10 @@ impl Opened {
             }
             None => None,
         };
-        Ok(Self { trees, bind_mounts, furniture, program })
+        Ok(Self { trees, bind_mounts, system_mounts, program })
     }
 
-    /// Attaches it below the root; returns the program and every name in the root.
+    /// Attaches them below the root; returns the program and all names in the root.
     fn attach(
         self,
         spec: &Spec,
@@ -118,9 +117,9 @@ impl Opened {
             attach(root, mount, tree, walls)?;
         }
         let mut names: BTreeSet<OsString> = spec.mounts.iter().filter_map(Mount::name).map(OsString::from).collect();
-        if let Some(furniture) = self.furniture {
-            let placed = furniture.place(root, STAGING_MOUNT, walls)?;
-            names.extend(placed.in_root().map(OsString::from));
+        if let Some(system_mounts) = self.system_mounts {
+            let attached = system_mounts.attach(root, STAGING_MOUNT, walls)?;
+            names.extend(attached.in_root().map(OsString::from));
         }
         if let Role::Client(client) = &spec.role {
             client_mounts::attach(root, client, &self.bind_mounts)?;
@@ -130,10 +129,10 @@ impl Opened {
     }
 }
 
-/// Mounts the root of the jail, empty and guarded, and opens it.
+/// Mounts the empty root of the jail, with the guards of every mount, and opens it.
 fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
     let flags = guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
-    let options = match walls.stand(Wall::RootSize) {
+    let options = match walls.has(Wall::RootSize) {
         true => format!("{ROOT_OPTIONS},size={},nr_inodes={}", ROOT_ROOM.0, ROOT_ROOM.1),
         false => ROOT_OPTIONS.to_owned(),
     };
@@ -146,43 +145,49 @@ fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
     step(Part::Root, "open the root of the jail", open(STAGING_MOUNT, flags, Mode::empty()))
 }
 
-/// Takes the ids of the jail: root's own uid does not exist in this user namespace and so cannot create a file in it.
+/// Takes the ids of the jail. Root's own uid does not exist in this user namespace, so it could not create a file there.
 fn take_ids(walls: Walls) -> Result<(), Failure> {
-    if walls.stand(Wall::UserNamespace) {
+    if walls.has(Wall::UserNamespace) {
         step(Part::Ids, "take the gid of the jail", setresgid(gid(), gid(), gid()))?;
         step(Part::Ids, "take the uid of the jail", setresuid(uid(), uid(), uid()))?;
     }
     Ok(())
 }
 
-/// Returns the guards of every mount of a jail, each as its attribute and as a flag of `mount`.
+/// Returns the guards of every mount of a jail, each as a mount attribute and as a flag of `mount`.
 pub(super) fn guards(walls: Walls) -> impl Iterator<Item = (Wall, u64, MsFlags)> {
     let all = [
         (Wall::NoSetUid, libc::MOUNT_ATTR_NOSUID, MsFlags::MS_NOSUID),
         (Wall::NoDevices, libc::MOUNT_ATTR_NODEV, MsFlags::MS_NODEV),
         (Wall::NoExecution, libc::MOUNT_ATTR_NOEXEC, MsFlags::MS_NOEXEC),
     ];
-    all.into_iter().filter(move |(wall, ..)| walls.stand(*wall))
+    all.into_iter().filter(move |(wall, ..)| walls.has(*wall))
 }
 
 fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd, walls: Walls) -> Result<(), Failure> {
     let named = mount.name().ok_or(Errno::EINVAL);
     let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named)?;
     let guards = guards(walls).fold(0, |all, (_, attribute, _)| all | attribute);
-    let read_only = mount.read_only && walls.stand(Wall::ReadOnlyMounts);
+    let read_only = mount.read_only && walls.has(Wall::ReadOnlyMounts);
     let attributes = guards | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
     step(Part::Root, format!("make {}", mount.target), mkdirat(root, name, Mode::S_IRWXU))?;
-    hang(Part::Root, root, name, tree, attributes)
+    attach_mount(Part::Root, root, name, tree, attributes)
 }
 
-/// Gives an attached-nowhere copy of a mount its attributes and puts it over `place`, which is there below the root.
-pub(super) fn hang(part: Part, root: &OwnedFd, place: &str, tree: &OwnedFd, attributes: u64) -> Result<(), Failure> {
-    let name = step(part, format!("read the place {place:?}"), CString::new(place).map_err(|_| Errno::EINVAL))?;
+/// Sets the attributes of a detached mount and attaches it at `place`, which exists below the root.
+pub(super) fn attach_mount(
+    part: Part,
+    root: &OwnedFd,
+    place: &str,
+    tree: &OwnedFd,
+    attributes: u64,
+) -> Result<(), Failure> {
+    let name = step(part, format!("read the mount point {place:?}"), CString::new(place).map_err(|_| Errno::EINVAL))?;
     step(part, format!("restrict /{place}"), sys::mount_setattr(tree.as_fd(), attributes))?;
     step(part, format!("attach /{place}"), sys::move_mount(tree.as_fd(), root.as_fd(), &name))
 }
 
-/// Waits for the launcher's byte: our ids are mapped. Its hang-up is an error.
+/// Waits for the launcher's byte, which means that the ids are mapped. A hang-up is an error.
 fn wait_to_begin(launcher: &OwnedFd) -> nix::Result<()> {
     match nix::unistd::read(launcher, &mut [0])? {
         1 => Ok(()),
@@ -190,7 +195,7 @@ fn wait_to_begin(launcher: &OwnedFd) -> nix::Result<()> {
     }
 }
 
-fn still_there(launcher: &OwnedFd) -> nix::Result<()> {
+fn is_alive(launcher: &OwnedFd) -> nix::Result<()> {
     let mut watched = [PollFd::new(launcher.as_fd(), PollFlags::empty())];
     match poll(&mut watched, PollTimeout::ZERO)? {
         0 => Ok(()),
@@ -198,7 +203,7 @@ fn still_there(launcher: &OwnedFd) -> nix::Result<()> {
     }
 }
 
-/// Opens a mount source. A granted path is reached without a single link: the person was shown this path and no other.
+/// Opens a mount source. No component of a granted path may be a link, because the person approved exactly this path.
 fn open_source(mount: &Mount) -> nix::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     match mount.granted {
@@ -210,13 +215,13 @@ fn open_source(mount: &Mount) -> nix::Result<OwnedFd> {
     }
 }
 
-/// Says what is wrong with a mount source as far as it can be seen.
+/// Describes the fault of a mount source, as far as it is visible.
 fn refused_source(name: &str, mount: &Mount, errno: Errno) -> Failure {
     let is_link = |path: &Path| {
         fstatat(AT_FDCWD, path, AtFlags::AT_SYMLINK_NOFOLLOW)
             .is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFLNK)
     };
-    // The outermost link is the one that was met first.
+    // The outermost link is the first one on the path.
     let link =
         mount.source.ancestors().take(if mount.granted { usize::MAX } else { 1 }).filter(|at| is_link(at)).last();
     let step = match link {

@@ -1,9 +1,9 @@
-//! The host's programs in the root of a jail.
+//! The mounts of the host's programs in the root of a jail.
 //!
-//! Everything is open before the host's root is covered, and nothing of it can be written from inside. See
+//! All files are opened before the host's root is covered, and the jail can write to none of them. See
 //! [`crate::native::rootfs`].
 
-use super::apart;
+use super::overlay;
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use crate::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROOM};
@@ -20,19 +20,19 @@ use std::path::Path;
 
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// Files of the host that are to be mounted, open and attached nowhere yet.
-pub(super) struct Furniture {
+/// Detached mounts of files of the host.
+pub(super) struct SystemMounts {
     names: Names,
-    /// Each with its place below the root, and what it may have against the rule.
+    /// Each with its mount point below the root, and the guard that it lacks on purpose.
     trees: Vec<(&'static str, OwnedFd, Option<Wall>)>,
 }
 
-impl Furniture {
-    /// Opens it, while the host can still be seen.
+impl SystemMounts {
+    /// Opens the files while the host's paths are reachable.
     pub(super) fn open(system: &System) -> Result<Self, Failure> {
         let names = Names::of(Path::new("/")).map_err(|why| Failure {
             part: Part::System,
-            step: format!("give it the programs of this machine, because {why}"),
+            step: format!("mount the programs of this machine, because {why}"),
             errno: 0,
         })?;
         let host = step(Part::System, "open /usr", open("/usr", DIRECTORY, Mode::empty()))?;
@@ -46,12 +46,12 @@ impl Furniture {
         };
         let directories: Vec<&OwnedFd> =
             system.layer.is_none().then_some(&host).into_iter().chain(&alternatives).collect();
-        let mut apart = apart::each(Part::System, &directories)?.into_iter();
+        let mut own = overlay::each(Part::System, &directories)?.into_iter();
         let usr = match &system.layer {
-            None => apart.next().expect("one is made of each directory"),
+            None => own.next().expect("one file system is made from each directory"),
             Some(layer) => {
                 let name = format!("lay {} over /usr", layer.display());
-                step(Part::System, name, open_layer(layer).and_then(|layer| apart::laid(&[&layer, &host])))?
+                step(Part::System, name, open_layer(layer).and_then(|layer| overlay::stack(&[&layer, &host])))?
             }
         };
         let mut trees = vec![("usr", usr, Some(Wall::NoExecution))];
@@ -61,12 +61,12 @@ impl Furniture {
             let tree = step(Part::System, format!("copy the mount of /{device}"), tree)?;
             trees.push((device, tree, Some(Wall::NoDevices)));
         }
-        trees.extend(apart.map(|tree| (ALTERNATIVES, tree, None)));
+        trees.extend(own.map(|tree| (ALTERNATIVES, tree, None)));
         Ok(Self { names, trees })
     }
 
-    /// Puts it in place below `root`, which is mounted at `site`.
-    pub(super) fn place(self, root: &OwnedFd, site: &str, walls: Walls) -> Result<Names, Failure> {
+    /// Attaches the mounts below `root`, which is mounted at `staging`.
+    pub(super) fn attach(self, root: &OwnedFd, staging: &str, walls: Walls) -> Result<Names, Failure> {
         for directory in ["usr", "dev", "etc", "tmp"] {
             let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
             step(Part::System, format!("make /{directory}"), mkdirat(root, directory, mode))?;
@@ -85,19 +85,19 @@ impl Furniture {
             step(Part::System, format!("make /{place}"), target)?;
             let guards = super::rootfs::guards(walls).filter(|(wall, ..)| Some(*wall) != *lacks);
             let guards = guards.fold(0, |all, (_, attribute, _)| all | attribute);
-            let read_only = if walls.stand(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
-            super::rootfs::hang(Part::System, root, place, tree, guards | read_only)?;
+            let read_only = if walls.has(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
+            super::rootfs::attach_mount(Part::System, root, place, tree, guards | read_only)?;
         }
         let flags = super::rootfs::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
         let options = format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", TMP_ROOM.0, TMP_ROOM.1);
-        let at = format!("{site}/tmp");
+        let at = format!("{staging}/tmp");
         let mounted = mount(Some("ironclaw"), at.as_str(), Some("tmpfs"), flags, Some(options.as_str()));
         step(Part::System, "mount /tmp", mounted)?;
         Ok(self.names)
     }
 }
 
-/// Opens the directory that is laid over `/usr`: no link in the layer leads to another one.
+/// Opens the directory that is laid over `/usr`; no link of the layer is followed.
 fn open_layer(layer: &Path) -> io::Result<OwnedFd> {
     let layer = open(layer, DIRECTORY, Mode::empty())?;
     let how = OpenHow::new().flags(DIRECTORY).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);

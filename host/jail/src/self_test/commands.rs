@@ -1,9 +1,9 @@
-//! Attempts in a jail that has the host's programs: what of them works, and what must not although it is there.
+//! Attempts in a jail that has the host's programs: those that must work, and those that must fail although the file exists.
 //!
-//! In any other jail there is not one of these lines. See [`crate::system`], which says what there is.
+//! Other jails have none of these lines. See [`crate::system`], which describes the files of such a jail.
 
 use super::files::{UNLISTED, list, read_only, writable};
-use super::line::{Line, Refusals, Scene, allowed, refused, sight};
+use super::line::{Line, Refusals, Scene, allowed, observation, refused};
 use crate::sys::{self, Side};
 use crate::system::{PASSWD, TMP_ROOM};
 use crate::{Mount, Spec, Wall};
@@ -18,14 +18,14 @@ use std::os::unix::fs::PermissionsExt;
 
 /// Paths that are in such a jail and in no other.
 pub(super) const SHOWN: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
-/// Its mounts, each with the guard that it lacks on purpose. Alternatives are not on every machine.
+/// Its mounts, each with the guard that it lacks on purpose. Not every machine has alternatives.
 pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
     ("/usr", Some(FsFlags::ST_NOEXEC)),
     ("/tmp", None),
     ("/dev/null", Some(FsFlags::ST_NODEV)),
     ("/dev/zero", Some(FsFlags::ST_NODEV)),
 ];
-/// A file of the host's configuration: absent here as in every jail.
+/// A file of the host's configuration, which no jail has.
 const FAR: &str = "etc/shadow";
 const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
 
@@ -38,7 +38,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
     let mut lines = vec![
         allowed("execute a program of the host", |scene| execute(scene, "/usr/bin/true")),
         allowed("list /usr/bin", |_| list("/usr/bin")),
-        sight("read who there is in /etc/passwd", PASSWD.trim(), Wall::Root, |_| {
+        observation("read the users in /etc/passwd", PASSWD.trim(), Wall::Root, |_| {
             Ok(fs::read_to_string("/etc/passwd")?.trim().to_owned())
         }),
         refused("write /etc/passwd", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
@@ -53,7 +53,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         }),
         refused("remove a program of the host", READ_ONLY, |_| fs::remove_file("/usr/bin/env")),
         refused("copy a program of the host and execute it", &[(Errno::EACCES, Wall::NoExecution)], |_| copied()),
-        sight("see the room in /tmp", room(TMP_ROOM.0, TMP_ROOM.1), Wall::RootSize, |_| {
+        observation("see the room in /tmp", room(TMP_ROOM.0, TMP_ROOM.1), Wall::RootSize, |_| {
             let found = statvfs("/tmp")?;
             Ok(room(found.blocks() * found.fragment_size(), found.files()))
         }),
@@ -65,7 +65,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
 
 const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
 
-/// Executes in a child, because a process that executes a program does not come back.
+/// Executes a program in a child, because it replaces the process.
 fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     let program = OwnedFd::from(File::open(program)?);
     let child = match scene.thread.fork()? {
@@ -81,7 +81,7 @@ fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
     }
 }
 
-/// Tries a copy on a mount without the right to execute: it stays data, also as a copy of a program.
+/// Tries to execute a copy of a program on a noexec mount.
 fn copied() -> io::Result<()> {
     const COPY: &str = "/tmp/.ironclaw-probe-true";
     let tried = fs::copy("/usr/bin/true", COPY).and_then(|_| File::open(COPY));

@@ -1,9 +1,9 @@
-//! Attempts to read what is the host's, and to write, link, execute or plant what should not be.
+//! Attempts to read files of the host, and to write, link, execute or make files where the jail must not.
 //!
-//! Leaves nothing behind in the session's directories. See [`crate::self_test::privileges`].
+//! They leave no file in the session's directories. See [`crate::self_test::privileges`].
 
 use super::commands;
-use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, refused, sight};
+use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, observation, refused};
 use crate::sys::{self, bare};
 use crate::{Facts, Mount, Spec, Wall};
 use nix::errno::Errno;
@@ -15,17 +15,17 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
-/// Name of what the probe writes, where it may.
+/// Name of the files that the probe writes.
 const FILE: &str = ".ironclaw-probe";
-/// The directory cannot be listed within the domain.
+/// The Landlock domain forbids listing the directory.
 pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
-/// Two mounts, although both are on one disk.
+/// The two directories are different mounts, although on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
-/// The kernel executes nothing from such a mount, and maps nothing as code.
+/// The kernel executes no file of such a mount, and maps none as code.
 const NOT_EXECUTED: Refusals = &[(Errno::EACCES, Wall::NoExecution)];
 const NOT_MAPPED: Refusals = &[(Errno::EPERM, Wall::NoExecution)];
 
-/// Files that are at the same place on most machines.
+/// Paths that exist on most machines.
 #[rustfmt::skip]
 const EVERYWHERE: &[&str] = &[
     "/etc/passwd", "/etc/shadow", "/etc/machine-id", "/root", "/home", "/tmp", "/var", "/usr", "/bin/sh",
@@ -46,16 +46,18 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         refused("make a symbolic link", links(spec), |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
         refused("make a hard link", links(spec), |_| fs::hard_link("/etc/passwd", format!("/{FILE}"))),
         bare(bare::OPENAT2, MISSING),
-        sight("see the host name", crate::HOSTNAME, Wall::UtsNamespace, |_| {
+        observation("see the host name", crate::HOSTNAME, Wall::UtsNamespace, |_| {
             Ok(nix::sys::utsname::uname()?.nodename().to_string_lossy().into_owned())
         }),
-        sight("see the working directory", "/", Wall::Root, |_| Ok(nix::unistd::getcwd()?.display().to_string())),
-        sight("see variables of the environment", "0", Wall::Environment, |_| {
+        observation("see the working directory", "/", Wall::Root, |_| Ok(nix::unistd::getcwd()?.display().to_string())),
+        observation("see variables of the environment", "0", Wall::Environment, |_| {
             Ok(std::env::vars_os().count().to_string())
         }),
-        // 3 is the link, which every program has.
-        sight("find an open descriptor", "0 1 2 3", Wall::Descriptors, open_descriptors).by_itself(),
-        sight("see where the standard streams lead", "null null null", Wall::StandardStreams, |_| standard_streams()),
+        // Descriptor 3 is the link, which every program has.
+        observation("find an open descriptor", "0 1 2 3", Wall::Descriptors, open_descriptors).by_itself(),
+        observation("see where the standard streams lead", "null null null", Wall::StandardStreams, |_| {
+            standard_streams()
+        }),
     ];
     let hidden = EVERYWHERE.iter().filter(|path| spec.system.is_none() || !commands::SHOWN.contains(path));
     lines.extend(hidden.map(|path| refused(format!("open {path}"), ABSENT, move |_| File::open(path))));
@@ -81,12 +83,12 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     lines
 }
 
-/// Returns a file of the host that no jail of this sort has.
+/// Returns a file of the host that this jail does not have.
 fn far(spec: &Spec) -> &'static str {
     if spec.system.is_some() { "etc/shadow" } else { "etc/passwd" }
 }
 
-/// Returns the refusals that keep links from being made in the root: a shell needs the calls.
+/// Returns the refusals of links in the root. A jail with the host's programs allows the system calls.
 fn links(spec: &Spec) -> Refusals {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
     if spec.system.is_some() { READ_ONLY } else { SECCOMP }
@@ -98,7 +100,7 @@ fn mount_flags(spec: &Spec) -> [Line; 3] {
     let all = spec.mounts.len() + programs.len() + 1;
     let look = |name: &str, wall, flag: FsFlags| {
         let held = all - programs.iter().filter(|(_, lacks)| *lacks == Some(flag)).count();
-        sight(name, format!("{held} of {all} mounts"), wall, move |scene| {
+        observation(name, format!("{held} of {all} mounts"), wall, move |scene| {
             let points = scene.spec.mounts.iter().map(|mount| mount.target.as_str());
             let mut guarded = 0;
             for point in std::iter::once("/").chain(points).chain(programs.iter().map(|(point, _)| *point)) {
@@ -114,18 +116,18 @@ fn mount_flags(spec: &Spec) -> [Line; 3] {
     ]
 }
 
-/// Returns the attempts on a directory that the jail can only read. The errors are the mount's alone: the domain would say
+/// Returns the attempts on a read-only directory. Their errors are those of the mount alone: the Landlock domain would cause
 /// EACCES.
 pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
     let at = mount.target.clone();
-    let tried = |name: String, act: fn(&str) -> io::Result<()>| {
+    let attempt = |name: String, act: fn(&str) -> io::Result<()>| {
         let at = at.clone();
         refused(name, READ_ONLY, move |_| act(&at))
     };
     let mut lines = vec![
-        tried(format!("write a file into {at}"), |at| File::create(format!("{at}/{FILE}")).map(drop)),
-        tried(format!("make a directory in {at}"), |at| fs::create_dir(format!("{at}/{FILE}"))),
+        attempt(format!("write a file into {at}"), |at| File::create(format!("{at}/{FILE}")).map(drop)),
+        attempt(format!("make a directory in {at}"), |at| fs::create_dir(format!("{at}/{FILE}"))),
         climb(mount, far),
     ];
     if at == ironclaw_contract::seam::link::path::IN {
@@ -134,7 +136,7 @@ pub(super) fn read_only(mount: &Mount, far: &'static str) -> Vec<Line> {
     lines
 }
 
-/// Returns the attempts on a directory that the jail can write.
+/// Returns the attempts on a writable directory.
 pub(super) fn writable(mount: &Mount, far: &'static str) -> Vec<Line> {
     let at = mount.target.clone();
     let file = format!("{at}/{FILE}");
@@ -182,7 +184,7 @@ fn climb(mount: &Mount, far: &'static str) -> Line {
     })
 }
 
-/// Returns the attempts from one writable mount to another, or to one that can only be read.
+/// Returns the attempts to move a file from a writable mount to another mount.
 fn across(spec: &Spec) -> Vec<Line> {
     let Some(from) = spec.mounts.iter().rfind(|mount| !mount.read_only) else { return Vec::new() };
     let others = spec.mounts.iter().filter(|mount| mount.target != from.target);
@@ -208,7 +210,7 @@ fn round_trip(file: &str) -> io::Result<()> {
     if read == b"probe" { Ok(()) } else { Err(Errno::EIO.into()) }
 }
 
-/// Does something with a new file of a few bytes, and removes it.
+/// Runs `act` with a new file of a few bytes, and removes the file.
 fn with_file(file: &str, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
     fs::write(file, b"#!/in/x\n")?;
     let done = File::open(file).and_then(|open| act(open.as_fd()));
@@ -222,7 +224,7 @@ fn open_descriptors(scene: &Scene<'_>) -> io::Result<String> {
     Ok(open.join(" "))
 }
 
-/// Checks whether each of them is the null device.
+/// Names the target of each standard stream: the null device or another file.
 fn standard_streams() -> io::Result<String> {
     let null = |found: FileStat| found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == makedev(1, 3);
     let name = |found: FileStat| if null(found) { "null" } else { "elsewhere" };
@@ -230,7 +232,7 @@ fn standard_streams() -> io::Result<String> {
     Ok(format!("{} {} {}", name(input), name(output), name(fstat(io::stderr())?)))
 }
 
-/// Fills a file up to what a jail may write, and one byte more.
+/// Fills a file up to the limit of the jail, and writes one byte more.
 pub(super) fn overfill(file: &str, limit: u64) -> io::Result<()> {
     let grow = || {
         let made = File::create(file)?;

@@ -1,10 +1,10 @@
-//! The life of the probe inside: it makes its attempts one by one, reports, and leaves a daemon behind.
+//! The probe's process in the jail: it makes its attempts one by one, reports, and leaves a daemon behind.
 //!
-//! Each attempt is made by a child, so that what it changes ends with it; a child that does not come back is waited for with a
-//! bound. See [`crate::self_test::line`].
+//! Each attempt runs in a child, so that its effects end with the child. The wait for a child has a bound. See
+//! [`crate::self_test::line`].
 
 use super::line::{By, Line, Scene, Tried};
-use super::{GO_ON, lines};
+use super::{CONTINUE, lines};
 use crate::sys::{self, OneThread, Side};
 use crate::{Probe, Spec};
 use ironclaw_contract::operator::Attempt;
@@ -24,15 +24,15 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Longest time of one attempt; a system call takes microseconds, and the slowest attempt forks as often as a jail allows.
+/// Longest time of one attempt. A system call takes microseconds; the slowest attempt forks up to the process limit.
 const ATTEMPT_MS_MAX: u16 = 10_000;
-/// So often a fork is tried when there is no room for one more process, because one that ended is not reaped yet.
+/// Number of tries of a fork while the process limit is reached because an ended process is not reaped yet.
 const FORKS_MAX: u32 = 200;
-/// Longest time for which the daemon waits to be found alive.
+/// Longest time that the daemon runs.
 const DAEMON_MS_MAX: u16 = 20_000;
-/// The code of a probe that was given a second key.
-const TWO_KEYS: i32 = 3;
-/// The code of a probe that could not do its work.
+/// Exit code of a probe that got a second key.
+const GOT_SECOND_KEY: i32 = 3;
+/// Exit code of a probe that failed.
 const FAILED: i32 = 1;
 
 /// Runs the probe, in the jail, and returns its exit code.
@@ -55,8 +55,8 @@ fn attempts(mut link: UnixStream, scene: &Scene<'_>) -> i32 {
     });
     let mut word = [0];
     match reported.and_then(|()| link.read(&mut word)) {
-        Ok(1) if word == [GO_ON] => leave_a_daemon(&link, scene.thread),
-        // The host needs no more of this one.
+        Ok(1) if word == [CONTINUE] => leave_a_daemon(&link, scene.thread),
+        // The host does not need this probe any longer.
         Ok(_) => 0,
         Err(_) => FAILED,
     }
@@ -70,22 +70,22 @@ fn tried(line: &Line, scene: &Scene<'_>) -> Tried {
 }
 
 fn by_child(line: &Line, scene: &Scene<'_>) -> io::Result<Tried> {
-    let (hear, tell) = pipe2(OFlag::O_CLOEXEC)?;
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     let child = match fork(scene.thread)? {
         Side::Parent(pid) => Pid::from_raw(pid),
         Side::Child => {
-            drop(hear);
+            drop(reader);
             let outcome = catch_unwind(AssertUnwindSafe(|| (line.act)(scene)));
             let outcome = outcome.map_or_else(|_| Tried::Lost("panicked".to_owned()), Tried::from);
-            let told = File::from(tell).write_all(&encode(&outcome));
-            sys::exit(i32::from(told.is_err()))
+            let sent = File::from(writer).write_all(&encode(&outcome));
+            sys::exit(i32::from(sent.is_err()))
         }
     };
-    drop(tell);
-    let mut said = Vec::new();
-    let mut hear = File::from(hear);
+    drop(writer);
+    let mut report = Vec::new();
+    let mut reader = File::from(reader);
     let in_time = loop {
-        let mut ready = [PollFd::new(hear.as_fd(), PollFlags::POLLIN)];
+        let mut ready = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, PollTimeout::from(ATTEMPT_MS_MAX)) {
             Ok(0) => break false,
             Ok(_) => {}
@@ -93,22 +93,22 @@ fn by_child(line: &Line, scene: &Scene<'_>) -> io::Result<Tried> {
             Err(errno) => return Err(errno.into()),
         }
         let mut bytes = [0; 4096];
-        match hear.read(&mut bytes)? {
+        match reader.read(&mut bytes)? {
             0 => break true,
-            length => said.extend_from_slice(&bytes[..length]),
+            length => report.extend_from_slice(&bytes[..length]),
         }
     };
     if !in_time {
-        // It may have ended this moment, and then there is nothing to kill.
+        // If it has just ended, there is no process to kill.
         let _ = kill(child, Signal::SIGKILL);
     }
     let ended = waitpid(child, None)?;
-    Ok(match (decode(&said), in_time, ended) {
+    Ok(match (decode(&report), in_time, ended) {
         (Some(tried), ..) => tried,
         (None, false, _) => Tried::Lost(format!("no end within {ATTEMPT_MS_MAX} ms")),
         (None, true, WaitStatus::Signaled(_, signal, _)) => Tried::Lost(format!("ended by {signal}")),
-        // The program that was executed in its place said nothing.
-        (None, true, _) => Tried::Lost("went away without a word".to_owned()),
+        // Another program was executed in this process, and it does not report.
+        (None, true, _) => Tried::Lost("ended without a report".to_owned()),
     })
 }
 
@@ -130,8 +130,8 @@ fn encode(tried: &Tried) -> Vec<u8> {
     }
 }
 
-fn decode(said: &[u8]) -> Option<Tried> {
-    let (kind, rest) = said.split_first()?;
+fn decode(report: &[u8]) -> Option<Tried> {
+    let (kind, rest) = report.split_first()?;
     let text = String::from_utf8_lossy(rest).into_owned();
     match kind {
         b's' => Some(Tried::Saw(text)),
@@ -141,7 +141,7 @@ fn decode(said: &[u8]) -> Option<Tried> {
     }
 }
 
-/// Forks twice, so that no process waits for the second child, which holds the link until the host lets go of it.
+/// Forks twice, so that no process waits for the second child. That child holds the link until the host closes its end.
 fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     match fork(thread) {
         Ok(Side::Parent(pid)) => i32::from(waitpid(Pid::from_raw(pid), None).is_err()),
@@ -156,7 +156,7 @@ fn leave_a_daemon(link: &UnixStream, thread: &OneThread) -> i32 {
     }
 }
 
-/// Does a sandbox's handshake, and then says a second hello.
+/// Makes a sandbox's handshake, and then sends a second hello.
 fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
     let hello = Hello { fingerprint: seam::fingerprint(), version: "probe".to_owned() };
     write_frame(&mut link, &hello)?;
@@ -167,9 +167,9 @@ fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
         link.write_all(&[BELL])?;
     }
     write_frame(&mut link, &hello)?;
-    // The host hangs up, which may reset the link; whatever it says instead would be a second key.
+    // The host closes the link, which may reset it; any frame instead would be a second key.
     Ok(match read_frame(&mut link) {
         Ok(None) | Err(_) => 0,
-        Ok(Some(_)) => TWO_KEYS,
+        Ok(Some(_)) => GOT_SECOND_KEY,
     })
 }

@@ -1,9 +1,9 @@
-//! Attempts to use up the machine: processes, addresses, descriptors, files, the room of the root.
+//! Attempts to use up resources of the machine: processes, addresses, descriptors, file sizes, the room of the root.
 //!
-//! Each goes one step over its bound and gives back what it took. See [`crate::self_test::outside`].
+//! Each attempt exceeds its bound by one step and releases the resource. See [`crate::self_test::outside`].
 
 use super::files::overfill;
-use super::line::{Line, Outcome, Refusals, refused, sight};
+use super::line::{Line, Outcome, Refusals, observation, refused};
 use crate::native::ROOT_ROOM;
 use crate::sys::{self, OneThread, Side, bare};
 use crate::{Spec, Wall};
@@ -14,13 +14,13 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::wait::waitpid;
 use std::io;
 
-/// Amount by which an attempt goes over the bound before it says that there is none.
+/// Amount by which an attempt exceeds the bound before it reports that there is none.
 const BEYOND: u64 = 16;
 
 pub(super) fn lines(spec: &Spec) -> Vec<Line> {
     let limits = spec.limits;
     let look = |name: &str, wall, resource, value: u64| {
-        sight(name, format!("{value} {value}"), wall, move |_| {
+        observation(name, format!("{value} {value}"), wall, move |_| {
             let (soft, hard) = getrlimit(resource)?;
             Ok(format!("{soft} {hard}"))
         })
@@ -47,13 +47,13 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         refused("start processes without end", &[(Errno::EAGAIN, Wall::ProcessLimit)], move |scene| {
             multiply(scene.thread, limits.processes + BEYOND)
         }),
-        sight("see the room in the root", room(ROOT_ROOM.0, ROOT_ROOM.1), Wall::RootSize, |_| root_room()),
+        observation("see the room in the root", room(ROOT_ROOM.0, ROOT_ROOM.1), Wall::RootSize, |_| root_room()),
     ];
     const TOO_LARGE: Refusals = &[(Errno::EFBIG, Wall::FileSizeLimit)];
     if let Some(mount) = spec.mounts.iter().find(|mount| !mount.read_only) {
         let file = format!("{}/.ironclaw-probe", mount.target);
         lines.push(refused("write a file without end", TOO_LARGE, move |_| {
-            // The signal that comes with the error would end the attempt before it could tell.
+            // The signal that accompanies the error would end the attempt before its report.
             sys::ignore(Signal::SIGXFSZ, true)?;
             overfill(&file, limits.file_bytes)
         }));
@@ -61,7 +61,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
     lines
 }
 
-/// Forks children that wait for this process to end, until the kernel says no.
+/// Forks children that wait for the end of this process, until the kernel refuses a fork.
 fn multiply(thread: &OneThread, count: u64) -> io::Result<()> {
     let (wait, hold) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     let mut hold = Some(hold);
@@ -82,7 +82,7 @@ fn multiply(thread: &OneThread, count: u64) -> io::Result<()> {
         }
     }
     drop(hold);
-    // Until the last is reaped there is no room for the next attempt.
+    // The next attempt needs the process ids of all these children.
     while waitpid(None, None).is_ok() {}
     forked
 }

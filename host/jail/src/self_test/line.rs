@@ -1,6 +1,6 @@
-//! One line of a proof: what is tried, what ought to come of it, and how what came of it is judged.
+//! One line of a proof: an attempt, its expected result, and the judgement of its outcome.
 //!
-//! Nothing is tried here. See [`crate::self_test::sockets`] and its siblings, which hold the lines.
+//! This module makes no attempt. See [`crate::self_test::sockets`] and its siblings, which have the lines.
 
 use crate::sys::OneThread;
 use crate::sys::bare::Bare;
@@ -9,7 +9,7 @@ use ironclaw_contract::operator::Attempt;
 use nix::errno::Errno;
 use std::io;
 
-/// Surroundings of an attempt: the jail as it was asked for, and what the probe was told of the world outside.
+/// Inputs of an attempt: the spec of the jail, and the host's facts for the probe.
 pub(super) struct Scene<'a> {
     pub(super) spec: &'a Spec,
     pub(super) facts: &'a Facts,
@@ -20,31 +20,31 @@ pub(super) struct Scene<'a> {
 /// The observation in words, or the kernel's refusal.
 pub(super) type Outcome = io::Result<String>;
 
-/// The errors by which something may be refused, each with the wall that it tells of, the outer wall first.
+/// The errors with which an attempt may be refused, each with the wall that causes it, the outer wall first.
 pub(super) type Refusals = &'static [(Errno, Wall)];
 
-/// Refused by the filters before the kernel looks at an argument.
+/// The filters refuse the call before the kernel reads an argument.
 pub(super) const SECCOMP: Refusals = &[(Errno::EPERM, Wall::Seccomp)];
-/// The same for a call that has an older form, which is the one that the filters can see through.
+/// The same for a call with an older form whose arguments the filters can read.
 pub(super) const MISSING: Refusals = &[(Errno::ENOSYS, Wall::Seccomp)];
-/// There is no such name below the jail's root.
+/// The name does not exist below the jail's root.
 pub(super) const ABSENT: Refusals = &[(Errno::ENOENT, Wall::Root)];
 
 /// Expected result of an attempt.
 pub(super) enum Expected {
     /// One of these errors.
     Refused(Refusals),
-    /// The attempt works: a jail in which nothing works holds everything.
+    /// The attempt works. Without such lines, a jail in which nothing works would pass.
     Allowed,
-    /// Exactly this sight, which is that wall's doing.
-    BindMount(String, Wall),
+    /// Exactly this observation, which the wall causes.
+    Observed(String, Wall),
 }
 
-/// Whether an attempt is made by a child of the probe, so that what it changes ends with it.
+/// The process that makes an attempt: a child of the probe, so that its effects end with it, or the probe itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Child,
-    /// By the probe itself, because a child has not everything that it looks at.
+    /// The probe itself, because a child lacks part of the state that the attempt looks at.
     Itself,
 }
 
@@ -78,25 +78,25 @@ pub(super) fn allowed(name: impl Into<String>, act: impl Fn(&Scene<'_>) -> io::R
     Line { group: "", name: name.into(), expected: Expected::Allowed, by: By::Child, act: Box::new(act) }
 }
 
-/// Makes the line of a sight that has to look like this.
-pub(super) fn sight(
+/// Makes the line of an observation that must be exactly `expected`.
+pub(super) fn observation(
     name: impl Into<String>,
     expected: impl Into<String>,
     wall: Wall,
     act: impl Fn(&Scene<'_>) -> Outcome + 'static,
 ) -> Line {
-    let expected = Expected::BindMount(expected.into(), wall);
+    let expected = Expected::Observed(expected.into(), wall);
     Line { group: "", name: name.into(), expected, by: By::Child, act: Box::new(act) }
 }
 
 impl Line {
-    /// Makes the probe itself look at the result.
+    /// Lets the probe itself make the attempt.
     pub(super) fn by_itself(mut self) -> Self {
         self.by = By::Itself;
         self
     }
 
-    /// Returns the report of the line after it was tried.
+    /// Judges the outcome of the attempt.
     pub(super) fn judge(&self, outcome: &Tried) -> Attempt {
         let observed = match outcome {
             Tried::Saw(what) => what.clone(),
@@ -106,9 +106,9 @@ impl Line {
         let (expected, wall, contained) = match (&self.expected, outcome) {
             (Expected::Allowed, Tried::Saw(_)) => ("allowed".to_owned(), "", true),
             (Expected::Allowed, Tried::Refused(_) | Tried::Lost(_)) => ("allowed".to_owned(), "", false),
-            (Expected::BindMount(sight, wall), Tried::Saw(what)) => (sight.clone(), wall.name(), sight == what),
-            (Expected::BindMount(sight, wall), Tried::Refused(_) | Tried::Lost(_)) => {
-                (sight.clone(), wall.name(), false)
+            (Expected::Observed(expected, wall), Tried::Saw(what)) => (expected.clone(), wall.name(), expected == what),
+            (Expected::Observed(expected, wall), Tried::Refused(_) | Tried::Lost(_)) => {
+                (expected.clone(), wall.name(), false)
             }
             (Expected::Refused(refusals), Tried::Refused(errno)) => {
                 let held = refusals.iter().find(|(refusal, _)| refusal == errno).map(|(_, wall)| *wall);
@@ -123,18 +123,18 @@ impl Line {
     }
 }
 
-/// Returns the wall that should have held first.
+/// Returns the outer wall, which is the first that should refuse.
 fn outer(refusals: Refusals) -> &'static str {
     refusals.first().map_or("", |(_, wall)| wall.name())
 }
 
-/// Result of a line.
+/// Outcome of an attempt.
 pub(super) enum Tried {
-    /// It worked, and this was seen.
+    /// The attempt worked, with this observation.
     Saw(String),
-    /// The kernel said no.
+    /// The kernel refused the attempt.
     Refused(Errno),
-    /// The process that tried it did not come back to tell.
+    /// The process of the attempt did not report.
     Lost(String),
 }
 
@@ -162,17 +162,17 @@ mod tests {
             let attempt = line.judge(&tried);
             (attempt.observed, attempt.wall, attempt.contained)
         };
-        let told = |observed: &str, wall: &str, contained| (observed.to_owned(), wall.to_owned(), contained);
-        assert_eq!(judged(Tried::Refused(Errno::EPERM)), told("EPERM", "seccomp", true));
-        assert_eq!(judged(Tried::Refused(Errno::EACCES)), told("EACCES", "landlock", true));
-        assert_eq!(judged(Tried::Refused(Errno::EINVAL)), told("EINVAL", "seccomp", false));
-        assert_eq!(judged(Tried::Saw("allowed".into())), told("allowed", "seccomp", false));
-        assert_eq!(judged(Tried::Lost("ended by SIGKILL".into())), told("ended by SIGKILL", "seccomp", false));
+        let judgement = |observed: &str, wall: &str, contained| (observed.to_owned(), wall.to_owned(), contained);
+        assert_eq!(judged(Tried::Refused(Errno::EPERM)), judgement("EPERM", "seccomp", true));
+        assert_eq!(judged(Tried::Refused(Errno::EACCES)), judgement("EACCES", "landlock", true));
+        assert_eq!(judged(Tried::Refused(Errno::EINVAL)), judgement("EINVAL", "seccomp", false));
+        assert_eq!(judged(Tried::Saw("allowed".into())), judgement("allowed", "seccomp", false));
+        assert_eq!(judged(Tried::Lost("ended by SIGKILL".into())), judgement("ended by SIGKILL", "seccomp", false));
     }
 
     #[test]
-    fn a_sight_that_is_not_exactly_the_expected_one_is_a_breach() {
-        let line = sight("look", "2", Wall::PidNamespace, |_| Ok(String::new()));
+    fn inexact_observation_is_a_breach() {
+        let line = observation("look", "2", Wall::PidNamespace, |_| Ok(String::new()));
         assert!(line.judge(&Tried::Saw("2".into())).contained);
         assert!(!line.judge(&Tried::Saw("12".into())).contained);
         assert!(!line.judge(&Tried::Refused(Errno::EPERM)).contained);

@@ -1,6 +1,6 @@
-//! The host's view of a jail that a probe runs in, line by line: the walls that cannot be seen from inside.
+//! The host's view of a probe's jail, line by line: the walls that cannot be observed from inside.
 //!
-//! Believes the kernel only. See [`crate::inspect`], which reads it, and decides before each launch with the same facts.
+//! Uses only the kernel's report. See [`crate::inspect`], which reads it, and decides with the same facts before each launch.
 
 use crate::inspect::{self, View};
 use crate::launcher::Jailed;
@@ -8,10 +8,10 @@ use crate::{Identity, Spec, Wall};
 use ironclaw_contract::operator::{Attempt, JailReport};
 use std::io;
 
-/// Longest sight that is told; a root that is the host's own has many names.
-const SIGHT_CHARACTERS_MAX: usize = 160;
+/// Characters of an observation in the report; if the root is the host's own, it has many names.
+const OBSERVED_CHARACTERS_MAX: usize = 160;
 
-/// Looks at the program and at process 1; a line that could not be looked at is a breach.
+/// Inspects the program and process 1. A failed inspection is a breach.
 pub(super) fn look(jailed: &Jailed, spec: &Spec) -> Vec<Attempt> {
     let mut lines = match jailed.report() {
         Ok(report) => program(&report, spec),
@@ -91,7 +91,7 @@ fn line(name: impl Into<String>, expected: &str, observed: String, wall: Wall) -
         name: name.into(),
         contained: expected == observed,
         expected: expected.to_owned(),
-        observed: observed.chars().take(SIGHT_CHARACTERS_MAX).collect(),
+        observed: observed.chars().take(OBSERVED_CHARACTERS_MAX).collect(),
         wall: wall.name().to_owned(),
     }
 }

@@ -1,37 +1,37 @@
-//! Attempts to be another user or to have more rights, to mount, to make namespaces, and to use the dark corners of the kernel.
+//! Attempts to become another user, to gain rights, to mount, to make namespaces, and to use rare parts of the kernel.
 //!
-//! No attempt here changes the machine where it is allowed. See [`crate::self_test::limits`].
+//! Even if the kernel allows an attempt, it does not change the machine. See [`crate::self_test::limits`].
 
-use super::line::{Line, MISSING, SECCOMP, allowed, bare, refused, sight};
+use super::line::{Line, MISSING, SECCOMP, allowed, bare, observation, refused};
 use crate::sys::bare;
 use crate::{INNER_ID, Identity, Spec, Wall};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::{getgroups, getresgid, getresuid};
 
-/// Returns the lines about its own identity and rights, as it sees them.
+/// Returns the lines about the probe's own identity and rights.
 pub(super) fn own(spec: &Spec) -> Vec<Line> {
     let ids = format!("{INNER_ID} {INNER_ID} {INNER_ID}");
     let mut lines = vec![
-        sight("see its own uid", ids.clone(), Wall::UserNamespace, |_| {
+        observation("see its own uid", ids.clone(), Wall::UserNamespace, |_| {
             let ids = getresuid()?;
             Ok(format!("{} {} {}", ids.real, ids.effective, ids.saved))
         }),
-        sight("see its own gid", ids, Wall::UserNamespace, |_| {
+        observation("see its own gid", ids, Wall::UserNamespace, |_| {
             let ids = getresgid()?;
             Ok(format!("{} {} {}", ids.real, ids.effective, ids.saved))
         }),
-        sight("see its own capabilities", "none", Wall::Capabilities, |_| {
+        observation("see its own capabilities", "none", Wall::Capabilities, |_| {
             let words = bare::capabilities()?;
             Ok(if words == [0; 6] { "none".to_owned() } else { format!("{words:x?}") })
         }),
-        sight("see capabilities that could be had", "0", Wall::Capabilities, |_| {
+        observation("see the capabilities that it could gain", "0", Wall::Capabilities, |_| {
             Ok(bare::bounding_capabilities().to_string())
         }),
-        sight("see no_new_privs", "true", Wall::NoNewPrivileges, |_| Ok(prctl::get_no_new_privs()?.to_string())),
-        sight("see its own seccomp mode", "2", Wall::Seccomp, |_| Ok(bare::seccomp_mode()?.to_string())),
-        // A child of the probe would not have it.
-        sight("see the signal of its parent's death", "SIGKILL", Wall::ParentDeath, |_| {
+        observation("see no_new_privs", "true", Wall::NoNewPrivileges, |_| Ok(prctl::get_no_new_privs()?.to_string())),
+        observation("see its own seccomp mode", "2", Wall::Seccomp, |_| Ok(bare::seccomp_mode()?.to_string())),
+        // A child of the probe does not inherit this signal.
+        observation("see the signal of its parent's death", "SIGKILL", Wall::ParentDeath, |_| {
             Ok(prctl::get_pdeathsig()?.map_or_else(|| "none".to_owned(), |signal| signal.to_string()))
         })
         .by_itself(),
@@ -39,9 +39,9 @@ pub(super) fn own(spec: &Spec) -> Vec<Line> {
             bare::CLEAR_NO_NEW_PRIVILEGES.make()
         }),
     ];
-    // An ordinary user cannot leave their groups, and the host's files know that user anyway.
+    // An ordinary user cannot leave groups, and the host's files know that user anyway.
     if matches!(spec.identity, Identity::Mapped { .. }) {
-        lines.push(sight("see groups of the host", "none", Wall::OwnGroups, |_| {
+        lines.push(observation("see groups of the host", "none", Wall::OwnGroups, |_| {
             let groups: Vec<String> = getgroups()?.iter().map(ToString::to_string).collect();
             Ok(if groups.is_empty() { "none".to_owned() } else { groups.join(" ") })
         }));

@@ -1,6 +1,6 @@
-//! Attempts to connect: every family of sockets, and every peer that is worth reaching.
+//! Attempts to connect: with every family of sockets, and to every interesting peer.
 //!
-//! Sends nothing: an established connection is the breach. See [`crate::self_test::processes`].
+//! They send no data: an established connection is the breach. See [`crate::self_test::processes`].
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
 use crate::Wall;
@@ -11,11 +11,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// One more than the last family that a kernel knows; those it does not know are refused like the others.
+/// One more than the last family that a kernel knows; unknown families are refused like the others.
 const FAMILIES: i32 = 64;
 /// Types of sockets: stream, datagram, raw, reliable datagram, sequenced packets, DCCP, packet.
 const TYPES: [i32; 7] = [1, 2, 3, 4, 5, 6, 10];
-/// Refused as a socket; by the domain; or because nothing leads there.
+/// The socket is refused, or the Landlock domain refuses the connection, or there is no route.
 const UNREACHABLE: Refusals =
     &[(Errno::EPERM, Wall::Seccomp), (Errno::EACCES, Wall::Landlock), (Errno::ENETUNREACH, Wall::NetworkNamespace)];
 
@@ -50,7 +50,7 @@ fn forbidden() -> Vec<Line> {
     ]
 }
 
-/// Attempts with sockets that lead nowhere outside: pairs, and unix sockets without a name.
+/// Attempts with sockets without a peer outside: pairs, and unix sockets without a name.
 fn local() -> Vec<Line> {
     vec![
         refused("make a pair of internet sockets", SECCOMP, |_| {
@@ -77,7 +77,7 @@ fn local() -> Vec<Line> {
     ]
 }
 
-/// Attempts to reach something that listens: of the host, of the machine's cloud, of the network.
+/// Attempts to reach a listener of the host, of the machine's cloud, or of the network.
 fn reached() -> Vec<Line> {
     vec![
         refused("reach a listener of the host on 127.0.0.1", UNREACHABLE, |scene| {
@@ -86,7 +86,7 @@ fn reached() -> Vec<Line> {
         refused("reach a listener of the host on ::1", UNREACHABLE, |scene| {
             connect_v6(Ipv6Addr::LOCALHOST, scene.facts.tcp6_port)
         }),
-        // One domain and two namespaces back each other up; this error is the network namespace's alone.
+        // The Landlock domain and two namespaces would each stop this; the error is that of the network namespace.
         refused(
             "reach an abstract socket of the host",
             &[(Errno::ECONNREFUSED, Wall::NetworkNamespace)],
@@ -109,7 +109,7 @@ fn reached() -> Vec<Line> {
     ]
 }
 
-/// Tries each family with each type but the one pair that is allowed; the first answer that is not the usual one is told.
+/// Tries each family with each type except the allowed pair, and returns the first unexpected result.
 fn every_family() -> io::Result<()> {
     let all = (0..FAMILIES).flat_map(|family| TYPES.map(|kind| (family, kind)));
     for (family, kind) in all.filter(|pair| *pair != (libc::AF_UNIX, libc::SOCK_STREAM)) {

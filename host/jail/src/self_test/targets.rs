@@ -1,7 +1,7 @@
-//! Targets of a probe: listeners of the host that are really there, for as long as a proof takes.
+//! Targets of a probe: real listeners of the host, for the time of a proof.
 //!
-//! Reads nothing from a peer. They are tried from outside before and after, because an absent target proves nothing. See
-//! [`crate::self_test::sockets`], whose attempts aim at them.
+//! They read no data from a peer. The host connects to them before and after the attempts, because an absent target proves nothing.
+//! See [`crate::self_test::sockets`], whose attempts use them.
 
 use crate::Wall;
 use ironclaw_contract::operator::Attempt;
@@ -14,7 +14,7 @@ pub(super) struct Targets {
     name: String,
     unix: UnixListener,
     tcp: TcpListener,
-    /// Not on a machine without IPv6.
+    /// `None` on a machine without IPv6.
     tcp6: Option<TcpListener>,
 }
 
@@ -22,7 +22,7 @@ impl Targets {
     /// Listens on an abstract unix socket and on a free port of each loopback address.
     pub(super) fn open(jail: &str) -> io::Result<Self> {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        // The port is this proof's alone, so the name is too.
+        // Only this proof has the port, so the name is unique too.
         let name = format!("ironclaw-{jail}-{}", tcp.local_addr()?.port());
         let unix = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         let tcp6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok();
@@ -44,7 +44,7 @@ impl Targets {
         self.tcp6.as_ref().map_or(0, port)
     }
 
-    /// Connects to each of them from here: the first accepted peer is us, unless another one connected before.
+    /// Connects to each of them: the first accepted peer is this process, unless another process connected before.
     pub(super) fn answer(&self) -> io::Result<()> {
         let _ours = UnixStream::connect_addr(&SocketAddr::from_abstract_name(&self.name)?)?;
         self.unix.accept()?;
@@ -52,24 +52,24 @@ impl Targets {
             let ours = TcpStream::connect(tcp.local_addr()?)?;
             let (_, peer) = tcp.accept()?;
             if peer != ours.local_addr()? {
-                return Err(io::Error::other("somebody else was there first"));
+                return Err(io::Error::other("another process connected first"));
             }
         }
         Ok(())
     }
 
-    /// Returns whether they still answer from outside, and no peer has come from inside.
+    /// Returns the line for the listeners: they still answer from outside, and no process of the jail connected.
     pub(super) fn untouched(&self) -> Attempt {
-        const EXPECTED: &str = "they answer from outside, and nobody came from inside";
+        const EXPECTED: &str = "they answer from outside, and no process connected from inside";
         let came = self.unix.accept().is_ok();
         let observed = match self.answer() {
-            Ok(()) if came => "somebody came to the abstract socket".to_owned(),
+            Ok(()) if came => "a process connected to the abstract socket".to_owned(),
             Ok(()) => EXPECTED.to_owned(),
             Err(error) => error.to_string(),
         };
         Attempt {
             group: "seen from outside".to_owned(),
-            name: "the host's listeners that were to be reached".to_owned(),
+            name: "connections to the host's listeners".to_owned(),
             expected: EXPECTED.to_owned(),
             contained: observed == EXPECTED,
             observed,

@@ -1,6 +1,6 @@
-//! System calls that the probe tries bare, as a closed list: what goes in are numbers, null, and numbers that are no descriptor.
+//! System calls that the probe makes directly, as a closed list. Their arguments are numbers, null, and invalid descriptors.
 //!
-//! None of them can write into memory of ours, whichever kernel allows it, and none undoes anything of the machine. See
+//! No call can write into this process's memory, even if the kernel allows it, and none has a lasting effect on the machine. See
 //! [`crate::self_test`].
 
 use super::{checked, own};
@@ -8,10 +8,10 @@ use libc::c_long;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// One call with its arguments. Only the lists of this file make one.
+/// One call with its arguments. Only this file makes such values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bare {
-    /// The effect that it would have.
+    /// The effect of the call, if it is allowed.
     pub(crate) name: &'static str,
     number: c_long,
     arguments: [c_long; 6],
@@ -27,9 +27,9 @@ const fn call<const N: usize>(name: &'static str, number: c_long, given: [c_long
     Bare { name, number, arguments }
 }
 
-/// No descriptor.
+/// An invalid descriptor.
 const NONE: c_long = -1;
-/// An address that is mapped nowhere: reads and writes there fail.
+/// An address that no process has mapped: reads and writes there fail.
 const NOWHERE: c_long = 1;
 
 impl Bare {
@@ -42,14 +42,14 @@ impl Bare {
         Ok(())
     }
 
-    /// Makes the same call on this process, whose number is the argument at that place.
+    /// Returns the same call with this process id as the argument at `place`.
     pub(crate) fn on(mut self, place: usize, process: u32) -> Self {
         self.arguments[place] = c_long::from(process);
         self
     }
 }
 
-/// Ways to change what is mounted where.
+/// Ways to change mounts.
 pub(crate) const MOUNTS: &[Bare] = &[
     call("mount a file system", libc::SYS_mount, [0, 0, 0, 0, 0]),
     call("unmount a file system", libc::SYS_umount2, [0, 0]),
@@ -82,10 +82,10 @@ pub(crate) const NAMESPACES: &[Bare] = &[
     ),
 ];
 
-/// The same by a call whose flags a filter cannot see, and which is therefore missing.
+/// The same by a call whose flags a filter cannot read, and which is therefore missing.
 pub(crate) const CLONE3: Bare = call("start a process by clone3", libc::SYS_clone3, [0, 0]);
 
-/// Ways to look into the host, or to take it over; the first argument is replaced by its process id.
+/// Ways to inspect the host, or to take it over; the first argument is replaced by its process id.
 pub(crate) const PROCESSES: &[Bare] = &[
     call("read the memory of the host", libc::SYS_process_vm_readv, [0, 0, 0, 0, 0, 0]),
     call("write the memory of the host", libc::SYS_process_vm_writev, [0, 0, 0, 0, 0, 0]),
@@ -104,7 +104,7 @@ pub(crate) const PROCESS_DESCRIPTORS: &[Bare] = &[
     call("advise the memory of a process", libc::SYS_process_madvise, [NONE, 0, 0, 0, 0]),
 ];
 
-/// Ways to have the kernel do something to others when a descriptor is used: refused before it is looked at.
+/// Ways to have the kernel affect other processes when a descriptor is used. They are refused before the kernel reads the descriptor.
 pub(crate) const DESCRIPTORS: &[Bare] = &[
     call("have a descriptor signal a process", libc::SYS_fcntl, [NONE, 8, 1]), // F_SETOWN
     call("choose the signal of a descriptor", libc::SYS_fcntl, [NONE, 10, 9]), // F_SETSIG
@@ -113,9 +113,9 @@ pub(crate) const DESCRIPTORS: &[Bare] = &[
     call("watch a directory by signals", libc::SYS_fcntl, [NONE, 1026, 0]),    // F_NOTIFY
 ];
 
-/// Makes a descriptor of a process, by a call that is therefore missing.
+/// Makes a descriptor of a process; the call is therefore missing.
 pub(crate) const PIDFD_OPEN: Bare = call("open a process of the host", libc::SYS_pidfd_open, [0, 0]);
-/// Becomes the tracer of process 1, or of the process at the second place.
+/// Becomes the tracer of process 1, or of another process by [`Bare::on`] at place 1.
 pub(crate) const TRACE: Bare = call("trace process 1", libc::SYS_ptrace, [16, 1, 0, 0]); // PTRACE_ATTACH
 
 /// The kernel's keyrings.
@@ -125,7 +125,7 @@ pub(crate) const KEYS: &[Bare] = &[
     call("request a key", libc::SYS_request_key, [0, 0, 0, 0]),
 ];
 
-/// Parts of the kernel that are large, or that load code, or that are the machine's own.
+/// Parts of the kernel that are large, that load code, or that change the whole machine.
 pub(crate) const KERNEL: &[Bare] = &[
     call("load a bpf map", libc::SYS_bpf, [0, 0, 0]),
     call("set up an io_uring", libc::SYS_io_uring_setup, [1, 0]),
@@ -154,7 +154,7 @@ pub(crate) const KERNEL: &[Bare] = &[
     call("open a file by handle", libc::SYS_open_by_handle_at, [NONE, 0, 0]),
     call("set the host name", libc::SYS_sethostname, [NOWHERE, 1]),
     call("answer another program's system calls", libc::SYS_seccomp, [1, 8, 0]), // a filter with a listener
-    call("make memory that nobody sees", libc::SYS_memfd_secret, [0]),
+    call("make secret memory", libc::SYS_memfd_secret, [0]),
     call("get shared memory of System V", libc::SYS_shmget, [0x6972_6f6e, 4096, 0]),
     call("get a queue of System V", libc::SYS_msgget, [0x6972_6f6e, 0]),
     call("open a POSIX message queue", libc::SYS_mq_open, [0, 0, 0, 0]),
@@ -167,7 +167,7 @@ pub(crate) const KERNEL: &[Bare] = &[
     call("reach every I/O port", libc::SYS_iopl, [3]),
 ];
 
-/// Ways back to another user's rights.
+/// Ways to get another user's rights.
 pub(crate) const PRIVILEGES: &[Bare] = &[
     call("become root", libc::SYS_setuid, [0]),
     call("become root's group", libc::SYS_setgid, [0]),
@@ -179,21 +179,21 @@ pub(crate) const PRIVILEGES: &[Bare] = &[
     call("raise an ambient capability", libc::SYS_prctl, [47, 2, 21, 0, 0]), // CAP_SYS_ADMIN
     call("set the secure bits", libc::SYS_prctl, [28, 0, 0, 0, 0]),
     call("keep capabilities over a change of user", libc::SYS_prctl, [8, 1, 0, 0, 0]),
-    call("let anybody trace it", libc::SYS_prctl, [0x5961_6d61, -1, 0, 0, 0]),
+    call("let any process trace it", libc::SYS_prctl, [0x5961_6d61, -1, 0, 0, 0]),
     call("no longer die with process 1", libc::SYS_prctl, [1, 0, 0, 0, 0]),
 ];
 
-/// Calls that a parent of programs needs, and no other process: a session, a group and orphans of its own.
+/// Calls that only a parent of programs needs: a session and a group of its own, and adoption of orphans.
 pub(crate) const PARENTS: &[Bare] = &[
     call("adopt orphans", libc::SYS_prctl, [36, 1, 0, 0, 0]),
     call("leave its session", libc::SYS_setsid, []),
     call("leave its process group", libc::SYS_setpgid, [0, 0]),
 ];
 
-/// Takes `no_new_privs` back.
+/// Clears `no_new_privs`.
 pub(crate) const CLEAR_NO_NEW_PRIVILEGES: Bare = call("clear no_new_privs", libc::SYS_prctl, [38, 0, 0, 0, 0]);
 
-/// Ways for a file to become more than a file, or to be one elsewhere.
+/// Ways to give a file more rights, another owner, or another type.
 pub(crate) const FILES: &[Bare] = &[
     call("make a file of memory that can be executed", libc::SYS_memfd_create, [NOWHERE, 0]),
     call("give a file away", libc::SYS_fchownat, [NONE, 0, 0, 0, 0]),
@@ -205,10 +205,10 @@ pub(crate) const FILES: &[Bare] = &[
 /// Executes a program by its path.
 pub(crate) const EXECUTE: Bare = call("execute a program by its path", libc::SYS_execve, [NOWHERE, 0, 0]);
 
-/// Opens a file with rules for its path, by a call whose flags a filter cannot see and which is therefore missing.
+/// Opens a file with rules for its path. A filter cannot read the flags of this call, which is therefore missing.
 pub(crate) const OPENAT2: Bare = call("open a file with rules for its path", libc::SYS_openat2, [NONE, 0, 0, 0]);
 
-/// Opens a socket of any family and type, given as the kernel's numbers, and not blocking.
+/// Opens a non-blocking socket of any family and type, given as the kernel's numbers.
 pub(crate) fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: plain integer arguments.
@@ -227,14 +227,14 @@ pub(crate) fn map_executable(file: BorrowedFd<'_>) -> io::Result<()> {
     map(4096, libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE, file.as_raw_fd())
 }
 
-/// Takes so many bytes of addresses without using them, and gives them back.
+/// Reserves `bytes` of addresses without using them, and releases them.
 pub(crate) fn map_addresses(bytes: u64) -> io::Result<()> {
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     map(length, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
 }
 
 fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> {
-    // SAFETY: without MAP_FIXED the kernel picks unused addresses, and they are told to no other code.
+    // SAFETY: without MAP_FIXED the kernel picks unused addresses, and no other code knows them.
     let mapped = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
     if mapped == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -244,7 +244,7 @@ fn map(length: usize, protection: i32, flags: i32, file: i32) -> io::Result<()> 
     Ok(())
 }
 
-/// Returns effective, permitted and inheritable capabilities of this process as the kernel's six words.
+/// Returns the effective, permitted and inheritable capabilities of this process as the kernel's six words.
 pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
     let header: [u32; 2] = [0x2008_0522, 0]; // linux/capability.h: version 3, this process
     let mut words = [0u32; 6];
@@ -259,13 +259,13 @@ pub(crate) fn bounding_capabilities() -> usize {
     (0..64).filter(|capability| unsafe { libc::prctl(libc::PR_CAPBSET_READ, *capability, 0, 0, 0) } == 1).count()
 }
 
-/// Returns the seccomp mode of this process; 0 when there is none. Killed by a filter of the strict mode.
+/// Returns the seccomp mode of this process; 0 if there is none. A filter of the strict mode kills the process.
 pub(crate) fn seccomp_mode() -> io::Result<c_long> {
     // SAFETY: plain integer arguments.
     checked(c_long::from(unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) }))
 }
 
-/// Returns which of the first `count` descriptors are open.
+/// Returns the open descriptors among the first `count`.
 pub(crate) fn open_descriptors(count: i32) -> Vec<i32> {
     // SAFETY: plain integer arguments; a number that is not open gives an error.
     (0..count).filter(|number| unsafe { libc::fcntl(*number, libc::F_GETFD) } != -1).collect()

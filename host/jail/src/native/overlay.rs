@@ -1,8 +1,8 @@
-//! Directories of the machine as read-only file systems of their own: a lock that is taken in a jail holds on those, not on the
+//! Read-only file systems for directories of the machine. A lock that is taken in a jail holds on such a file system, not on the
 //! machine's files.
 //!
-//! Shows what is there and nothing else. A later replacement on the machine is seen by the next jail, so only the machine's
-//! programs are shown like this and no directory that people granted. See [`crate::native::system_mounts`] and
+//! It has exactly the files of the directory. If the machine replaces one later, the next jail sees that. Therefore only the
+//! machine's programs are mounted like this, and no directory that people granted. See [`crate::native::system_mounts`] and
 //! [`crate::native::client_mounts`].
 
 use crate::launcher::wire::{Failure, Part, step};
@@ -16,29 +16,31 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Source of the mount of such a file system in the table of mounts.
+/// Name of the source in the table of mounts.
 pub(crate) const SOURCE: &str = "ironclaw";
-/// Directory that an empty directory covers for a moment, in this mount namespace alone: one that every machine has.
+/// Directory that is covered briefly by an empty one, only in this mount namespace. Every machine has it.
 const COVERED: &str = "/usr";
-/// An empty directory and nothing else.
+/// Mount options for a file system with only an empty directory.
 const EMPTY: &str = "mode=0555,uid=1000,gid=1000,size=4096,nr_inodes=2";
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
-/// Makes a file system of its own of each of these directories, open already, attached nowhere. Where the kernel makes none it is
-/// the machine's own mount: `preflight` tells that.
+/// Makes a file system from each of these open directories, without attaching it. If the kernel cannot do that, a copy of the
+/// machine's own mount is used; `preflight` reports this.
 pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
-    let made = under_cover(part, |empty| directories.iter().map(|one| laid(&[one, empty])).collect::<io::Result<_>>())?;
+    let made = with_empty_directory(part, |empty| {
+        directories.iter().map(|one| stack(&[one, empty])).collect::<io::Result<_>>()
+    })?;
     or_copies(part, made, directories)
 }
 
-/// Falls back to the machine's own mounts only where the kernel cannot make such file systems. A shortage passes, so it fails the
-/// launch, which is tried again: an agent that causes one must not get a jail without this wall.
+/// Falls back to the machine's own mounts only if the kernel cannot make such file systems. A shortage is temporary, so it fails the
+/// launch, which is retried: otherwise an agent could cause a shortage and get a jail without this wall.
 fn or_copies(part: Part, made: io::Result<Vec<OwnedFd>>, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
     match made.as_ref().err().and_then(Shortage::of_io) {
         Some(Shortage::Descriptors | Shortage::Memory | Shortage::Processes) => {
             step(part, "make a file system of the machine's programs", made)
         }
-        // The limit on mounts, which only an operator sets, is reported as a full disk.
+        // The kernel reports the limit on mounts as a full disk. Only an operator sets that limit.
         Some(Shortage::Disk | Shortage::Inodes | Shortage::Quota | Shortage::ReadOnly) | None => match made {
             Ok(made) => Ok(made),
             Err(_) => directories.iter().map(|one| step(part, "copy a mount of the machine", copied(one))).collect(),
@@ -50,24 +52,24 @@ fn copied(directory: &OwnedFd) -> io::Result<OwnedFd> {
     sys::open_tree(directory.as_fd())
 }
 
-/// Lays directories over each other, the first on top, as one read-only file system. Named by descriptor: the option has no way to
-/// write a colon in a path that is safe on every kernel, and the path of the home stays unknown to programs that see the mount.
-pub(super) fn laid(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
+/// Makes one read-only overlay of several directories, the first on top. They are named by descriptor: not every kernel can escape
+/// a colon in a path here, and programs that see the mount must not learn the path of the home.
+pub(super) fn stack(directories: &[&OwnedFd]) -> io::Result<OwnedFd> {
     let lower: Vec<_> = directories.iter().map(|one| format!("/proc/self/fd/{}", one.as_raw_fd())).collect();
     let lower = CString::new(lower.join(":")).expect("numbers have no null byte");
     let source = CString::new(SOURCE).expect("it has no null byte");
     sys::new_file_system(c"overlay", &[(c"source", &source), (c"lowerdir", &lower)])
 }
 
-/// Runs `work` with an empty directory: an overlay that cannot be written takes two directories.
-fn under_cover<T>(part: Part, work: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Result<io::Result<T>, Failure> {
+/// Runs `work` with an empty directory, which a read-only overlay needs as its second directory.
+fn with_empty_directory<T>(part: Part, work: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Result<io::Result<T>, Failure> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     if let Err(errno) = mount(Some(SOURCE), COVERED, Some("tmpfs"), flags, Some(EMPTY)) {
         return Ok(Err(errno.into()));
     }
     let made =
         open(COVERED, DIRECTORY, Mode::empty()).map_err(|errno: Errno| errno.into()).and_then(|empty| work(&empty));
-    // Programs load their libraries from there until the pivot.
+    // Until the pivot, programs load their libraries from there.
     step(part, format!("uncover {COVERED}"), umount2(COVERED, MntFlags::MNT_DETACH))?;
     Ok(made)
 }
@@ -77,14 +79,14 @@ mod tests {
     use super::*;
     use crate::launcher::Error;
 
-    fn tried(errno: i32) -> Result<Vec<OwnedFd>, Failure> {
+    fn fallback(errno: i32) -> Result<Vec<OwnedFd>, Failure> {
         or_copies(Part::System, Err(io::Error::from_raw_os_error(errno)), &[])
     }
 
     #[test]
-    fn shortage_while_programs_are_set_apart_fails_the_launch() {
+    fn shortage_while_overlays_are_made_fails_the_launch() {
         for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
-            let failure = tried(errno).expect_err("it passes, so the launch is tried again");
+            let failure = fallback(errno).expect_err("a shortage is temporary, so the launch is retried");
             let error = Error::Refused { name: "ses".to_owned(), failure };
             assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}");
             assert!(error.shortage().is_some(), "{errno}");
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn kernel_without_overlays_gets_the_machines_own_mounts() {
         for errno in [libc::EPERM, libc::ENODEV, libc::EINVAL, libc::ENOSYS, libc::ENOSPC] {
-            assert!(tried(errno).is_ok_and(|copies| copies.is_empty()), "{errno}");
+            assert!(fallback(errno).is_ok_and(|copies| copies.is_empty()), "{errno}");
         }
     }
 }
