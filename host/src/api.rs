@@ -1,6 +1,6 @@
-//! The operator's API: HTTP on a unix socket, a person's token on every request.
+//! The operator's API: HTTP on a unix socket, with the token of a person on every request.
 //!
-//! Decides nothing that the modules below decide; translates between their words and the wire's. Next: `api::auth`.
+//! Only translates between the types of the other modules and those of the wire; it decides nothing. See `api::auth`.
 
 mod agents;
 mod audit;
@@ -61,7 +61,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `Retry-After` says: places and limits become free within seconds, and nothing tells the exact moment.
+/// Seconds in `Retry-After`. Connections and rate limits become free within seconds, and no exact moment is known.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// `[api]`
@@ -74,49 +74,51 @@ pub struct Config {
     pub listen: String,
 }
 
-/// What the handlers work with.
+/// The state of every handler.
 #[derive(Clone)]
 pub struct Api {
     /// The record.
     pub record: Arc<Record>,
-    /// Takes messages.
+    /// Accepts messages.
     pub inbound: Inbound,
-    /// Sessions, asked and watched.
+    /// Asks and watches sessions.
     pub sessions: Sessions,
-    /// Changes, asked for and decided.
+    /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
     /// The model endpoints.
     pub models: Arc<Models>,
-    /// Deliveries that go out by a network.
+    /// Sends deliveries over a network.
     pub dispatch: Arc<Dispatch>,
-    /// Stops everything.
+    /// Stops and resumes everything.
     pub stops: EmergencyStop,
-    /// Knows the callers.
+    /// The callers and their tokens.
     pub callers: Arc<Callers>,
-    /// The daemon itself.
+    /// Facts about the daemon.
     pub about: Arc<About>,
 }
 
-/// What the daemon knows of itself.
+/// Facts about the daemon.
 pub struct About {
     /// The home.
     pub home: Home,
-    /// The process that starts jails.
+    /// The process that makes jails.
     pub launcher_pid: u32,
-    /// When it started, milliseconds since the epoch.
+    /// The time of the start, in milliseconds since the epoch.
     pub started_at: i64,
-    /// Where webhooks come in, if they do.
+    /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
-    /// Keeps the ledger.
+    /// Maintains the ledger.
     pub keeper: crate::maintenance::Keeper,
-    /// What is lowered or worth a look.
+    /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,
-    /// Stops the daemon once an operator asks for it, and says whether it is stopping.
+    /// Stops the daemon when an operator asks for it, and says if it is stopping.
     pub shutdown: Shutdown,
 }
 
-/// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
-/// does not exist, and one that is here is in the document. After a change, `IRONCLAW_GOLDEN=write` rewrites `docs/openapi.json`.
+/// Returns every path of the API, with the least role that may use it and its purpose.
+///
+/// There is no other list: the API has exactly these paths, and its document shows all of them. After a change, `IRONCLAW_GOLDEN=write`
+/// rewrites `docs/openapi.json`.
 fn routes() -> Vec<Route> {
     [
         routes_of_agents(),
@@ -233,13 +235,13 @@ impl Api {
         &self.record.state
     }
 
-    /// To be called once a change of people or tokens is committed: the next request is judged by it.
+    /// Forgets the cached tokens. Call it after each committed change of people or tokens, so that the next request sees the change.
     fn people_changed(&self) {
         self.callers.tokens.forget();
         self.callers.expiry.notify_one();
     }
 
-    /// Serves the unix socket, and the port if there is one, until the host is stopped; open requests are answered first.
+    /// Serves the unix socket and the optional port until the host stops. Open requests are answered first.
     ///
     /// # Errors
     /// When a socket breaks.
@@ -276,16 +278,16 @@ impl Api {
     }
 }
 
-/// An answer that says no.
+/// An answer that refuses or fails.
 pub struct Answer {
     status: StatusCode,
     failure: Failure,
-    /// Its word for the ledger, if it goes there.
+    /// The code for the ledger, if the answer goes there.
     noted: Option<DenialCode>,
 }
 
 impl Answer {
-    /// A refusal that stands in the ledger, at a bounded rate however often it is asked for.
+    /// Returns the answer to a refusal that the ledger records, at a bounded rate however often it comes.
     fn noted(refusal: Refusal) -> Self {
         let noted = Some(refusal.code);
         Self { noted, ..Self::from(refusal) }
@@ -299,7 +301,7 @@ impl Answer {
         }
     }
 
-    /// The host broke down: the log has the cause, the caller a sentence.
+    /// Returns the answer to a failure of the host. The log has the cause, and the caller gets a sentence.
     fn broken(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
         let failure =
@@ -307,7 +309,7 @@ impl Answer {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
     }
 
-    /// The record cannot be written now: nothing of what was asked for is done, and it can be asked for again.
+    /// Returns the answer for a record that cannot be written now. The request had no effect and can be repeated.
     fn unwritten(error: &dyn std::fmt::Display) -> Self {
         let mut answer = Self::broken(error);
         answer.failure = Failure::new(
@@ -381,10 +383,10 @@ impl IntoResponse for Answer {
     }
 }
 
-/// What a handler gives: JSON, or a no.
+/// The result of a handler: JSON or an error answer.
 pub type Reply<T> = Result<axum::Json<T>, Answer>;
 
-/// Reads an id out of a path, or says that there is no such thing.
+/// Parses an id of a path, or refuses it as unknown.
 fn id<T: std::str::FromStr>(text: &str, code: DenialCode, what: &str) -> Result<T, Answer> {
     let shown: String = text.chars().take(64).collect();
     text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {shown:?}")).into())

@@ -1,6 +1,6 @@
 //! The ledger over the API: its signed head, and rotating it.
 //!
-//! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. See [`crate::maintenance`].
+//! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::maintenance`].
 
 use super::{Answer, Api, Body, Reply};
 use crate::maintenance::AcceptError;
@@ -28,7 +28,7 @@ pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>
     })
 }
 
-/// A reason has at most so many characters, which is what an entry holds.
+/// Characters of a reason, the bound of a ledger entry.
 const REASON_CHARACTERS_MAX: usize = 400;
 
 /// `POST /v1/audit/accept`

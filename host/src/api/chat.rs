@@ -1,6 +1,6 @@
-//! The operator's chat over the API: send, wait, follow, look back, and why.
+//! The operator's chat over the API: send, wait, follow, history, and the reasons of an outcome.
 //!
-//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `inbound::channel::loopback`, `outbound::delivery`.
+//! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
 
 mod history;
 mod why;
@@ -39,13 +39,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A long poll lasts this long at most.
+/// Milliseconds of the longest poll.
 const WAIT_MS_MAX: u64 = 60_000;
 
 /// Files of one message.
 const FILES_MAX: usize = 8;
 
-/// Characters of a thread's name.
+/// Bytes of the name of a thread.
 const THREAD_BYTES_MAX: usize = 64;
 
 /// `POST /v1/agents/{agent}/messages`
@@ -82,7 +82,7 @@ pub async fn send(
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
-/// The id on the loopback by which a person speaks: their own, or one of their identities there that they named.
+/// Returns the sender id of a person on the loopback: their own, or one of their identities there.
 async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<String, Answer> {
     let own = Identity::own(person.id);
     let Some(named) = named.filter(|named| *named != person.name && *named != own.sender) else {
@@ -102,7 +102,7 @@ async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<St
     Ok(identity.sender)
 }
 
-/// The name of a thread as a channel has it: empty for the one without a name.
+/// Returns the name of a thread as a channel has it; empty for the unnamed thread.
 fn thread(name: Option<String>) -> Result<String, Answer> {
     let Some(name) = name else { return Ok(String::new()) };
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
@@ -117,7 +117,7 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wait {
-    /// How long to wait for the answer, in milliseconds; at most 60000.
+    /// The longest wait for the answer, in milliseconds; at most 60000.
     #[serde(default)]
     wait_ms: u64,
 }
@@ -134,9 +134,9 @@ pub async fn message(
     Ok(Json(wait_for(&api, &current, &found, wait).await?))
 }
 
-/// The message when it is settled, or where it stands when the wait is over.
+/// Waits until a message is settled. Returns it as it then is, or at the end of the wait.
 ///
-/// The token is looked at together with it: nobody is shown what came after the end of theirs.
+/// Each read also checks the token, so that no person sees a result from after the end of their token.
 async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
     let mut events = api.record.state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
@@ -157,8 +157,8 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
     }
 }
 
-/// Gives the reason of a message that waits for what the machine is short of, or for a record that can be written. To be called
-/// once it is known that the message is not settled: one that has a reason of its own is.
+/// Adds the reason of a message that waits for a resource of the machine, or for a writable record. Only for unsettled messages: settled
+/// ones have their own reason.
 fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let shown = api.sessions.shown(view.session_id);
@@ -181,12 +181,12 @@ fn settled(view: &MessageView) -> bool {
     view.status == "delivered" || view.reason.is_some() || is_lost(view)
 }
 
-/// Whether its answer did not arrive, as far as anybody knows, and nothing more is tried.
+/// Returns true if the answer did not arrive, as far as the host knows, and there is no further attempt.
 fn is_lost(view: &MessageView) -> bool {
     matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
-/// Whether a wait for a message of this event's session may be over with it; everything else is not worth a look.
+/// Returns true if an event may end a wait for a message of its session.
 fn may_settle(event: &Committed) -> bool {
     matches!(
         event.event,
@@ -200,7 +200,8 @@ fn may_settle(event: &Committed) -> bool {
     )
 }
 
-/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when what it waits for changes, and the words of the answer as they come, then the message.
+/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when its wait has another reason, the partial answer, then the
+/// message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -210,7 +211,7 @@ pub async fn events(
     let id = own(&api, &person, &message).await?;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
-        // Ends when the listener goes or their token ends, or the host cannot look any more.
+        // Ends when the client disconnects, the token ends, or the host cannot read.
         let _ = follow(&api, id, &current, &sender).await;
     });
     Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
@@ -255,12 +256,12 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
     }
 }
 
-/// Whether an event may change what is told of this message.
+/// Returns true if an event may change the view of this message.
 fn concerns(event: &Committed, view: &MessageView) -> bool {
     event.session.is_none_or(|session| session == view.session_id)
 }
 
-/// Follows the words of the turn that works on the message, once there are some.
+/// Follows the partial output of the turn that works on the message, once there is some.
 fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
     let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
@@ -276,7 +277,7 @@ async fn more(words: &mut Option<Following>) -> Draft {
     }
 }
 
-/// One event, unless the token ended before there was room for it.
+/// Sends one event, unless the token ended before the channel had room for it.
 async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl Serialize) -> Result<(), Answer> {
     let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
     let room = to.reserve().await.map_err(|_| gone())?;
@@ -305,7 +306,7 @@ pub async fn retry(
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
-/// The message of this id, or the caller's newest; somebody else's is not there.
+/// Returns the id of a message of the caller; `last` is the newest. A message of another person counts as unknown.
 async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Answer> {
     Ok(own_message(api, person, message).await?.id)
 }
@@ -324,7 +325,7 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
     })
 }
 
-/// As [`look`], and as [`still_stands`] at the same moment.
+/// Reads a message and checks the token in the same transaction.
 async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
     let (record, token) = (Arc::clone(&api.record), current.clone());
     let look = api.record.state.read(move |tx| {
@@ -358,7 +359,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     }
     let receipt = delivery.as_ref().map_or("pending", |delivery| delivery::shown(&delivery.state));
     let halted = match session.standing {
-        // A notice that is on its way says more than the standing, and comes in a moment.
+        // A notice that is on its way is more precise than the state, and arrives soon.
         Standing::Parked | Standing::Quarantined if delivery.is_none() => {
             session.reason.clone().or_else(|| Some("its session is halted".to_owned()))
         }

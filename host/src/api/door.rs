@@ -1,8 +1,8 @@
-//! How many may be connected to a socket at once: the same rules for the unix socket and for the ports.
+//! Bounds on the connections to a socket: the same rules for the unix socket and for the ports.
 //!
-//! A connection without a valid token is cut off after a moment, and at once when its place is needed; then go those on which nothing is
-//! asked, the longest idle first. One person has a share of the places, and where a place is kept for questions about the host itself,
-//! nothing else is answered on it. Next: `api::port`, `api::auth`.
+//! A connection without a valid token is cut off after 10 seconds, or at once when a new one needs its place. After those, idle connections
+//! give way, the longest idle first. One person has a share of the connections. One extra connection may be reserved for questions about
+//! the host itself, and only those are answered on it. See `api::port`, `api::auth`.
 
 use crate::refusal::Refusal;
 use crate::registry::TokenId;
@@ -21,25 +21,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-/// A connection on which no valid token came within this is cut off.
+/// A connection without a valid token within this time is cut off.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// So long the answer to a signed request may take.
+/// Longest time for the answer to a signed request.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// One person has at most this part of the places.
+/// One person has at most one part in this many of the connections.
 const SHARE_OF_ONE: usize = 4;
 
-/// How many may be connected.
+/// The bounds of a listener.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Connections at once.
     pub connections_max: usize,
-    /// Whether one more place is kept for what asks about the host itself.
+    /// One more connection is reserved for questions about the host itself.
     pub keeps_one: bool,
 }
 
-/// A listener with bounds.
+/// A listener with bounds on its connections.
 pub struct Door<L> {
     listener: L,
     port: u16,
@@ -47,12 +47,12 @@ pub struct Door<L> {
 }
 
 impl<L> Door<L> {
-    /// Puts bounds around a listener; `port` is 0 where there is none.
+    /// Returns the listener with bounds; `port` is 0 if there is none.
     pub fn new(listener: L, port: u16, bounds: Bounds) -> Self {
         Self { listener, port, places: Places::new(bounds) }
     }
 
-    /// Everybody who is connected.
+    /// Returns the open connections.
     pub fn places(&self) -> Places {
         self.places.clone()
     }
@@ -63,7 +63,7 @@ impl<L: Listener> Listener for Door<L> {
     type Addr = L::Addr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        // Axum's own way with errors of one connection, and with having no descriptors left.
+        // Axum handles errors of one connection and a lack of descriptors here.
         let (stream, from) = self.listener.accept().await;
         let seat = self.places.take().await;
         let end = Box::pin(end(seat.standing.subscribe()));
@@ -76,20 +76,20 @@ impl<L: Listener> Listener for Door<L> {
     }
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Standing {
-    /// It has shown no valid token yet, or one that has ended.
+    /// It showed no valid token yet, or its token ended.
     Stranger,
     /// Its last request carried this valid token of this person.
     Admitted(TokenId, PersonId),
-    /// A signed request of its is being answered.
+    /// A signed request on it is being answered.
     Answered,
-    /// Its place was needed.
+    /// A newer connection took its place.
     CutOff,
 }
 
-/// Ends when the connection has to.
+/// Ends when the connection must close.
 async fn end(mut standing: watch::Receiver<Standing>) {
     loop {
         let stands = standing.borrow_and_update().clone();
@@ -106,20 +106,20 @@ async fn end(mut standing: watch::Receiver<Standing>) {
     }
 }
 
-/// One connection's place.
+/// One open connection.
 #[derive(Debug)]
 struct Seat {
     standing: watch::Sender<Standing>,
-    /// Requests that are being answered; none where it is idle.
+    /// Requests in flight; 0 if it is idle.
     asked: AtomicU32,
-    /// The larger the number, the shorter it is idle.
+    /// Grows with each connection that becomes idle, so the smallest is the longest idle.
     idle_since: AtomicU64,
-    /// Whether this is the place that is kept.
+    /// True if this is the reserved connection.
     is_kept: AtomicBool,
 }
 
 impl Seat {
-    /// From here to there, unless it stands elsewhere; whether it did.
+    /// Changes the state if `from` accepts the present one. Returns true if it did.
     fn change(&self, from: impl FnOnce(&Standing) -> bool, to: Standing) -> bool {
         self.standing.send_if_modified(|standing| {
             let changes = from(standing);
@@ -141,7 +141,7 @@ impl Seat {
 
 type Held = Arc<Seat>;
 
-/// Everybody who is connected, oldest first.
+/// The open connections, oldest first.
 #[derive(Clone)]
 pub struct Places(Arc<Inner>);
 
@@ -158,7 +158,7 @@ impl Places {
         Self(Arc::new(Inner { bounds, held: Mutex::default(), idle: AtomicU64::new(0), left: Notify::new() }))
     }
 
-    /// A place for a new connection, once there is one.
+    /// Waits for a place for a new connection.
     async fn take(&self) -> Held {
         loop {
             if let Some(seat) = self.try_take() {
@@ -168,7 +168,7 @@ impl Places {
         }
     }
 
-    /// A free place, or that of the oldest who is not admitted, or that of who is idle the longest; else the one that is kept.
+    /// Returns a free place, else that of the oldest stranger, else that of the longest idle one, else the reserved one.
     fn try_take(&self) -> Option<Held> {
         let mut held = self.held();
         let is_kept = !self.has_room(&mut held);
@@ -191,7 +191,7 @@ impl Places {
         Some(seat)
     }
 
-    /// Whether there is a place that is not the kept one, made where somebody can go.
+    /// Returns true if there is a place besides the reserved one. Cuts off a stranger or an idle connection for it if needed.
     fn has_room(&self, held: &mut Vec<Held>) -> bool {
         let is_usual = |seat: &&Held| !seat.is_kept.load(Ordering::SeqCst);
         if held.iter().filter(is_usual).count() < self.0.bounds.connections_max {
@@ -204,7 +204,7 @@ impl Places {
         true
     }
 
-    /// Takes its admission from each connection whose token is none of these.
+    /// Withdraws the admission of each connection whose token is not valid.
     pub fn withdraw_unless(&self, stands: impl Fn(&TokenId) -> bool) {
         let ended = |standing: &Standing| matches!(standing, Standing::Admitted(token, _) if !stands(token));
         for seat in self.held().iter() {
@@ -223,7 +223,7 @@ impl Places {
     }
 }
 
-/// Cuts off the admitted connection of these on which nothing has been asked for the longest.
+/// Cuts off the longest idle of the admitted connections that `of` accepts.
 fn cut_idle(held: &[Held], of: impl Fn(&Seat) -> bool) -> Option<Held> {
     let is_admitted = |standing: &Standing| matches!(standing, Standing::Admitted(..));
     let idle = held.iter().filter(|seat| seat.is_idle() && is_admitted(&seat.standing.borrow()) && of(seat));
@@ -231,7 +231,7 @@ fn cut_idle(held: &[Held], of: impl Fn(&Seat) -> bool) -> Option<Held> {
     longest.change(is_admitted, Standing::CutOff).then(|| Arc::clone(longest))
 }
 
-/// What a connection has shown, and its place.
+/// A connection as its requests see it.
 #[derive(Clone)]
 pub struct Admission {
     port: u16,
@@ -246,16 +246,16 @@ impl std::fmt::Debug for Admission {
 }
 
 impl Admission {
-    /// The port that it came to.
+    /// Returns the port of the connection.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// It has shown this token of this person, and keeps its place while something is asked on it.
+    /// Records that the connection showed this token of this person, and keeps its place while it has requests in flight.
     ///
     /// # Errors
-    /// Refuses one more connection of a person who has as many as one may, each with a request that is being answered; and anything on
-    /// the place that is kept, as long as there is no other.
+    /// Refuses a person whose share of connections is used up by busy ones, and any request on the reserved connection while there is no
+    /// other place.
     pub fn admit(&self, token: &TokenId, person: PersonId) -> Result<(), Refusal> {
         if matches!(&*self.seat.standing.borrow(), Standing::Admitted(admitted, _) if admitted == token) {
             return Ok(());
@@ -283,25 +283,25 @@ impl Admission {
         Ok(())
     }
 
-    /// Its request is signed, and is answered before its place is anybody's; the answer is the last on this connection. False when its
-    /// place was needed already.
+    /// Keeps the place until the signed request is answered; the answer is the last on this connection. Returns false if the place was
+    /// already taken.
     pub fn answer(&self) -> bool {
         self.seat.change(|standing| *standing == Standing::Stranger, Standing::Answered)
     }
 
-    /// Its last request had none.
+    /// Records that the last request carried no valid token.
     pub fn withdraw(&self) {
         self.seat.change(|standing| matches!(standing, Standing::Admitted(..)), Standing::Stranger);
     }
 
-    /// Something is asked on it, until the answer is sent.
+    /// Counts a request in flight until its answer is sent.
     pub fn ask(&self) -> Asking {
         self.seat.asked.fetch_add(1, Ordering::SeqCst);
         Asking(self.clone())
     }
 }
 
-/// A request that is being answered; goes with the last byte of the answer.
+/// A request in flight; it ends with the last byte of the answer.
 pub struct Asking(Admission);
 
 impl Drop for Asking {
@@ -309,19 +309,19 @@ impl Drop for Asking {
         let Admission { seat, places, .. } = &self.0;
         seat.idle_since.store(places.0.idle.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
         seat.asked.fetch_sub(1, Ordering::SeqCst);
-        // Its place may be wanted.
+        // A new connection may wait for its place.
         places.0.left.notify_one();
     }
 }
 
-/// The body of an answer, which holds its request until it is sent.
+/// The body of an answer; it keeps its request in flight until it is sent.
 pub struct Answering {
     body: axum::body::Body,
     _asking: Asking,
 }
 
 impl Answering {
-    /// A body that holds this request.
+    /// Returns a body that keeps this request in flight.
     pub fn hold(body: axum::body::Body, asking: Asking) -> axum::body::Body {
         axum::body::Body::new(Self { body, _asking: asking })
     }
@@ -356,20 +356,20 @@ pub struct Connection<S> {
 }
 
 impl<S> Connection<S> {
-    /// What notes that it has shown a valid token.
+    /// Returns the handle that records tokens and requests.
     pub fn admission(&self) -> Admission {
         self.admission.clone()
     }
 
-    /// What it goes over.
+    /// Returns the stream below.
     pub const fn stream(&self) -> &S {
         &self.stream
     }
 }
 
 impl<S: Unpin> Connection<S> {
-    /// The stream while the connection lasts. Asked for at every step: whoever only sends, and never reads what is answered,
-    /// would otherwise be waited for without an end.
+    /// Returns the stream, or an error after the end of the connection. Called at every step: a client that only sends, and never reads the
+    /// answers, would otherwise keep the connection open for ever.
     fn while_it_lasts(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut S>> {
         self.over = self.over || self.end.as_mut().poll(context).is_ready();
         if self.over { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Pin::new(&mut self.stream)) }

@@ -1,7 +1,7 @@
-//! The words of an answer while it is being made, as whoever follows the message is told them.
+//! The partial answer of a turn, as a stream for clients that follow its message.
 //!
-//! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
-//! Next: `api::chat`, `open_turns::streaming`.
+//! Never lets through a look-alike of the host's wrappers, not even in pieces. A slow client gets more text at once. See `api::chat`,
+//! `open_turns::streaming`.
 
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Words that come within this time of the last ones are told together.
+/// Text that comes within this time of the last event is sent in one event.
 const REST: Duration = Duration::from_millis(20);
 
-/// Follows the words of one turn.
+/// A reader of the partial output of one turn.
 pub struct Following {
-    /// Which.
+    /// The turn.
     pub turn: TurnId,
     words: watch::Receiver<Words>,
     neutral: Neutral,
@@ -24,12 +24,12 @@ pub struct Following {
 }
 
 impl Following {
-    /// From the beginning of what stands there now.
+    /// Starts at the beginning of the present text.
     pub fn new(turn: TurnId, words: watch::Receiver<Words>) -> Self {
         Self { turn, words, neutral: Neutral::default(), rested: Instant::now() }
     }
 
-    /// Waits for more words; for ever, when there will be none. Dropped while it waits, it has lost nothing.
+    /// Waits for more text, forever if the turn has ended. Cancel-safe: a dropped wait loses no text.
     pub async fn next(&mut self) -> Draft {
         tokio::time::sleep_until(self.rested).await;
         loop {
@@ -45,19 +45,19 @@ impl Following {
     }
 }
 
-/// Where a listener stands in one attempt.
+/// The position of a client in one attempt, with the filter for look-alikes.
 #[derive(Default)]
 struct Neutral {
     attempt: u32,
-    /// Bytes of the model's words that were looked at.
+    /// Bytes of the model's text that were read.
     looked: usize,
-    /// Bytes that were told.
+    /// Bytes that were sent.
     told: u64,
     stream: lookalike::Stream,
 }
 
 impl Neutral {
-    /// What is new and decided; what may become a look-alike is held back.
+    /// Returns the new text that is safe to send. Holds back text that may become a look-alike.
     fn take(&mut self, words: &Words) -> Option<Draft> {
         if words.attempt != self.attempt {
             *self = Self { attempt: words.attempt, ..Self::default() };
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use ironclaw_model::draft;
 
-    /// What a listener is told of words that come in these pieces.
+    /// Returns the events for text that comes in these pieces.
     fn told(pieces: &[&str]) -> Vec<Draft> {
         let (mut neutral, mut words) = (Neutral::default(), Words { attempt: 1, text: String::new() });
         let mut told = Vec::new();

@@ -1,7 +1,7 @@
-//! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
+//! The entrance for webhooks: a port of its own with one path, `POST /hooks/NAME`.
 //!
-//! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
-//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `inbound::channel::webhook`, `inbound::inbox`.
+//! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
+//! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
 
 use super::body::Large;
 use super::door::Admission;
@@ -32,14 +32,14 @@ use ironclaw_state::ReadTx;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Requests without a valid signature whose answer says so, at once and then in a second; the others are told to slow down.
+/// Requests without a valid signature that get their reason: a burst, then a rate for each second. The others are told to slow down.
 const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 const FAILURES_A_SECOND: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
-/// Where refusals say that they were knocked for.
+/// The entrance, for entries about refusals.
 const VIA: &str = "webhook";
 
-/// What every request works with.
+/// The state of every request.
 #[derive(Clone)]
 pub struct Hooks {
     record: Arc<Record>,
@@ -47,18 +47,19 @@ pub struct Hooks {
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
-    /// Who may read a large body now.
+    /// Permits for large bodies.
     large: Arc<Large>,
 }
 
 impl Hooks {
-    /// The way in of webhooks, with so many signed requests in a minute; `large` is the API's, as one bound holds for both.
+    /// Returns the entrance, with a limit on signed requests for each minute. The API and this port share `large`, as one bound holds for
+    /// both.
     pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<Large>) -> Self {
         let per_minute = NonZeroU32::new(per_minute);
         Self {
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
-            // The settings were refused if it is none.
+            // The settings refuse 0.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
             large,
             record,
@@ -66,9 +67,10 @@ impl Hooks {
         }
     }
 
-    /// Serves the port until the host is stopped; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
-    /// ten seconds, and makes room for the next when all places are taken, until a signed request came on it; the answer to that is
-    /// the last on it.
+    /// Serves the port until the host stops. Open requests are answered first.
+    ///
+    /// A connection has the bounds of [`Port`]. It lasts ten seconds and gives way to a new one if all are taken, until it carries a signed
+    /// request. The answer to that request is the last on it.
     ///
     /// # Errors
     /// When the socket breaks.
@@ -87,8 +89,7 @@ impl Hooks {
     }
 }
 
-/// `POST /hooks/{name}`. Handled by itself: what has to follow a message that is recorded follows it, whether or not anybody waits
-/// for the answer.
+/// `POST /hooks/{name}`. Runs in a task of its own, so that the steps after a recorded message run even if the client is gone.
 async fn receive(
     State(hooks): State<Hooks>,
     ConnectInfo(admission): ConnectInfo<Admission>,
@@ -107,13 +108,13 @@ async fn receive(
             }
             Err(Denied::Failed(error)) => {
                 tracing::error!(%error, "a webhook was not taken");
-                // The cause is ours, and nothing for whoever sent it.
+                // The sender gets no cause, since the fault is the host's.
                 let refusal = Refusal::new(DenialCode::NotTaken, "the host could not take it; nothing of it is kept");
                 refused(refusal.hint("send it again under the same id"))
             }
         };
         if signed {
-            // Its place is kept for this answer alone.
+            // The connection only remains open for this answer.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
@@ -121,7 +122,7 @@ async fn receive(
     handled.await.unwrap_or_else(|_| refused(Refusal::new(DenialCode::NotTaken, "the host is stopping")))
 }
 
-/// The body, as long as it is none too large; one that says so itself is not read.
+/// Reads the body, unless it is too large. A body whose declared length is too large is not read.
 async fn body(request: Request) -> Result<Bytes, Refusal> {
     let too_large = || {
         let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
@@ -151,7 +152,7 @@ async fn take(
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
     let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
-    // Before any limit: nobody's noise stands in the way of whoever has the secret.
+    // Before any limit: unsigned requests of others never block a sender with the secret.
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
         let refusal = match hooks.failures.check() {
             Ok(()) => refusal,
@@ -164,7 +165,7 @@ async fn take(
         return Err(ironclaw_state::Error::Stored("a signature without a channel was taken".to_owned()).into());
     };
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
-    // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
+    // Before the limit and before the check for an agent: a replayed request uses no quota, and a recorded message is acknowledged.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: seen.message });
@@ -185,7 +186,7 @@ async fn take(
     Ok(Taken { message_id: recorded.message })
 }
 
-/// Finds the webhook of this name. A channel of another kind is answered for as one that is not there: it has another entrance.
+/// Finds the webhook of this name. A channel of another kind counts as unknown, since it has another entrance.
 fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
     let found = channels::find(tx, name)?;
     Ok(found.filter(|channel| match channel.kind {
@@ -193,7 +194,7 @@ fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw
     }))
 }
 
-/// What the headers say, if all three are there once.
+/// Returns the signature headers, if each is there exactly once.
 fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
     let one = |name: &str| {
         let mut all = headers.get_all(name).iter();
@@ -207,10 +208,10 @@ fn slow_down(code: DenialCode, words: &str) -> Refusal {
     Refusal::new(code, words).hint("wait a moment, and send it again under the same id")
 }
 
-/// A refusal as HTTP: what may be sent again later has another code than what never will be taken.
+/// Returns a refusal as HTTP. A request that may be sent again later gets another status than a permanently refused one.
 fn refused(refusal: Refusal) -> Response {
     let status = match refusal.code {
-        // The channel is wired to an agent that was removed meanwhile: the sender may try again.
+        // The agent of the channel was removed meanwhile: the sender may try again.
         DenialCode::AgentUnknown => StatusCode::SERVICE_UNAVAILABLE,
         code => StatusCode::from_u16(code.status()).expect("the list holds statuses"),
     };

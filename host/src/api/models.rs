@@ -1,7 +1,7 @@
-//! Model endpoints over the API: added after a test, listed, tried out, made the default, removed.
+//! Model endpoints over the API: add after a test, list, test, set as the default, remove.
 //!
-//! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
-//! with it. Next: `registry::models`, `model_socket::endpoints`.
+//! Only an owner decides on the destination of a secret. An endpoint whose test fails leaves no trace, not even the key that came with it.
+//! See `registry::models`, `model_socket::endpoints`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
@@ -28,10 +28,10 @@ use ironclaw_state::{ReadTx, WriteTx};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Characters of what an endpoint said to its test.
+/// Characters of an endpoint's reply to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
 
-/// What the ledger calls a refusal of a change.
+/// The ledger event for a refused change.
 const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 
 /// `GET /v1/models`
@@ -64,7 +64,7 @@ pub async fn presets() -> Reply<Vec<ModelPreset>> {
     Ok::<_, Answer>(Json(presets.collect()))
 }
 
-/// `POST /v1/models`: tested first, unless that is not wanted; then kept with the key that came with it, in one change.
+/// `POST /v1/models`: tests the endpoint unless the request says otherwise, then keeps it with its key in one change.
 pub async fn add(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
@@ -80,7 +80,7 @@ pub async fn add(
         return Err(refusal.into());
     }
     let wish = Wish { spec, key, value, replace, default };
-    // Nothing of this is kept yet; what would be refused then is refused before a request is made.
+    // Checks before the test, so that a request that cannot be kept sends nothing.
     let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
     let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wish.spec.clone());
     let checked = api.state().read(move |tx| {
@@ -96,14 +96,14 @@ pub async fn add(
     let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
-        // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
+        // A refusal rolls back as well: the key is not kept without its endpoint.
         let moved = keep(tx, &record, &changes, &giver, &wish).map_err(Denied::Failed)?;
         Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
 }
 
-/// An endpoint that an owner wants to be kept.
+/// An endpoint to keep, with its key.
 struct Wish {
     spec: Spec,
     /// The secret that holds its key.
@@ -114,7 +114,7 @@ struct Wish {
     default: bool,
 }
 
-/// Makes one small request to an endpoint that is not kept yet.
+/// Sends one small request to an endpoint that is not kept yet.
 async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, Answer> {
     let sent = match &wish.value {
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
@@ -126,7 +126,7 @@ async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, 
     }
 }
 
-/// Keeps an endpoint, with its key and as the default where that is wanted. Returns the agents that go over to it.
+/// Keeps an endpoint with its key, and makes it the default if that is wanted. Returns the agents that move to it.
 ///
 /// # Errors
 /// [`Undone`] if one part is refused or fails.
@@ -138,7 +138,7 @@ fn keep(
     wish: &Wish,
 ) -> Result<Vec<String>, Undone> {
     let Wish { spec, key, value, replace, default } = wish;
-    // Other people may have decided something while the test ran: an agent may use the endpoint by now.
+    // Other people may have decided meanwhile: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
         let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
@@ -181,7 +181,7 @@ pub async fn set_default(
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
-    // Not `decide`: a refusal is rolled back.
+    // Not `decide`, since a refusal must roll back.
     let set = api.state().write(move |tx| {
         let moved = followers_elsewhere(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
@@ -195,16 +195,16 @@ pub async fn set_default(
     }
 }
 
-/// The agents that go over to this endpoint once it is the default.
+/// Returns the agents that move to this endpoint once it is the default.
 fn followers_elsewhere(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
 
-/// Checks that the policy lets one person add an endpoint that gives agents another default, or replaces an endpoint that they use.
+/// Checks that the policy lets one person change the default endpoint, or replace an endpoint in use.
 ///
 /// # Errors
-/// Refuses a person who needs other people's approval for that.
+/// Refuses a person who needs the approval of others for that.
 fn left_to(
     tx: &ReadTx<'_>,
     policy: &Policy,
@@ -224,7 +224,7 @@ fn left_to(
     direct.map_err(|refusal| refusal.hint(hint).into())
 }
 
-/// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
+/// `POST /v1/models/{model}/test`: sends one small request to this endpoint, without its fallbacks.
 pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<TestedModel> {
     let find = move |tx: &ReadTx<'_>| {
         models::known(tx, &model)?;
@@ -242,7 +242,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     }
 }
 
-/// Why a change of several parts was undone, as the person who asked for it is told.
+/// The answer to a change that was rolled back.
 struct Undone(Answer);
 
 impl<E: Into<Answer>> From<E> for Undone {
@@ -260,8 +260,8 @@ impl From<Denied> for Denied<Undone> {
     }
 }
 
-/// Makes a change of the record with the endpoints that are open: they are opened before the change is committed, and put in place
-/// after it, even if the caller has gone.
+/// Applies a change of the record together with the open endpoints. Opens them before the commit and puts them in place after it, even if
+/// the caller has gone.
 async fn change<T: Send + 'static>(
     api: &Api,
     make: impl FnOnce(&mut WriteTx<'_>) -> Result<T, Denied<Undone>> + Send + 'static,
@@ -324,7 +324,7 @@ fn check(
     }
 }
 
-/// Records a refusal in the ledger, and returns the answer to it.
+/// Records a refusal in the ledger, and returns its answer.
 async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Answer {
     let by = by.id;
     let Err(denied) = api.state().decide(move |tx| refuse::<Infallible>(tx, REFUSED, by, refusal)).await;
@@ -339,10 +339,10 @@ async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretT
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
-/// Why a test gave nothing, what the provider said to that, and what to do; `kept` when the endpoint stands in the record.
+/// Returns the refusal for a failed test: the reason, the reply of the provider, and a hint; `kept` if the record has the endpoint.
 fn failed(error: &ironclaw_model::Error, spec: &Spec, kept: bool) -> Refusal {
     let sentence = error.sentence();
-    // What is to be done about one that is kept stands behind the colon, and would mislead here.
+    // The remedy after the colon is for a kept endpoint, and would mislead before that.
     let why = if kept { sentence.as_str() } else { sentence.split(": ").next().unwrap_or_default() };
     let said = match error {
         ironclaw_model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
@@ -362,7 +362,7 @@ fn failed(error: &ironclaw_model::Error, spec: &Spec, kept: bool) -> Refusal {
     refusal.hint(remedy(fault, spec, kept))
 }
 
-/// What to do about a test that failed in this way.
+/// Returns the remedy for a failed test.
 fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     let place = spec.base_url.as_ref().map_or("its script", url::Url::as_str);
     let model = &spec.model;
@@ -410,7 +410,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     }
 }
 
-/// The endpoint that stands in no row.
+/// The built-in endpoint, which has no row.
 fn builtin() -> Spec {
     Spec {
         name: scripted::NAME.to_owned(),
@@ -424,7 +424,7 @@ fn builtin() -> Spec {
     }
 }
 
-/// Says of those that cannot be asked why not.
+/// Adds the reason to each endpoint that cannot be used.
 fn say_broken(api: &Api, models: &mut [Model]) {
     let endpoints = api.models.now();
     for model in models {
@@ -432,7 +432,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
     }
 }
 
-/// A sentence for each endpoint that cannot be asked, for `status`.
+/// Returns a warning for each endpoint that cannot be used, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
     let endpoints = api.models.now();
     let broken = endpoints.broken();

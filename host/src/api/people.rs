@@ -1,6 +1,6 @@
-//! People over the API: who there is, what each may do, and by which accounts each is known.
+//! People over the API: names, roles and identities.
 //!
-//! Never gives an identity to a second person while a conversation of the first stands under it. Next: `registry::people`.
+//! Never gives an identity to a second person while the first has a conversation under it. See `registry::people`.
 
 use super::auth::Current;
 use super::{Api, Body, Reply, tokens};
@@ -122,7 +122,7 @@ fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Ident
     text.parse().or_else(|refusal| refuse(tx, LedgerEvent::IdentityRefused, by, refusal))
 }
 
-/// Does something to a person who must exist, and records the refusal of an unknown one in the ledger.
+/// Applies a change to a known person, and records the refusal of an unknown one in the ledger.
 fn of_known(
     tx: &mut WriteTx<'_>,
     person: &str,
@@ -134,7 +134,7 @@ fn of_known(
     act(tx, &person)
 }
 
-/// One change, its entry, and how the person stands after it.
+/// Applies one change with its entry, and returns the changed person.
 async fn change(
     api: &Api,
     current: TokenId,
@@ -151,7 +151,7 @@ async fn change(
     Ok(Json(changed))
 }
 
-/// Everybody, because what looks like another's can only be said beside the others.
+/// All people, identities and tokens: a look-alike is only visible beside the others.
 struct Around {
     people: Vec<Person>,
     identities: Vec<(Identity, PersonId)>,

@@ -1,7 +1,7 @@
-//! A loopback port: the API for programs that cannot reach the unix socket, and another for webhooks.
+//! The loopback ports: one for programs that cannot reach the unix socket, and one for webhooks.
 //!
-//! Closed unless the settings open it, and never on an address that another machine can reach. How many may be connected, and who makes
-//! room for whom, is the same as at the unix socket. Next: `api::door`, `api::auth`.
+//! Closed unless the settings open them, and never on an address that other machines can reach. The bounds on connections are those of the
+//! unix socket. See `api::connections`, `api::auth`.
 
 use super::door::{Admission, Bounds, Door};
 use axum::extract::connect_info::Connected;
@@ -10,19 +10,19 @@ use std::io;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, UnixListener};
 
-/// Connections to the port of the API at once, beside the one that is kept for `/healthz` and `/readyz`.
+/// Connections to the port of the API, besides the one that is reserved for `/healthz` and `/readyz`.
 const API: Bounds = Bounds { connections_max: 63, keeps_one: true };
 
-/// Connections to the port of webhooks at once; nothing else is answered there.
+/// Connections to the port for webhooks, which answers nothing else.
 const HOOKS: Bounds = Bounds { connections_max: 64, keeps_one: false };
 
-/// Connections to the unix socket at once: `/healthz` has a place there too.
+/// Connections to the unix socket, which also reserves one for `/healthz`.
 const UNIX: Bounds = Bounds { connections_max: 4096, keeps_one: true };
 
-/// Reads the setting of this name: empty for no port, else a loopback address with a port.
+/// Parses the setting of this name: empty for no port, else a loopback address with a port.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// Returns a sentence about the mistake.
 pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
     if setting.is_empty() {
         return Ok(None);
@@ -38,13 +38,13 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
     Ok(Some(address))
 }
 
-/// The open port.
+/// An open port.
 pub type Port = Door<TcpListener>;
 
 /// The unix socket.
 pub type Socket = Door<UnixListener>;
 
-/// What a port is for.
+/// The purpose of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
     /// The API.
@@ -67,13 +67,13 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
     Ok(Door::new(listener, port, bounds))
 }
 
-/// The unix socket with its bounds.
+/// Returns the unix socket with its bounds.
 pub fn unix(listener: UnixListener) -> Socket {
     Door::new(listener, 0, UNIX)
 }
 
 impl Port {
-    /// Where it listens.
+    /// Returns the address of the port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.local_addr().ok()
     }

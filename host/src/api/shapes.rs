@@ -1,4 +1,4 @@
-//! Schemas of requests and answers, read off the types of the handlers. Tests make the document of the API of them.
+//! Schemas of requests and answers, from the types of the handlers. Tests generate the API's document from them.
 
 use super::Answer;
 use super::body::Body;
@@ -12,31 +12,31 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayItems, Schema};
 
-/// What is read off a handler's types.
+/// The schemas of a handler.
 #[derive(Default)]
 pub struct Shapes {
-    /// The shape of the query, an object; each property is a parameter.
+    /// The schema of the query, an object; each property is a parameter.
     pub query: Option<RefOr<Schema>>,
-    /// The shape of the body that it takes.
+    /// The schema of the body.
     pub body: Option<Named>,
-    /// What it answers when all is well.
+    /// The status, content type and schemas of a successful answer.
     pub answer: Option<(StatusCode, &'static str, Vec<Named>)>,
     /// Every schema that the others refer to, by name.
     pub components: Vec<(String, RefOr<Schema>)>,
 }
 
-/// A shape that may have a name among the components.
+/// A schema that may be a component.
 pub struct Named {
-    /// Name among the components.
+    /// Its name among the components.
     pub name: String,
-    /// The schema, of one element where a list is meant.
+    /// The schema, of one element for a list.
     pub schema: RefOr<Schema>,
-    /// Whether a list of it is meant.
+    /// True for a list of it.
     pub list: bool,
 }
 
 impl Named {
-    /// Whether it stands among the components; the rest is written where it is used.
+    /// Returns true if it is among the components. Other schemas are written in place.
     pub fn is_component(&self) -> bool {
         match &self.schema {
             RefOr::T(Schema::Object(object)) => !object.properties.is_empty(),
@@ -65,15 +65,15 @@ impl Shapes {
     }
 }
 
-/// A handler whose types say what it takes and gives.
+/// A handler whose types have schemas.
 pub trait Described<D> {
-    /// What they say.
+    /// Returns its schemas.
     fn shapes() -> Shapes;
 }
 
 /// An argument of a handler.
 pub trait Takes {
-    /// Notes what of the request it reads.
+    /// Adds the schema of the part that it reads.
     fn note(_: &mut Shapes) {}
 }
 
@@ -93,9 +93,9 @@ impl<T: ToSchema> Takes for Body<T> {
     }
 }
 
-/// What a handler answers.
+/// The answer of a handler.
 pub trait Gives {
-    /// Notes it.
+    /// Adds its schema.
     fn note(shapes: &mut Shapes);
 }
 
@@ -106,7 +106,7 @@ impl<T: ToSchema> Gives for Result<Json<T>, Answer> {
     }
 }
 
-/// The one handler that answers with another code says that it has only taken something down.
+/// The status 202 of the handlers that only record a message.
 impl<T: ToSchema> Gives for Result<(StatusCode, Json<T>), Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
@@ -121,7 +121,7 @@ impl Gives for Result<Exposition, Answer> {
     }
 }
 
-/// The stages of a message and the words of its answer as they come, then the message.
+/// The stages of a message and its partial answer, then the message.
 impl<S> Gives for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
         use ironclaw_contract::operator::{Draft, MessageView, Stage};

@@ -1,6 +1,6 @@
-//! What models took, and the ceilings, over the API.
+//! The usage of models, and the ceilings, over the API.
 //!
-//! Counts and ids, never words. Next: `turns::budget::book`.
+//! Counts and ids, never content. See `turns::budget::book`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
@@ -21,21 +21,21 @@ use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A ceiling of which only this part is left is nearly reached: a tenth.
+/// A ceiling is nearly reached when less than one part in this many is left.
 const NEAR_SHARE: u64 = 10;
 
 /// Query of `GET /v1/usage`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Which {
-    /// How many days, today included; at most 3650, usually 7.
+    /// The number of days, with today; at most 3650, by default 7.
     #[serde(default = "usual_days")]
     #[cfg_attr(test, schema(required = false))]
     days: u32,
-    /// Of this agent only, by name or id.
+    /// An agent by name or id; only its usage.
     #[serde(default)]
     agent: Option<String>,
-    /// Of this session only.
+    /// A session; only its usage.
     #[serde(default)]
     session: Option<String>,
 }
@@ -47,7 +47,7 @@ const fn usual_days() -> u32 {
 /// `GET /v1/usage?days=N&agent=A&session=S`
 pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<Usage> {
     let agent = match which.agent {
-        // What a removed agent used is found by its id.
+        // The usage of a removed agent is found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
             Err(_) => agents::find(&api, agent).await?.id,
@@ -83,7 +83,7 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
     }
 }
 
-/// Every ceiling that is set: the host's, those of each agent, and of each session that is there; or of the named ones only.
+/// Returns every ceiling that is set: of the host, of each agent, and of each present session; or only of the named ones.
 fn ceilings(
     tx: &ReadTx<'_>,
     config: &budget::Config,

@@ -1,6 +1,6 @@
 //! The caller's conversation with an agent, line by line.
 //!
-//! Never shows results of tools, summaries, or output that was not delivered. Next: `outbound::delivery`.
+//! Never shows results of tools, summaries, or output that was not delivered. See `outbound::delivery`.
 
 use super::{speaker, thread};
 use crate::api::{Api, Reply, agents};
@@ -25,14 +25,14 @@ const HISTORY_MAX: usize = 500;
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Limit {
-    /// How many lines, the newest; at most 500, usually 50.
+    /// The number of lines, the newest ones; at most 500, by default 50.
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
     limit: usize,
-    /// Which of the caller's identities the conversation is under, as in a message.
+    /// One of the caller's identities, as in a message.
     #[serde(default, rename = "as")]
     speak_as: Option<String>,
-    /// Which of the caller's conversations with the agent, as in a message.
+    /// One of the caller's conversations with the agent, as in a message.
     #[serde(default)]
     thread: Option<String>,
 }
@@ -61,7 +61,7 @@ pub async fn history(
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
-                // What a turn came to before it was cut short was never said to anybody.
+                // The output of a cancelled turn was never sent.
                 if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
                     continue;
                 }

@@ -1,6 +1,6 @@
-//! What became of a message, and why.
+//! The outcome of a message, and its reason.
 //!
-//! Never tells a person of a message that is not theirs. Next: `api::forgotten`, for a message without a row.
+//! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
 use super::{look, own, stages, with_what_it_waits_for};
 use crate::api::{Answer, Api, Reply, forgotten, status};
@@ -34,18 +34,18 @@ pub async fn why(
     Ok(Json(Why { message: view, stages, progress, failure, summary }))
 }
 
-/// Why a model gave no output for a message that got a notice instead.
+/// Returns the reason for a notice in place of the model's output.
 async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
     let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
     let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
     Ok(found.map(|failure| ModelFailure { code: failure.code, message: failure.words }))
 }
 
-/// What the sandbox says of this message and its turn, as it says it.
+/// Returns the progress notes of the sandbox about this message and its turn, verbatim.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
     let shown = api.sessions.shown(view.session_id);
     let says = |note: &Progress| {
-        // It completed its turn without an answer, and would seem to say otherwise.
+        // The turn of a notice counts as completed, which would seem to contradict the notice.
         if view.notice {
             return None;
         }

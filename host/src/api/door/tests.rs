@@ -23,7 +23,7 @@ fn stands(seat: &Held) -> Standing {
     seat.standing.borrow().clone()
 }
 
-/// Each connection admitted, of a person of its own, with a request that is being answered.
+/// Admits each connection for a person of its own, with a request in flight.
 fn all_asking(places: &Places, held: &[Held]) -> Vec<Asking> {
     let ask = |(n, seat): (usize, &Held)| {
         let admission = admission(places, seat);

@@ -1,4 +1,4 @@
-//! The document made of the list of routes.
+//! The document, generated from the list of routes.
 
 use super::super::routes::Route;
 use super::super::shapes::{Gives, Named, Shapes};
@@ -94,7 +94,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// By name where the components have it, in place otherwise.
+/// Returns a reference to a component, or the schema itself if it is none.
 fn reference(named: &Named) -> Value {
     let one = match named.is_component() {
         true => json!({ "$ref": format!("#/components/schemas/{}", named.name) }),
@@ -103,7 +103,7 @@ fn reference(named: &Named) -> Value {
     if named.list { json!({ "type": "array", "items": one }) } else { one }
 }
 
-/// `get_agents_agent_history` of `GET /v1/agents/{agent}/history`.
+/// Returns the id of an operation, such as `get_agents_agent_history` for `GET /v1/agents/{agent}/history`.
 fn operation_id(route: &Route) -> String {
     let path = route.path.trim_start_matches("/v1").replace(['{', '}'], "");
     let words = path.split(['/', '.']).filter(|word| !word.is_empty());
