@@ -1,6 +1,6 @@
-//! The command line of the daemon. People use `ironctl`, which calls this.
+//! The command line of the daemon. People use `ironctl`, which calls it.
 //!
-//! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
+//! `run` forks the launcher before it starts a thread or reads a key. See [`crate::daemon`].
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::{audit, config, daemon, preflight, rotation, settings};
@@ -35,22 +35,22 @@ enum Command {
     Run(At),
     /// Set up a home; changes nothing the second time
     Init(At),
-    /// Say whether this machine can hold an agent, and what to do where it cannot
+    /// Check if this machine can run agents, with a remedy for each failed check
     Preflight {
-        /// A home, whose settings say which uids jails get from root
+        /// A home, whose settings name the uids of jails if root starts the host
         #[arg(long)]
         home: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Look here instead of in /proc/sys
+        /// Read this directory instead of /proc/sys
         #[arg(long, hide = true, default_value = "/proc/sys")]
         proc_sys: PathBuf,
     },
-    /// Look at the ledger; works without a running host
+    /// Inspect the ledger; works without a running host
     #[command(subcommand)]
     Audit(Audit),
-    /// Look at the settings
+    /// Inspect the settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Replace keys, while no host runs
@@ -90,17 +90,17 @@ enum Audit {
         #[arg(long, value_name = "HEX")]
         key: Option<String>,
     },
-    /// Print every entry, one JSON object a line, and signed heads where chains end
+    /// Print every entry as one line of JSON, and signed heads at the ends of chains
     Export(At),
-    /// Print the signed head of the ledger as it is now
+    /// Print the signed head of the present ledger
     Head(At),
-    /// Close the chain and begin the next; only where no host runs
+    /// Close the chain and begin the next; only without a running host
     Rotate(At),
     /// Print the last entries
     Tail {
         #[command(flatten)]
         at: At,
-        /// How many
+        /// Number of entries
         #[arg(short = 'n', default_value_t = 20)]
         count: u64,
     },
@@ -108,14 +108,14 @@ enum Audit {
 
 #[derive(Subcommand)]
 enum Key {
-    /// Bring everything under a fresh master key
+    /// Encrypt the record under a fresh master key
     RotateMaster {
         #[command(flatten)]
         at: At,
-        /// Where the fresh key goes, if the home does not keep it itself
+        /// File for the fresh key, unless the home keeps it
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
-        /// Where a copy of the old key goes
+        /// File for a copy of the old key
         #[arg(long, value_name = "FILE")]
         keep_old: Option<PathBuf>,
     },
@@ -123,13 +123,13 @@ enum Key {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Read the settings and say what is wrong with them
+    /// Read the settings and report mistakes
     Check(At),
 }
 
-/// The program: reads the command line, does it, and gives the exit code.
+/// Runs the program: parses the command line, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
-    // Nothing that this program makes is for others to read, whatever the umask of whoever starts it.
+    // All files of this program are private, whatever umask it inherits.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     let arguments = Arguments::parse();
     let json = match &arguments.command {
@@ -191,7 +191,7 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
 }
 
-/// The stable word for a failure; `failed` where there is none.
+/// Returns the stable code of a failure, or `failed`.
 fn code_of(error: &(dyn Error + 'static)) -> &'static str {
     let home = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => Some(error),
@@ -281,7 +281,7 @@ fn init(at: &At) -> Done {
 }
 
 fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
-    // A home that is not set up, or settings that cannot be read, are for `init` and `config check` to complain about.
+    // Without a home, or with unreadable settings, the defaults apply; `init` and `config check` report those.
     let settings = home.and_then(|home| home::Home::open(home).ok()).and_then(|home| config::load(&home).ok());
     let first_id = settings.map_or(ironclaw_jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
     let preflight = preflight::run(proc_sys, first_id);
@@ -332,7 +332,7 @@ fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, 
     }
 }
 
-/// The reason as JSON, so that it is one line of printable text.
+/// Formats an accepted break, with the reason as JSON so that it is one line of printable text.
 fn accepted_line(AcceptedBreak { seq, from, by, reason }: &AcceptedBreak) -> String {
     let reason = serde_json::to_string(reason).expect("text is JSON");
     format!("   accepted at {seq}: heads and archives know another history from entry {from} on, by {by}: {reason}")
@@ -431,7 +431,7 @@ fn check_config(at: &At) -> Done {
     say(&format!("ok {file}\nok {policy_file}"))
 }
 
-/// What the policy asks for that the people of this home cannot give; nothing before there are people.
+/// Returns the rules of the policy that the people of this home cannot meet. Empty before the home has people.
 fn unmet(
     home: &home::Home,
     config: &config::Config,

@@ -1,6 +1,6 @@
-//! The composition root: opens each module in order, runs until told to stop, closes in the opposite order.
+//! The composition root: opens each module in order, runs until a stop, and closes them in the opposite order.
 //!
-//! Holds no behaviour of its own; what grows here belongs to a module. See [`crate::pipeline`].
+//! Has no behaviour of its own. See [`crate::pipeline`].
 
 mod error;
 mod grounds;
@@ -27,7 +27,7 @@ use std::path::Path;
 use supervise::Reason;
 use workers::Workers;
 
-/// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
+/// Runs the host on a home until it stops. `launcher` was forked before any thread.
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let opened = startup::open(path).await?;
     let ran = supervise::until_damaged(&opened, serve(&opened, launcher)).await;
@@ -43,7 +43,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let parts = Parts::make(opened, boot, &paths, launcher).await?;
     let sockets = Sockets::open(config, &paths).await?;
 
-    // From here on it runs: what fails before leaves no mark in the ledger.
+    // A failure before this line leaves no entry in the ledger.
     let mut warnings = run_record::begin(state, home, boot, parts.changes.policy()).await?;
     let (keeper, other_history) = startup::keeper(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);

@@ -1,6 +1,6 @@
-//! The IronClaw daemon, as a library so that its tests and benches drive the same code as `main`.
+//! The IronClaw daemon, as a library so that its tests and benchmarks run the same code as `main`.
 //!
-//! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
+//! No other crate depends on it. See [`daemon`] for the order of a start, and [`pipeline`] for the path of a message.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,6 @@
-//! Whether this machine can hold an agent, and what to do where it cannot.
+//! The check if this machine can run agents, with a remedy for each failed part.
 //!
-//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See `ironclaw_jail::native`
-//! for what is tried.
+//! Makes a real jail and inspects it instead of guessing, and never offers less isolation. See `ironclaw_jail::native` for the steps.
 
 mod diagnosis;
 
@@ -12,11 +11,10 @@ use ironclaw_jail::launcher::trial::try_launch;
 use ironclaw_jail::{System, landlock, sys};
 use std::path::Path;
 
-/// Checks everything that a launch needs, in the order in which a launch needs it.
+/// Checks all needs of a launch, in the order of a launch.
 ///
-/// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first
-/// jail, and is ignored for other users. Forks, so it is to be called before the first thread; with threads every check that
-/// needs a trial fails and says so.
+/// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first jail, and is
+/// ignored for other users. Forks, so it must run before the first thread; with threads, every check that needs a trial fails and says so.
 pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
@@ -28,7 +26,7 @@ pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     Preflight { ok: checks.iter().all(|check| check.ok), checks }
 }
 
-/// The parts of the trial, each with its name and what it means that it worked.
+/// The parts of the trial, each with its name and the result of a success.
 const PARTS: [(Part, &str, &str); 8] = [
     (Part::Launcher, "launcher", "a launcher was forked before there were threads, and answers"),
     (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be made"),
@@ -40,11 +38,10 @@ const PARTS: [(Part, &str, &str); 8] = [
     (Part::Launch, "a whole jail", "a jail was made, looked at from outside, and found closed"),
 ];
 
-/// Makes one jail, part by part: the parts before the one that failed are there, those behind it
-/// were not tried.
+/// Makes one jail, part by part. Parts before the failed one passed, and later ones were not tried.
 fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
     let failed = try_launch(machine.root, first_id, None).err();
-    // The pivot comes last, but is a matter of the root.
+    // The pivot comes last, but belongs to the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
         Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
         part => part,
@@ -61,8 +58,7 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
         .collect()
 }
 
-/// Says on whose files a command's locks below `/usr` hold. Locks that hold on the machine's files are no reason to launch
-/// nothing.
+/// Reports if a command's locks below `/usr` affect the machine's files. Such locks are no reason to refuse launches.
 fn locks(root: bool, first_id: u32) -> Check {
     let found = match try_launch(root, first_id, Some(System::default())) {
         Ok(true) => "locks on programs hold in the jail alone".to_owned(),

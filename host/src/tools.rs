@@ -1,6 +1,6 @@
-//! The tools that IronClaw brings along: their names, classes, where they run, and the shape of their arguments.
+//! The built-in tools: their names, classes, places of execution, and the schemas of their arguments.
 //!
-//! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
+//! Never runs one, and never decides on a call. See [`crate::turns::calls`].
 
 pub use crate::tables::turns::Runs;
 
@@ -14,72 +14,71 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// The tools in an agent's own workspace; an agent has them unless its configuration says otherwise.
+/// The tools of an agent's own workspace, which an agent has by default.
 pub const WORKSPACE: [&str; 4] = ["read_file", "write_file", "list_dir", "search_files"];
-/// The tools of an agent's own memory; an agent has them unless its configuration says otherwise.
+/// The tools of an agent's memory, which an agent has by default.
 pub const MEMORY: [&str; 2] = ["remember", "recall"];
-/// Runs a command with the machine's programs. An agent has it only if its configuration says so: with it goes a jail that has
-/// something to execute.
+/// Runs a command with the machine's programs. No agent has it by default, since it needs a jail with programs to execute.
 pub const RUN_COMMAND: &str = "run_command";
-/// Proposes a change of what the agent is or may do. An agent has it unless its configuration says otherwise.
+/// Proposes a change of the agent. An agent has it by default.
 pub const REQUEST_CHANGE: &str = "request_capability_change";
-/// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
-/// `request_capability_change` is the envelope of any kind of change.
+/// The tools that make requests to the host. All but `send_message` are actions of the contract under the same name;
+/// `request_capability_change` is the envelope of every kind of change.
 pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
-/// Tools of the contract that nothing in this version handles. None of them can be enabled, and no model is offered one.
+/// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
 pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
-/// Seconds that a command may take when the call does not say.
+/// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
-/// Seconds that a command may take.
+/// Most seconds of a command.
 const COMMAND_SECONDS_MAX: u32 = 120;
-/// The most that `search_files` gives at once.
+/// Most results of one `search_files`.
 const SEARCH_HITS_MAX: u32 = 200;
-/// Bytes of one note of the memory: a page; what is longer belongs into a file.
+/// Bytes of one note of the memory: a page. A longer text belongs in a file.
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
-/// The most notes that `recall` gives at once.
+/// Most notes of one `recall`.
 pub const RECALLED_MAX: usize = 20;
-/// Characters of an unknown tool's name that are shown.
+/// Shown characters of an unknown tool's name.
 const SHOWN_CHARACTERS_MAX: usize = 64;
 
-/// A tool as a model is told of it and as the host judges it.
+/// A tool as a model sees it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     /// Its name; unique.
     pub name: &'static str,
-    /// What it does, in words for a model.
+    /// Its description, for a model.
     pub description: &'static str,
-    /// What sort of effect it has.
+    /// The kind of its effect.
     pub class: Class,
-    /// Where it runs.
+    /// The place of execution.
     pub runs: Runs,
-    /// JSON Schema of its arguments: an object that takes no other properties than those listed, at any depth, except in
-    /// the payload of a change, which has a schema of its own.
+    /// JSON Schema of its arguments: an object without additional properties at any depth, except in the payload of a change, which has a
+    /// schema of its own.
     pub parameters: Value,
 }
 
-/// What sort of effect a call has; the words of a turn's scope.
+/// The kind of effect of a call; the words of a turn's scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Looks at something.
+    /// Reads data.
     Read,
-    /// Changes something of the agent's own, now or later.
+    /// Changes data of the agent itself, now or later.
     Write,
-    /// Lets something out to somebody.
+    /// Sends data to a recipient.
     Send,
-    /// Runs a program of somebody else's choice.
+    /// Runs a program that others choose.
     Exec,
     /// Spends or promises money or goods.
     Trade,
-    /// Puts something to a person and does nothing else; without their answer it has no effect.
+    /// Asks a person; without an answer it has no effect.
     Ask,
 }
 
 impl Class {
-    /// Every one of them.
+    /// Every class.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
 
-    /// As it is written in configuration and in the ledger.
+    /// Returns its word in configuration and ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -98,7 +97,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A word that is no class; it is refused, never mapped to a near one.
+/// A word that is no class. It is refused, never mapped to a similar one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown class of tools {0:?}: it is one of read, write, send, exec, trade, ask")]
 pub struct UnknownClass(pub String);
@@ -111,17 +110,17 @@ impl FromStr for Class {
     }
 }
 
-/// The tools that an agent has unless its configuration says otherwise.
+/// Returns the tools that an agent has by default.
 pub fn usual() -> impl Iterator<Item = &'static str> {
     WORKSPACE.into_iter().chain(MEMORY).chain([REQUEST_CHANGE])
 }
 
-/// The tools that an agent may have: those that something in this version handles.
+/// Returns the tools that an agent may have: those with a handler in this version.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
     builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name))
 }
 
-/// The tools that a model is offered which may call these.
+/// Returns the tools that a model with these enabled tools sees.
 pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
     handled().filter(move |tool| enabled.iter().any(|name| name == tool.name))
 }
@@ -129,7 +128,7 @@ pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
 /// Refuses names of tools that no agent can have.
 ///
 /// # Errors
-/// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists those that there are.
+/// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists the valid ones.
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
         let (code, message) = match find(name) {
@@ -148,14 +147,14 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> =
         LazyLock::new(|| workspace().into_iter().chain(memory()).chain([run_command()]).chain(actions()).collect());
     &BUILTIN
 }
 
-/// The built-in tool of exactly this name.
+/// Returns the built-in tool of exactly this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     builtin().iter().find(|tool| tool.name == name)
 }
@@ -266,7 +265,7 @@ fn run_command() -> Tool {
     }
 }
 
-/// Returns what a model is told of the payload of a kind; nothing of one that no agent may propose.
+/// Returns the description of a kind's payload for a model; `None` for a kind that no agent may propose.
 const fn payload(kind: ChangeKind) -> Option<&'static str> {
     Some(match kind {
         ChangeKind::Persona => r#"{"instructions"}"#,
@@ -286,13 +285,13 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
     })
 }
 
-/// Returns what a model is told of the payloads of all kinds.
+/// Returns the descriptions of the payloads of all kinds.
 fn payloads() -> String {
     let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!(" {kind}: {payload}.")));
     format!("To what.{}", told.collect::<String>())
 }
 
-/// The arguments of an action are its JSON in the contract without `action`.
+/// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
 fn actions() -> [Tool; ACTIONS.len()] {
     [schedule_task(), ask_user_question(), skill_install(), request_change(), send_message()]
 }

@@ -48,7 +48,7 @@ pub async fn show(
     let found = find(&api, agent).await?;
     let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
         true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
-            // A message to this agent gets the same refusal, so the existence of the name is not hidden there either.
+        // A message to this agent gets the same refusal, so the existence of the name is not hidden there either.
         false => Err(routing::not_yours(&found).into()),
     };
     Ok(Json(api.record.state.read(show).await?))

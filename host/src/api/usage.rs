@@ -127,7 +127,7 @@ fn ceilings(
     Ok(ceilings)
 }
 
-/// A sentence for each ceiling that is reached or nearly so, for `status`.
+/// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
     let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.grounds.budget, None, None)).await?;
@@ -140,14 +140,14 @@ pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     Ok(ceilings.into_iter().filter_map(said).collect())
 }
 
-/// How near a ceiling is, where somebody should know.
+/// Returns a warning about a ceiling that is reached or nearly reached.
 fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
     let is_reached = match ceiling.name.starts_with("tokens") {
-        // No request takes fewer tokens than are booked for its output.
+        // Each request books at least this many tokens for its output.
         true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
         false => ceiling.left == 0,
     };
-    // Whatever is left may be too little for the next request.
+    // The rest may be too little for the next request.
     let is_near = ceiling.left <= ceiling.limit.div_ceil(NEAR_SHARE);
     match (is_reached, is_near) {
         (true, _) => Some("reached: no model is asked"),
@@ -156,7 +156,7 @@ fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
     }
 }
 
-/// A sentence for each agent whose ceiling of cost counts nothing, because an endpoint that it may use has no prices.
+/// Returns a warning for each agent with a ceiling of cost that may use an endpoint without prices.
 pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let unpriced = api.state().read(move |tx| {

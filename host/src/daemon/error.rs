@@ -35,13 +35,13 @@ pub enum Error {
     /// The signing key of the ledger.
     #[error(transparent)]
     Head(#[from] head::Error),
-    /// A rotation beside no host.
+    /// A rotation of the ledger without a running host.
     #[error(transparent)]
     Rotate(#[from] archive::Error),
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] rotation::Error),
-    /// The home was not set up to its end.
+    /// The set-up of the home did not finish.
     #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),
     /// The sandbox's program is missing.
@@ -55,7 +55,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// A file or directory of the host's own that jails would show.
+    /// A file or directory of the host that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),
     /// The loopback port.

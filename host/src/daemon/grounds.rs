@@ -1,7 +1,6 @@
-//! Files of this machine that agents may have, and the host's own files, by the settings and by where it runs.
+//! The files of this machine that agents may mount, and the host's own files, which they never may.
 //!
-//! Looked up once at a start: a later caller holds the record, and a disk that hangs would hold the record too. See
-//! [`crate::gateway`].
+//! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
 use crate::config::Config;
 use crate::gateway::Grounds;
@@ -15,20 +14,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Rights of others in a file's mode: to read it.
+/// The mode bit that lets other users read a file.
 const READ_BY_OTHERS: u32 = 0o004;
 
-/// A file or directory of the host's own that no agent may read.
+/// A file or directory of the host that no agent may read.
 struct Own {
     what: &'static str,
     path: PathBuf,
     remedy: &'static str,
 }
 
-/// A file or directory of the host's own that every jail with programs would show, or may show.
+/// The reason that a file or directory of the host is not safe from jails with programs.
 #[derive(Debug, thiserror::Error)]
 pub enum Exposed {
-    /// It is at or below a place that is shown.
+    /// It is at or below a path that these jails show.
     #[error(
         "{what} {} is at or below {}, which agents with run_command and the clients of package managers can read: {remedy}",
         .path.display(),
@@ -39,12 +38,12 @@ pub enum Exposed {
         what: &'static str,
         /// Path of the exposed item.
         path: PathBuf,
-        /// The place that is shown.
+        /// The shown path.
         shown: PathBuf,
         /// Instruction for the operator.
         remedy: &'static str,
     },
-    /// Bind mounts are unknown.
+    /// The bind mounts are unknown.
     #[error(
         "cannot read the table of mounts, which says whether agents can read files of the host: {source}; see that /proc is \
          mounted and that the limit on open files is not reached"
@@ -55,11 +54,11 @@ pub enum Exposed {
     },
 }
 
-/// Collects the facts of this machine that changes are checked against. A directory that is not there allows nothing.
+/// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.
 pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
     let own: Vec<Own> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
-    // A process that could write there would be the host at its next start. Reading it is harmless.
+    // A process that could write there would control the host at its next start. Reading is harmless.
     let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
     let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
     let sources = config.packages.apt_sources.clone();
@@ -75,21 +74,21 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
     })
 }
 
-/// Refuses a new home, before anything is made, where a jail with programs would show it.
+/// Refuses a new home, before anything is created, if a jail with programs would show it.
 pub(super) fn refuse_home(path: &Path) -> Result<(), Exposed> {
     refuse_exposed(&[home_at(path)], &places_of_commands(), &packages::shown())
 }
 
-/// Refuses a file for a master key where a jail with programs would show it.
+/// Refuses a file for a master key if a jail with programs would show it.
 ///
 /// # Errors
-/// Names the file and the place that is shown.
+/// Names the file and the shown path.
 pub fn refuse_key_file(path: &Path) -> Result<(), Exposed> {
     let key = Own { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
     refuse_exposed(&[key], &places_of_commands(), &packages::shown())
 }
 
-/// Refuses what a jail with programs shows, before a key is read: the host's own, the home directory of the operator, and a file
+/// Refuses to start, before a key is read, if a jail with programs shows the host's own files, the operator's home directory, or a file
 /// that may hold passwords of apt.
 pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> {
     let (commands, clients) = (places_of_commands(), packages::shown());
@@ -100,7 +99,7 @@ pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> 
     });
     let own: Vec<Own> = own(config, home).into_iter().chain(homes).collect();
     refuse_exposed(&own, &commands, &clients)?;
-    // The client for apt is shown its own settings on purpose.
+    // The client for apt reads its own settings on purpose.
     let closed = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.mode() & READ_BY_OTHERS == 0);
     let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| Own {
         what: "packages.apt_sources",
@@ -122,7 +121,7 @@ fn home_at(path: &Path) -> Own {
     }
 }
 
-/// Returns the host's own directories and files, and what the operator does to keep each of them elsewhere.
+/// Returns the host's own directories and files, each with the remedy if a jail shows it.
 fn own(config: &Config, home: &Home) -> Vec<Own> {
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
@@ -169,14 +168,14 @@ fn refuse_exposed_by(
     Ok(())
 }
 
-/// Returns the operator's home directory, as the environment and as the list of users name it.
+/// Returns the operator's home directories: that of the environment and that of the user database.
 fn homes_of_operator() -> Vec<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let named = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
     named.into_iter().chain(user.map(|user| user.dir)).collect()
 }
 
-/// Returns whether a directory is there and belongs to this user: a system user's may be a shared place, such as /usr/sbin.
+/// Returns true if a directory exists and belongs to this user. The home of a system user may be shared, such as /usr/sbin.
 fn is_own_directory(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A home, settings that name something in each place, and the places that a jail would show.
+    /// A home, and the paths that a jail would show.
     struct Scene {
         _directory: tempfile::TempDir,
         root: PathBuf,

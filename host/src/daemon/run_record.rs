@@ -1,4 +1,4 @@
-//! Records that a run of the host begins and ends, in the record and in the ledger.
+//! The begin and the end of a run, in the record and in the ledger.
 
 use super::error::Error;
 use super::history;
@@ -12,7 +12,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 
-/// Writes the BOOT entry; says so when the last run did not end in order.
+/// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
 pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
     let policy_digest = policy.digest().to_string();
     let begun: Option<(Option<String>, Vec<String>)> = state
@@ -65,7 +65,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
     Ok(warnings)
 }
 
-/// Writes the entry of an end in order.
+/// Writes the entry of an orderly end.
 pub(super) async fn end(state: &State, boot: BootId) -> Result<(), Error> {
     state
         .write(move |tx| {

@@ -1,4 +1,4 @@
-//! Opens what the daemon runs on: the home, the settings, the master key, the record, and what the stages share.
+//! The base of the daemon: the home, the settings, the master key, the record, and the shared parts.
 //!
 //! Writes nothing to the ledger. See [`super::run_record`].
 
@@ -37,7 +37,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// A home that this process holds, with its settings, its master key and its record.
+/// A locked home, with its settings, its master key and its record.
 pub(super) struct Opened {
     pub state: State,
     pub master: MasterKey,
@@ -52,8 +52,8 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     home.check_room()?;
     let lock = home.hold()?;
-    // A killed host leaves its directory behind, with a socket path that is ours as soon as we listen: no other process may pose
-    // as the host there.
+    // A killed host leaves its directory behind, with a socket path that is ours once we listen: no other process may pose as the host
+    // there.
     runtime::remove_left(&home);
     home.prepare_start()?;
     let (config, _) = config::load(&home)?;
@@ -67,7 +67,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     Ok(Opened { state, master, config, home, _lock: lock })
 }
 
-/// The parts of a host that are shared.
+/// The shared parts of a host.
 pub(super) struct Parts {
     pub record: Arc<Record>,
     pub changes: Arc<Changes>,
@@ -117,7 +117,7 @@ impl Parts {
         Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops })
     }
 
-    /// Finishes what a crash cut short, and wakes every session that has work, unless everything is stopped.
+    /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
     pub async fn resume(&self) -> Result<(), Error> {
         recovery::recover(&self.record, &self.jails.home).await?;
         if !self.stops.start_stopped().await? {
@@ -127,7 +127,7 @@ impl Parts {
     }
 }
 
-/// Makes what the actors of sessions work with.
+/// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
     proposals: Arc<Proposals>,
@@ -171,14 +171,14 @@ async fn runtime(
     })
 }
 
-/// Starts to keep the ledger. Returns also which other history the heads and archives know.
+/// Starts the maintenance of the ledger. Also returns the names of heads and archives of another history.
 pub(super) async fn keeper(opened: &Opened) -> Result<(Keeper, Vec<String>), Error> {
     let Opened { home, config, master, state, .. } = opened;
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::Nowhere("the settings were refused"));
     Ok(Keeper::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
 }
 
-/// Removes the layers of software that no agent has.
+/// Removes layers of software without an agent.
 pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Error> {
     // Nothing is fetched yet, and no sandbox runs.
     let layers = state.read(registry::software::layers).await?;
@@ -190,7 +190,7 @@ pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Err
     Ok(())
 }
 
-/// Opens the record by `open`; a key that was replaced gets an error that says so.
+/// Opens the record by `open`. A replaced key gets an explicit error.
 pub(super) fn open_state(
     open: fn(&Path, &SessionKey) -> Result<State, ironclaw_state::Error>,
     home: &Home,
@@ -201,7 +201,7 @@ pub(super) fn open_state(
     open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
 }
 
-/// Finds how jails are made, and connects the launcher that makes them.
+/// Returns the configuration of jails, and connects the launcher.
 fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch::Config, Launcher), Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
@@ -214,7 +214,7 @@ fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch:
     Ok((launch::Config { uids, sandbox, runtime: paths.runtime.clone() }, launcher))
 }
 
-/// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.
+/// Settles a token that was about to enter the owner's file when the host died: the file gets it if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
     let digest = Digest::of(text.trim().as_bytes());

@@ -1,4 +1,4 @@
-//! Starts the tasks of a host that runs, and ends those that have something to finish.
+//! The background tasks of a running host, and their orderly end.
 
 use super::sockets::Sockets;
 use super::startup::Parts;
@@ -22,7 +22,7 @@ const REQUESTS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Tasks that run until the host stops.
 pub(super) struct Workers {
-    /// Ends the tasks; the API moves it too, when an operator asks for a stop.
+    /// Ends the tasks; an operator triggers it over the API.
     pub shutdown: Shutdown,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
@@ -31,7 +31,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts to apply changes, to remove what is old, to send, and to answer on the sockets.
+    /// Starts the workers for changes, retention and deliveries, and the servers on the sockets.
     pub fn start(parts: &Parts, config: &Config, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
         let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
         let latch = &stops.latch;
@@ -73,7 +73,7 @@ impl Workers {
         Self { shutdown, sending, serving, receiving }
     }
 
-    /// Ends the tasks that answer and the one that sends.
+    /// Ends the servers and the delivery worker.
     pub async fn end(self) {
         self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
@@ -83,15 +83,14 @@ impl Workers {
             }
         })
         .await;
-        // Bounded by itself.
+        // It bounds its own end.
         if !self.sending.is_finished() {
             let _ = self.sending.await;
         }
     }
 }
 
-/// Starts what receives the messages of each kind of channel, where the settings open an entrance for it. A kind whose messages come
-/// through a route of the API starts nothing of its own.
+/// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.
 fn start_receivers(
     parts: &Parts,
     config: &Config,

@@ -1,18 +1,18 @@
-//! Valid names of packages: no version, no path, no address, and nothing that a client could take for an option.
+//! Valid names of packages: no version, no path, no address, and no text that a client could read as an option.
 //!
-//! Never repairs a name. See [`crate::packages::fetch`], which hands them to the clients.
+//! Never repairs a name. See `packages::fetch`, which passes them to the clients.
 
 use super::NAMES_MAX;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 
-/// Longest name; the registries' own limits are about this.
+/// Longest name, close to the registries' own limits.
 const NAME_BYTES_MAX: usize = 128;
-/// Endings by which npm takes a name for a file.
+/// Suffixes by which npm takes a name for a file.
 const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 
-/// Returns a refusal of the first name that is none.
+/// Refuses the first invalid or repeated name.
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.len() + wanted.npm.len() > NAMES_MAX {
         let message = format!("{} packages are more than {NAMES_MAX}", wanted.apt.len() + wanted.npm.len());
@@ -37,7 +37,7 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
 }
 
-/// Checks the name by Debian policy, section 5.6.1. A name that ends in `-` would tell apt to remove something.
+/// Checks a name by Debian policy, section 5.6.1. With a `-` at its end, apt would remove the package.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -1,6 +1,6 @@
 //! The cause of a failed part of a jail on this machine, and the exact remedy.
 //!
-//! Pure but for reading a handful of files once; tries nothing itself. See [`crate::preflight`], which tries.
+//! Reads a few files once, and tries nothing itself. See [`crate::preflight`] for the trial.
 
 use super::{fail, pass};
 use ironclaw_contract::operator::Check;
@@ -28,7 +28,7 @@ impl Advice {
         Self { found: found.into(), remedy: remedy.into() }
     }
 
-    /// Makes a finding without a remedy of its own, because another check has it.
+    /// Returns a finding whose remedy is in another check.
     pub(crate) fn found(found: impl Into<String>) -> Self {
         Self::new(found, "see the check that failed before this one")
     }
@@ -37,24 +37,24 @@ impl Advice {
 /// Facts about this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// Whether we are root, in whatever user namespace this is.
+    /// True for root, in any user namespace.
     pub(crate) root: bool,
-    /// Whether a seccomp filter from outside is on us.
+    /// True under a seccomp filter from outside.
     filtered: bool,
-    /// `kernel/apparmor_restrict_unprivileged_userns`, where there is one.
+    /// `kernel/apparmor_restrict_unprivileged_userns`, if it exists.
     apparmor_restricts: Option<u64>,
-    /// Whether an AppArmor profile is on us; the restriction is for programs without one.
+    /// True under an AppArmor profile; the restriction is for programs without one.
     profiled: bool,
-    /// `kernel/unprivileged_userns_clone`, where there is one.
+    /// `kernel/unprivileged_userns_clone`, if it exists.
     userns_clone: Option<u64>,
-    /// `user/max_user_namespaces`, where there is one.
+    /// `user/max_user_namespaces`, if it exists.
     max_namespaces: Option<u64>,
     /// `/proc/self/uid_map`, in one line.
     uid_map: String,
 }
 
 impl Machine {
-    /// Reads the settings below `proc_sys`, and what the kernel says of this process.
+    /// Reads the settings below `proc_sys`, and the kernel's facts about this process.
     pub(crate) fn read(proc_sys: &Path) -> Self {
         let number = |name: &str| fs::read_to_string(proc_sys.join(name)).ok()?.trim().parse().ok();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// Returns what a failed part of a launch means on this machine.
+/// Returns the meaning of a failed part of a launch on this machine.
 pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
     let errno = Errno::from_raw(failure.errno);
     let told = match failure.errno {

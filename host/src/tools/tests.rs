@@ -1,4 +1,4 @@
-//! Tools by their names, and the calls of the built-in script.
+//! Tests of the tools, and of the calls of the built-in script.
 
 use super::*;
 use ironclaw_contract::seam::action::Action;
@@ -7,7 +7,7 @@ use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
-/// A message for each built-in tool, which the built-in script answers with a call of it.
+/// A message for each built-in tool; the built-in script answers it with a call.
 const ASKED: [&str; 13] = [
     "write a.txt: x",
     "append a.txt: x",
@@ -58,7 +58,7 @@ fn what_is_not_exactly_a_name_is_not_found() {
     }
 }
 
-/// Objects that are open to properties which nobody listed; the payload of a change is an object or a list, and has its own reader.
+/// Collects objects that accept unlisted properties. The payload of a change is an object or a list, and has its own parser.
 fn open_objects(path: String, schema: &Value, found: &mut Vec<String>) {
     if schema["type"] == "object" && schema["additionalProperties"] != json!(false) {
         found.push(path.clone());
