@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The remedy for a file of settings that cannot be read.
-const UNREADABLE_SETTINGS: &str = "put a readable file there (`chmod 600`), or move it away: then every default holds";
+const UNREADABLE_SETTINGS: &str = "make the file readable (`chmod 600`), or move it away to use every default";
 
 #[derive(Parser)]
 #[command(
@@ -211,22 +211,22 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             home::Error::NotInitialised(_) => "set it up with `ironctl init`",
             home::Error::Running(_) => "stop it first: `ironctl down`",
             home::Error::RecordMissing { .. } => {
-                "put back the newest backup of the home; to begin anew, move the home away first"
+                "restore the newest backup of the home; to start over, move the home away first"
             }
             home::Error::Damaged { remedy, .. } => remedy,
-            home::Error::NoRoom { .. } => "make room on the disk that holds the home, then start again",
+            home::Error::NoRoom { .. } => "free space on the disk of the home, then start again",
             home::Error::Permissions { .. } | home::Error::Io { .. } => "",
         }
     };
     let of_key = |error: &keys::Error| match error {
-        keys::Error::Missing { .. } => "put the key back from where you keep it; no other key opens the record",
+        keys::Error::Missing { .. } => "restore the key from your copy; no other key opens the record",
         keys::Error::Home(error) => of_home(error),
         _ => "",
     };
     let of_rotation = |error: &rotation::Error| match error {
         rotation::Error::Home(error) => of_home(error),
         rotation::Error::Key(error) => of_key(error),
-        rotation::Error::Replaced { .. } => "use the newer key; this one opens only copies from before",
+        rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
         _ => "",
     };
     if let Some(error) = error.downcast_ref() {
@@ -239,13 +239,13 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         (Some(daemon::Error::Settings(settings::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
         (Some(daemon::Error::Settings(_)), _) => "correct the file; `ironctl config check` reads it again",
         (Some(daemon::Error::Key(keys::Error::Read { .. } | keys::Error::Length(_))), _) => {
-            "put the master key back from where you keep it: nothing else opens the record"
+            "restore the master key from your copy; no other key opens the record"
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
         (Some(daemon::Error::Key(error)), _) => of_key(error),
         (Some(daemon::Error::NoGenesis(_)), _) => {
-            "put back the newest backup of the home; if nothing was ever set up there, move the home away and run `ironctl init`"
+            "restore the newest backup of the home; if it never had a record, move the home away and run `ironctl init`"
         }
         _ => "",
     }
@@ -391,13 +391,13 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
     say(&format!("{} holds it", rotated.key_file.display()))?;
     match &rotated.old_key_file {
         Some(file) => say(&format!("the old one, {}, is kept in {}", rotated.replaced, file.display()))?,
-        None => say(&format!("the old one, {}, opens only what was copied before now", rotated.replaced))?,
+        None => say(&format!("the old one, {}, only opens earlier copies", rotated.replaced))?,
     };
     for file in &rotated.removed {
-        say(&format!("{} was under the old one, which is gone, and is removed", file.display()))?;
+        say(&format!("removed {}, which was under the old key", file.display()))?;
     }
     for file in &rotated.under_old {
-        say(&format!("{} stays under the old one", file.display()))?;
+        say(&format!("{} remains under the old key", file.display()))?;
     }
     for todo in &rotated.todo {
         say(&format!("now: {todo}"))?;

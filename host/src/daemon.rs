@@ -64,7 +64,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {
         let launcher = parts.jails.launcher.pid();
-        tracing::error!(launcher, "the launcher died: every jail is gone with it");
+        tracing::error!(launcher, "the launcher died, and every jail with it");
         return Err(Error::LauncherDied(launcher));
     }
     stop(opened, boot, &parts.sessions, workers, &paths, keeper).await

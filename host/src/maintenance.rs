@@ -316,7 +316,7 @@ impl Shared {
             tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
             (
                 error.kind(),
-                format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
+                format!("the head of the ledger was not kept in {directory}: {error}; the host will try again"),
             )
         });
         if failed.is_none() {
@@ -333,7 +333,7 @@ impl Shared {
             (Some(_), Some(_)) | (None, None) => return kind.is_none(),
         };
         if let Err(error) = self.state.write(move |tx| note.append(tx)).await {
-            tracing::error!(%error, "the failure of a head was not noted");
+            tracing::error!(%error, "cannot record the failure of a head");
         }
         kind.is_none()
     }

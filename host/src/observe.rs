@@ -65,7 +65,7 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
     let file = LogFile::open(&path, LOG_BYTES_MAX).map_err(|error| home::Error::Damaged {
         path,
         what: format!("cannot be written: {error}"),
-        remedy: "move it away; it is made anew",
+        remedy: "move it away; the host creates a new one",
     })?;
     let level = match config.level {
         Level::Error => tracing::Level::ERROR,
@@ -104,7 +104,7 @@ impl LogFile {
         let file = options.append(true).create(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
         let found = file.metadata()?;
         if !found.is_file() {
-            return Err(io::Error::other("it is no file"));
+            return Err(io::Error::other("it is not a file"));
         }
         let mut log = Self { file, path: path.to_owned(), bytes: found.len(), bytes_max };
         if log.bytes > bytes_max {
@@ -174,6 +174,6 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("host.log");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
-        LogFile::open(&path, 20).err().expect("it is no file");
+        LogFile::open(&path, 20).err().expect("it is not a file");
     }
 }

@@ -182,9 +182,11 @@ pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, want
         return Err(refusal.into());
     }
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
-        return Err(
-            Refusal::new(DenialCode::PackagesNone, "no package was asked for, so there is no layer to make").into()
-        );
+        return Err(Refusal::new(
+            DenialCode::PackagesNone,
+            "the change names no package, so there is no layer to build",
+        )
+        .into());
     }
     let work_dir = WorkDir::clear(context, agent, change)?;
     let made = build(context, &work_dir, agent, wanted).await;

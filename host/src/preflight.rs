@@ -29,13 +29,13 @@ pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
 /// The parts of the trial, each with its name and the result of a success.
 const PARTS: [(Part, &str, &str); 8] = [
     (Part::Launcher, "launcher", "a launcher was forked before there were threads, and answers"),
-    (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be made"),
+    (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be created"),
     (Part::Ids, "host ids", "a jail can be given its uid and gid"),
-    (Part::Root, "root of a jail", "an empty root can be mounted, entered, and the host's let go of"),
+    (Part::Root, "root of a jail", "an empty root can be mounted and entered, and the host's root detached"),
     (Part::Privileges, "privileges", "capabilities can be dropped and resources limited"),
     (Part::Landlock, "Landlock domain", "a Landlock domain can be entered"),
     (Part::Seccomp, "seccomp", "seccomp filters can be installed"),
-    (Part::Launch, "a whole jail", "a jail was made, looked at from outside, and found closed"),
+    (Part::Launch, "a whole jail", "a jail was created, inspected from outside, and found closed"),
 ];
 
 /// Makes one jail, part by part. Parts before the failed one passed, and later ones were not tried.
@@ -63,7 +63,7 @@ fn locks(root: bool, first_id: u32) -> Check {
     let found = match try_launch(root, first_id, Some(System::default())) {
         Ok(true) => "locks on programs hold in the jail alone".to_owned(),
         Ok(false) => {
-            "this kernel lays no file system of its own over /usr, so an agent with run_command can hold locks on \
+            "this kernel mounts no file system of its own over /usr, so an agent with run_command can hold locks on \
                       the machine's files below /usr; take run_command from agents that must not"
                 .to_owned()
         }
@@ -74,7 +74,7 @@ fn locks(root: bool, first_id: u32) -> Check {
 
 fn processes() -> Check {
     match std::fs::read_to_string("/proc/self/status") {
-        Ok(_) => pass("/proc", "processes can be looked at".into()),
+        Ok(_) => pass("/proc", "processes can be inspected".into()),
         Err(error) => fail(
             "/proc",
             Advice::new(format!("cannot read /proc/self/status: {error}"), "mount it: `sudo mount -t proc proc /proc`"),

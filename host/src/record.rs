@@ -29,10 +29,7 @@ impl Record {
     pub async fn forget_snapshots(&self) -> Result<(), ironclaw_state::Error> {
         let removed = self.state.forget_snapshots().await?;
         if removed > 0 {
-            tracing::info!(
-                removed,
-                "snapshots from before an upgrade are gone: something is erased that stood in them"
-            );
+            tracing::info!(removed, "removed snapshots from before an upgrade, which had erased content");
             let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
             self.state.write(move |tx| entry.append(tx).map(drop)).await?;
         }

@@ -74,7 +74,7 @@ pub enum Error {
     #[error("the master key is the home's own {0}, and the fresh one takes its place: leave out --to")]
     Here(PathBuf),
     /// The file exists.
-    #[error("{0} is there already: name another file, or remove it")]
+    #[error("{0} exists already: name another file, or remove it")]
     Taken(PathBuf),
     /// The same file for both keys.
     #[error("{0} cannot take the fresh key and the copy of the old one: name another file with --keep-old")]
@@ -193,7 +193,7 @@ fn adopt(source: &Source, key_file: PathBuf) -> Result<(PathBuf, Vec<String>), E
             return Ok((own.clone(), Vec::new()));
         }
         Source::File(named) => vec![
-            format!("put the fresh key in the old one's place: mv {fresh} {}", named.display()),
+            format!("replace the old key by the fresh one: mv {fresh} {}", named.display()),
             format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""),
         ],
         Source::Credential(_) => {
@@ -220,7 +220,7 @@ fn snapshots(home: &Home) -> Vec<PathBuf> {
 fn remove_snapshots(home: &Home, before: Vec<PathBuf>, todo: &mut Vec<String>) -> Vec<PathBuf> {
     // A failure does not undo the rotation; the operator removes the rest.
     if let Err(error) = snapshot::remove_all(&home.state_db()) {
-        todo.push(format!("remove what nothing opens any more: {error}"));
+        todo.push(format!("remove the snapshots that no key opens: {error}"));
     }
     let stay = snapshots(home);
     for aside in snapshot::aside(&home.state_db()) {
@@ -298,9 +298,9 @@ pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
         Err(_) => false,
     };
     if is_adopted {
-        tracing::warn!("the master key was being replaced when it was cut short: that is finished now");
+        tracing::warn!("finished an interrupted rotation of the master key");
         for old in snapshot::all(&home.state_db()) {
-            tracing::warn!("{} may be under the old key: remove it if nobody kept that", old.path.display());
+            tracing::warn!("{} may be under the old key: remove it if that key was not kept", old.path.display());
         }
         home::replace(&next, own)?;
         return Ok(discard(home)?);
@@ -311,7 +311,7 @@ pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
         fresh?;
         return Err(explain(home, &source, &old, error));
     }
-    tracing::warn!("the master key was being replaced when it was cut short: the old one stays");
+    tracing::warn!("undid an interrupted rotation of the master key: the old key remains");
     discard(home)?;
     Ok(home::remove(&next)?)
 }

@@ -58,7 +58,7 @@ impl FromStr for SecretName {
             return Ok(Self(name.to_owned()));
         }
         // A caller may confuse name and value, so the error does not quote the text.
-        let refusal = Refusal::new(DenialCode::SecretName, "this is no secret's name");
+        let refusal = Refusal::new(DenialCode::SecretName, "invalid name of a secret");
         Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
     }
 }
@@ -76,7 +76,7 @@ pub fn is_name(text: &str) -> bool {
 /// Refuses an empty or long text, or one with a control character. The refusal has no part of it.
 pub fn value(text: String) -> Result<SecretText, Refusal> {
     let text = SecretText::new(text);
-    let refuse = |why: String| Err(Refusal::new(DenialCode::SecretValue, format!("the value is no secret: {why}")));
+    let refuse = |why: String| Err(Refusal::new(DenialCode::SecretValue, format!("invalid value of a secret: {why}")));
     let bytes = text.expose().len();
     if bytes == 0 {
         return refuse("it is empty".to_owned());
@@ -269,7 +269,7 @@ pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Res
 
 /// Returns the refusal of a taken name.
 pub fn exists(name: &SecretName) -> Refusal {
-    let refusal = Refusal::new(DenialCode::SecretExists, format!("there is a {name} already"));
+    let refusal = Refusal::new(DenialCode::SecretExists, format!("{name} exists already"));
     refusal.hint(format!("replace its value with `ironctl secret rotate {}`", name.as_str()))
 }
 
@@ -283,7 +283,7 @@ fn elsewhere(name: &SecretName) -> Refusal {
     let credential = format!("{CREDENTIAL_PREFIX}{}", name.as_str());
     let refusal =
         Refusal::new(DenialCode::SecretElsewhere, format!("{name} comes from the systemd credential {credential}"));
-    refusal.hint("only you can change that: it stands in the unit of the host")
+    refusal.hint("only you can change that, in the systemd unit of the host")
 }
 
 fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result<Vec<u8>, Error> {

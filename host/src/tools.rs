@@ -133,7 +133,7 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
         let (code, message) = match find(name) {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
-                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: nothing handles it in this version"))
+                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
             Some(_) => continue,
             None => {
@@ -177,17 +177,17 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "path": path(),
                 "offset": { "type": "integer", "minimum": 0, "description": "Bytes to skip." },
-                "limit": { "type": "integer", "minimum": 1, "description": "Bytes to read at most." },
+                "limit": { "type": "integer", "minimum": 1, "description": "The most bytes to read." },
             }),
         ),
         local(
             "write_file",
             Class::Write,
-            "Writes a text file of the workspace and makes the directories above it.",
+            "Writes a text file of the workspace and creates the directories above it.",
             &["path", "content"],
             json!({
                 "path": path(),
-                "content": { "type": "string", "description": "The whole text, or what is added with append." },
+                "content": { "type": "string", "description": "The whole text, or the addition with append." },
                 "append": { "type": "boolean", "description": "Add to the end instead of replacing the file." },
             }),
         ),
@@ -200,7 +200,7 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "pattern": { "type": "string", "minLength": 1, "description": "Regular expression over a line." },
                 "path": path(),
-                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "Lines to give at most." },
+                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "The most lines to return." },
             }),
         ),
     ]
@@ -218,25 +218,25 @@ fn memory() -> [Tool; MEMORY.len()] {
         host(
             "remember",
             Class::Write,
-            "Keeps a note for later conversations. It is shared by everybody who talks to you.",
+            "Keeps a note for later conversations. All people who talk to you share it.",
             &["text"],
             json!({
                 "text": {
                     "type": "string",
                     "minLength": 1,
                     "maxLength": REMEMBERED_BYTES_MAX,
-                    "description": "What is worth knowing later, complete in itself.",
+                    "description": "The note, complete in itself.",
                 },
             }),
         ),
         host(
             "recall",
             Class::Read,
-            "Looks notes up by words that stand in them; the best fits first.",
+            "Finds notes by their words, the best matches first.",
             &["query"],
             json!({
                 "query": { "type": "string", "minLength": 1, "description": "Words to look for." },
-                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "Notes to give at most." },
+                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "The most notes to return." },
             }),
         ),
     ]
@@ -245,7 +245,7 @@ fn memory() -> [Tool; MEMORY.len()] {
 fn run_command() -> Tool {
     Tool {
         name: RUN_COMMAND,
-        description: "Runs a shell command in the workspace with the programs in /usr, and gives its output and exit code. \
+        description: "Runs a shell command in the workspace with the programs in /usr, and returns its output and exit code. \
             There is no network; nothing outlives the call; /tmp is small and nothing in the workspace can be executed \
             directly, so name the interpreter: sh x.sh, python3 x.py.",
         class: Class::Exec,
@@ -253,12 +253,12 @@ fn run_command() -> Tool {
         parameters: object(
             &["command"],
             json!({
-                "command": { "type": "string", "minLength": 1, "description": "What /bin/sh -c is given." },
+                "command": { "type": "string", "minLength": 1, "description": "The command for /bin/sh -c." },
                 "timeout_seconds": {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": COMMAND_SECONDS_MAX,
-                    "description": format!("After so many seconds it is ended; {COMMAND_SECONDS_USUAL} if absent."),
+                    "description": format!("Time limit in seconds; {COMMAND_SECONDS_USUAL} if absent."),
                 },
             }),
         ),
@@ -288,7 +288,7 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
 /// Returns the descriptions of the payloads of all kinds.
 fn payloads() -> String {
     let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!(" {kind}: {payload}.")));
-    format!("To what.{}", told.collect::<String>())
+    format!("The payload of each kind.{}", told.collect::<String>())
 }
 
 /// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
@@ -301,17 +301,17 @@ fn row(name: &'static str, class: Class, description: &'static str, required: &[
 }
 
 fn reason() -> Value {
-    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." })
+    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "The reason, for the person who decides." })
 }
 
 fn schedule_task() -> Tool {
     row(
         "schedule_task",
         Class::Write,
-        "Books a prompt for later, once or again and again. It must have a run_at or a recurrence.",
+        "Schedules a prompt, once or repeatedly. It must have a run_at or a recurrence.",
         &["prompt"],
         json!({
-            "prompt": { "type": "string", "minLength": 1, "description": "What you will be told when the time comes." },
+            "prompt": { "type": "string", "minLength": 1, "description": "The prompt that you get at that time." },
             "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
             "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
         }),
@@ -322,7 +322,7 @@ fn ask_user_question() -> Tool {
     row(
         "ask_user_question",
         Class::Ask,
-        "Puts a question to the person. The answer comes as a later message.",
+        "Asks the person a question. The answer comes as a later message.",
         &["question"],
         json!({
             "question": { "type": "string", "minLength": 1, "description": "The question." },
@@ -332,7 +332,7 @@ fn ask_user_question() -> Tool {
                 "items": { "type": "string", "minLength": 1 },
                 "description": "Answers to choose from.",
             },
-            "allow_freeform": { "type": "boolean", "description": "Whether another answer may be typed." },
+            "allow_freeform": { "type": "boolean", "description": "True if the person may type another answer." },
         }),
     )
 }
@@ -345,11 +345,11 @@ fn skill_install() -> Tool {
             "version": { "type": "string", "minLength": 1, "description": "Its version." },
         }),
     );
-    skill["description"] = "Which skill; what it brings along is looked up, not taken from here.".into();
+    skill["description"] = "The skill. The host looks up its content itself.".into();
     row(
         "skill_install",
         Class::Ask,
-        "Proposes to install a skill by name. A person sees what it brings along and decides.",
+        "Proposes to install a skill by name. A person sees its content and decides.",
         &["payload"],
         json!({ "payload": skill, "reason": reason() }),
     )
@@ -360,10 +360,10 @@ fn request_change() -> Tool {
     row(
         REQUEST_CHANGE,
         Class::Ask,
-        "Proposes a change of what you are or may do. A person decides.",
+        "Proposes a change of your settings or permissions. A person decides.",
         &["kind", "payload", "reason"],
         json!({
-            "kind": { "type": "string", "enum": kinds, "description": "What would change." },
+            "kind": { "type": "string", "enum": kinds, "description": "The kind of change." },
             "payload": { "type": ["object", "array"], "description": payloads() },
             "reason": reason(),
         }),

@@ -123,7 +123,7 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
     if limited {
         let refusal =
             Refusal::new(DenialCode::TooManyFailures, "too many requests without a valid token came to this port");
-        return Answer::from(refusal.hint("wait a second; a request with a valid token is never held up"))
+        return Answer::from(refusal.hint("wait a second; a request with a valid token is never delayed"))
             .into_response();
     }
     Answer::from(denied.refusal).into_response()
@@ -171,7 +171,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
         found = api.callers.tokens.find(api, &digest, Fresh::Now).await?;
     }
     let Some(token) = found else {
-        return deny(DenialCode::TokenInvalid, "the token is none of this host's", WHERE_ONE_IS);
+        return deny(DenialCode::TokenInvalid, "this host does not know the token", WHERE_ONE_IS);
     };
     let Err(refusal) = stands(&token, ironclaw_state::wall_clock()) else { return Ok(token) };
     if token.state == TokenState::Live {

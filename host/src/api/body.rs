@@ -99,10 +99,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
         let _permit = api.callers.large.permit(&whose, says).await;
         let malformed = |what: String| Answer::from(Refusal::new(DenialCode::RequestMalformed, what));
         let read_body = timeout(BODY_TIME_MAX, Bytes::from_request(request, api)).await;
-        let late = |_| malformed(format!("the body did not come within {} seconds", BODY_TIME_MAX.as_secs()));
+        let late = |_| malformed(format!("the body did not arrive within {} seconds", BODY_TIME_MAX.as_secs()));
         let bytes = read_body.map_err(late)?.map_err(|error| match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                let words = "the request is larger than this path takes";
+                let words = "the request is larger than this path accepts";
                 Answer::from(Refusal::new(DenialCode::RequestTooLarge, words))
             }
             _ => malformed(error.body_text()),

@@ -94,7 +94,7 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     }
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
-        Outcome::Received => (true, "it took it".to_owned()),
+        Outcome::Received => (true, "the receiver accepted it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
     };
     Ok(Json(ChannelTest { received, result: words }))
@@ -148,7 +148,7 @@ fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
     let name = short(name);
     let payload = format!(r#"{{"channel":"{name}","engage":"all"}}"#);
     refusal.hint(format!(
-        "make it without --agent, then propose who hears it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
+        "create it without --agent, then propose the agent for it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
          --reason WHY`"
     ))
 }

@@ -56,12 +56,12 @@ pub async fn send(
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     if new.files.len() > FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")).into());
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {FILES_MAX} files")).into());
     }
     if let Some(file) =
         new.files.iter().find(|file| file.name.is_empty() || file.name.len() > 255 || file.name.contains(['/', '\0']))
     {
-        return Err(Refusal::new(DenialCode::FileName, format!("{:?} is no file's name", file.name)).into());
+        return Err(Refusal::new(DenialCode::FileName, format!("invalid file name {:?}", file.name)).into());
     }
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
@@ -95,9 +95,9 @@ async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<St
         return Err(Answer::noted(identity::not_yours(&named)));
     }
     if identity.channel != loopback::NAME {
-        let message = format!("{identity} speaks on its own channel, and not from here");
+        let message = format!("{identity} is an identity of another channel");
         let refusal = Refusal::new(DenialCode::IdentityElsewhere, message);
-        return Err(Answer::noted(refusal.hint("from here speaks who is linked as loopback:NAME")));
+        return Err(Answer::noted(refusal.hint("link your account first: `ironctl person link PERSON loopback:NAME`")));
     }
     Ok(identity.sender)
 }
@@ -164,7 +164,7 @@ fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
         let shown = api.sessions.shown(view.session_id);
         view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&api.about.home)) {
             Some(shortage) => Some(format!(
-                "it is kept, and answered once there is room again; {}: {}",
+                "the message is kept, and answered once there is room again; {}: {}",
                 shortage.words(),
                 shortage.remedy()
             )),
@@ -367,12 +367,13 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     };
     let standing = if session.standing == Standing::Parked { "parked" } else { "quarantined" };
     let halted = halted.map(|why| {
-        format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
+        format!("{} is {standing} ({why}); `ironctl session release {}` releases it", session.id, session.id)
     });
     let reason = match latch::find(tx)? {
-        Some(stopped) if message.status != Status::Delivered => {
-            Some(format!("everything is stopped by {}; it is kept, and answered after `ironctl resume`", stopped.by))
-        }
+        Some(stopped) if message.status != Status::Delivered => Some(format!(
+            "everything is stopped by {}; the message is kept, and answered after `ironctl resume`",
+            stopped.by
+        )),
         _ => halted,
     };
     Ok(Some(MessageView {

@@ -59,7 +59,7 @@ async fn act(
     });
     let Some(id) = changed.await? else {
         let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
-        return Err(refusal.hint("`ironctl delivery list` shows which there are").into());
+        return Err(refusal.hint("`ironctl delivery list` shows them").into());
     };
     Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
 }

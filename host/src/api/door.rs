@@ -272,9 +272,9 @@ impl Admission {
         let others = held.iter().filter(|seat| seat.is_of(person) && !Arc::ptr_eq(seat, &self.seat)).count();
         if others >= share {
             let Some(gone) = cut_idle(&held, |seat| seat.is_of(person)) else {
-                let words = format!("you have {others} connections at once, and one person may have no more");
+                let words = format!("you have {others} open connections, the most for one person");
                 let refusal = Refusal::new(DenialCode::TooManyConnections, words);
-                return Err(refusal.hint("wait for one of them to be answered"));
+                return Err(refusal.hint("wait until one of them is answered"));
             };
             held.retain(|seat| !Arc::ptr_eq(seat, &gone));
         }

@@ -78,7 +78,7 @@ impl Hooks {
         let refusals = self.refusals.clone();
         let app = Router::new()
             .route("/hooks/{name}", post(receive))
-            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is nothing here")) })
+            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such path")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
         let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
@@ -107,10 +107,11 @@ async fn receive(
                 refused(refusal)
             }
             Err(Denied::Failed(error)) => {
-                tracing::error!(%error, "a webhook was not taken");
+                tracing::error!(%error, "a webhook request failed");
                 // The sender gets no cause, since the fault is the host's.
-                let refusal = Refusal::new(DenialCode::NotTaken, "the host could not take it; nothing of it is kept");
-                refused(refusal.hint("send it again under the same id"))
+                let refusal =
+                    Refusal::new(DenialCode::NotTaken, "the host could not accept the request, and kept no part of it");
+                refused(refusal.hint("send it again with the same id"))
             }
         };
         if signed {
@@ -135,7 +136,7 @@ async fn body(request: Request) -> Result<Bytes, Refusal> {
     match Bytes::from_request(request, &()).await {
         Ok(body) => Ok(body),
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
-        Err(_) => Err(Refusal::new(DenialCode::RequestMalformed, "the body did not come whole")),
+        Err(_) => Err(Refusal::new(DenialCode::RequestMalformed, "the body is incomplete")),
     }
 }
 
@@ -156,13 +157,15 @@ async fn take(
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
         let refusal = match hooks.failures.check() {
             Ok(()) => refusal,
-            Err(_) => slow_down(DenialCode::TooManyFailures, "too many requests here have no valid signature"),
+            Err(_) => {
+                slow_down(DenialCode::TooManyFailures, "too many requests without a valid signature came to this port")
+            }
         };
         return Err(refusal.into());
     }
     is_signed();
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
-        return Err(ironclaw_state::Error::Stored("a signature without a channel was taken".to_owned()).into());
+        return Err(ironclaw_state::Error::Stored("a signature without a channel was accepted".to_owned()).into());
     };
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
     // Before the limit and before the check for an agent: a replayed request uses no quota, and a recorded message is acknowledged.
@@ -171,7 +174,7 @@ async fn take(
         return Ok(Taken { message_id: seen.message });
     }
     if hooks.signed.check_key(&channel.name).is_err() {
-        let words = "this channel makes more requests in a minute than it may";
+        let words = "this channel has used up its requests for this minute";
         return Err(slow_down(DenialCode::TooManyRequests, words).into());
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
@@ -205,7 +208,7 @@ fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
 }
 
 fn slow_down(code: DenialCode, words: &str) -> Refusal {
-    Refusal::new(code, words).hint("wait a moment, and send it again under the same id")
+    Refusal::new(code, words).hint("wait a moment, and send it again with the same id")
 }
 
 /// Returns a refusal as HTTP. A request that may be sent again later gets another status than a permanently refused one.

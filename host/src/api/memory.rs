@@ -63,7 +63,8 @@ pub async fn add(
         let (Kept::New(kept) | Kept::Known(kept)) = memories::keep(tx, agent, draft)?;
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
-    let missing = || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note is gone again"));
+    let missing =
+        || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"));
     Ok(Json(shown(kept.await?.ok_or_else(missing)?)))
 }
 

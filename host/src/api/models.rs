@@ -76,7 +76,7 @@ pub async fn add(
     let spec = models::read(wanted(new))?;
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     if value.is_some() && key.is_none() {
-        let refusal = Refusal::new(DenialCode::SecretName, "a key without the name of a secret to keep it in");
+        let refusal = Refusal::new(DenialCode::SecretName, "the key needs the name of a secret to keep it in");
         return Err(refusal.into());
     }
     let wish = Wish { spec, key, value, replace, default };
@@ -369,7 +369,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     let key = match &spec.key {
         Some(key) if kept => format!("the key, {PREFIX}{key}"),
         Some(_) => "the key".to_owned(),
-        None => "whether it wants a key".to_owned(),
+        None => "whether it needs a key".to_owned(),
     };
     let Some(fault) = fault else { return format!("check the address {place}, the model {model:?}, and {key}") };
     match fault {
@@ -436,7 +436,7 @@ fn say_broken(api: &Api, models: &mut [Model]) {
 pub fn broken(api: &Api) -> Vec<String> {
     let endpoints = api.models.now();
     let broken = endpoints.broken();
-    broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
+    broken.map(|(name, why)| format!("model endpoint {name} cannot be used: {why} (`ironctl model list`)")).collect()
 }
 
 fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {

@@ -87,9 +87,10 @@ pub async fn link(
         of_known(tx, &person, by.id, |tx, person| {
             let identity = read_identity(tx, &new.identity, by.id)?;
             if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
-                let message = format!("under {identity} stands another person's conversation, {session}");
-                let hint =
-                    format!("whoever gets the identity would read on there: `ironctl session remove {session}` first");
+                let message = format!("{identity} still has another person's conversation, {session}");
+                let hint = format!(
+                    "its new person would see that conversation; remove it first: `ironctl session remove {session}`"
+                );
                 let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
                 return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal);
             }

@@ -32,7 +32,7 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
         .map_err(|_| format!("{name} is {setting:?}: expected an address such as 127.0.0.1:8787 or [::1]:8787"))?;
     if !address.ip().is_loopback() {
         return Err(format!(
-            "{name} is {setting:?}: only a loopback address is opened, such as 127.0.0.1:8787; from another machine use ssh -L, or a proxy with TLS"
+            "{name} is {setting:?}: only a loopback address is allowed, such as 127.0.0.1:8787; from another machine use ssh -L, or a proxy with TLS"
         ));
     }
     Ok(Some(address))

@@ -122,7 +122,7 @@ impl Refusals {
         tracing::warn!(%code, via, count, "{}", self.event);
         let entry = Entry::new(self.event).with("code", code).with("via", via).with("count", count);
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
-            tracing::error!(%error, "a refusal was not noted");
+            tracing::error!(%error, "cannot record a refusal");
         }
     }
 }

@@ -78,13 +78,13 @@ fn lacking(api: &Api) -> Vec<String> {
     let ahead_ms = api.record.state.ahead_ms();
     if ahead_ms > AHEAD_MS_MAX {
         said.push(format!(
-            "this machine's clock was ahead once, or is behind now: the times of the ledger are {} s ahead of it until it has caught up; \
-             days, ceilings and expiry go by the machine's clock",
+            "this machine's clock was ahead earlier, or is behind now: ledger times stay {} s ahead of it until it catches up; \
+             days, ceilings and expiry use the machine's clock",
             ahead_ms / 1000
         ));
     }
     if let Some(shortage) = api.sessions.shortage() {
-        said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));
+        said.push(format!("work waits, and continues by itself once there is room; {}", lack(shortage)));
     }
     said
 }

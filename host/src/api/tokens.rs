@@ -156,7 +156,7 @@ fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     let shown: String = text.chars().take(64).collect();
     let refuse = || {
         let message =
-            format!("{shown:?} is no time: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
+            format!("invalid expiry {shown:?}: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
         Answer::from(Refusal::new(DenialCode::ExpiryMalformed, message))
     };
     let span: Span = text.parse().map_err(|_| refuse())?;
@@ -186,7 +186,7 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
 struct Expiry(Api);
 
 impl Due for Expiry {
-    const FAILED: &'static str = "the ends of tokens wait a moment after an error of the host";
+    const FAILED: &'static str = "expired tokens were not recorded; the host tries again";
     const RETRY_AFTER: Duration = Duration::from_secs(1);
     const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 

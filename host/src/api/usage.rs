@@ -150,7 +150,7 @@ fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
     // The rest may be too little for the next request.
     let is_near = ceiling.left <= ceiling.limit.div_ceil(NEAR_SHARE);
     match (is_reached, is_near) {
-        (true, _) => Some("reached: no model is asked"),
+        (true, _) => Some("reached: no request goes to a model"),
         (false, true) => Some("nearly reached: requests may be refused"),
         (false, false) => None,
     }
@@ -169,7 +169,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
             for endpoint in endpoints.chain(&agent.model).iter().filter(|endpoint| endpoint.spec.is_unpriced()) {
                 let (name, agent) = (&endpoint.spec.name, &agent.name);
                 said.push(format!(
-                    "the ceiling of cost of agent {agent} counts nothing at model endpoint {name}, which has no prices \
+                    "the ceiling of cost of agent {agent} has no effect at model endpoint {name}, which has no prices \
                      (`ironctl model add {name} --replace --price-in … --price-out …`)"
                 ));
             }

@@ -60,7 +60,7 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
         return Some((DenialCode::Stopping, "the host is stopping"));
     }
     if api.stops.is_on() {
-        return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` lets it go on"));
+        return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` ends the stop"));
     }
     let state = api.state();
     let unwritable =

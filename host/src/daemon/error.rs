@@ -67,7 +67,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The worker that sends deliveries exited; no delivery would go out.
-    #[error("what sends deliveries came to its end by itself")]
+    #[error("delivery worker exited unexpectedly")]
     DispatchEnded,
     /// The launcher died; nothing can be launched.
     #[error("the launcher (process {0}) died")]

@@ -104,7 +104,7 @@ pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> 
     let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| Own {
         what: "packages.apt_sources",
         path: path.clone(),
-        remedy: "move the file elsewhere and name it there in config.toml, or make it readable for everybody",
+        remedy: "move the file elsewhere and name it there in config.toml, or make it readable for all users",
     });
     refuse_exposed(sources.as_slice(), &commands, &[])
 }

@@ -62,7 +62,7 @@ fn put_back(unknown: usize) -> String {
         many => format!(", and {many} changes wait for a decision (`ironctl inbox`)"),
     };
     format!(
-        "this record was put back to an earlier state: approvals from before are void, and open replies are not sent by themselves \
+        "this record was restored to an earlier state: earlier approvals are void, and open replies are not sent by themselves \
          (`ironctl delivery list`){waiting}"
     )
 }

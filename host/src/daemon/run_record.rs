@@ -46,7 +46,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
     home.end_setup()?;
     if policy::is_absent(&home.policy()) {
         let warning = format!(
-            "{} is missing or empty, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
+            "{} is missing or empty, so every default applies: one approval of an owner or admin is enough for any change; `ironctl init` writes a file to edit",
             home.policy().display()
         );
         tracing::warn!("{warning}");
@@ -58,7 +58,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
         warnings.push(warning);
     }
     if previous.is_some() {
-        let warning = "the last run did not end in order; what was open was taken up again";
+        let warning = "the last run did not end cleanly; open work was resumed";
         tracing::warn!("{warning}");
         warnings.push(warning.to_owned());
     }

@@ -49,7 +49,7 @@ pub(super) fn remove_left(home: &Home) {
     if let Some(left) = left.filter(is_random).filter(|path| is_own(path))
         && let Err(error) = home::remove_tree(&left)
     {
-        tracing::warn!(%error, path = %left.display(), "cannot remove what an earlier host left");
+        tracing::warn!(%error, path = %left.display(), "cannot remove the socket directory of an earlier host");
     }
 }
 

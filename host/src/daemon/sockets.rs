@@ -75,7 +75,7 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     use std::os::unix::fs::FileTypeExt;
     match socket.symlink_metadata() {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(socket).map_err(refuse)?,
-        Ok(_) => return Err(refuse(std::io::Error::other("something that is no socket stands there"))),
+        Ok(_) => return Err(refuse(std::io::Error::other("another file has this path, and it is not a socket"))),
         Err(_) => {}
     }
     let listener = UnixListener::bind(socket).map_err(refuse)?;

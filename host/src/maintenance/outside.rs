@@ -169,13 +169,13 @@ impl Shared {
                 self.trouble.lock().expect("no holder panics").copy = Some(sentence);
                 self.note(Entry::new(LedgerEvent::LedgerCopyFound)).await;
             }
-            Err(error) => tracing::debug!(%error, "which home keeps these heads was not noted"),
+            Err(error) => tracing::debug!(%error, "cannot record the home of these heads"),
         }
     }
 
     async fn note(&self, entry: Entry) {
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
-            tracing::error!(%error, "what was found about the heads was not noted");
+            tracing::error!(%error, "cannot record a finding about the heads");
         }
     }
 
@@ -195,13 +195,13 @@ impl Shared {
         if let Some(from) = found.from() {
             let sentence = match found.heads.is_empty() {
                 false => format!(
-                    "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
-                     or its ledger was rewritten; `ironctl audit verify` says more; an owner who put it back says so with \
+                    "heads outside know another history from entry {from} on: this home was restored to an earlier state, \
+                     or its ledger was rewritten; `ironctl audit verify` says more; an owner who restored it accepts that with \
                      `ironctl audit accept --reason TEXT`"
                 ),
                 true => format!(
-                    "the record is older than its archive {}: it was put back to an earlier state without them; an owner who did that \
-                     says so with `ironctl audit accept --reason TEXT`",
+                    "the record is older than its archive {}: it was restored to an earlier state without them; an owner who did that \
+                     accepts it with `ironctl audit accept --reason TEXT`",
                     archive::path(&self.home, from).display()
                 ),
             };
@@ -295,7 +295,7 @@ impl Shared {
         // Every host keeps a head from its first start on.
         if self.state.read(chain::is_older_than_this_run).await? {
             let sentence = format!(
-                "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
+                "no earlier head of this ledger is in {}, so the host cannot tell if this home was restored to an earlier state: bring \
                  the heads along when you restore or move a home",
                 directory.display()
             );
@@ -343,7 +343,7 @@ impl Shared {
         };
         let Some(seq) = foreign.iter().map(|signed| signed.seq).min() else { return };
         let sentence = format!(
-            "another host signs heads of this ledger (entry {seq}): a copy of this home runs beside it; stop one of the two, and remove it"
+            "another host signs heads of this ledger (entry {seq}): a copy of this home is running too; stop one of the two, and remove it"
         );
         tracing::error!("{sentence}");
         self.trouble.lock().expect("no holder panics").copy = Some(sentence);

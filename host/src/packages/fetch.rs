@@ -65,7 +65,7 @@ pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[Str
     };
     // Without this option apt would ignore a failed index and use an old one; here there is no old one.
     let update = ["-q", "-o", "APT::Update::Error-Mode=any", "update"].map(str::to_owned).to_vec();
-    run(context, work_dir, task(update, "read what apt offers")).await?;
+    run(context, work_dir, task(update, "read the index of apt")).await?;
     let options =
         ["-q", "-y", "--download-only", "--reinstall", "--no-install-recommends", "--no-remove", "install", "--"];
     let install = options.into_iter().map(str::to_owned).chain(names.iter().cloned()).collect();
@@ -76,7 +76,7 @@ pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[Str
     match names.iter().find(|name| !fetched(name)) {
         Some(name) => {
             let message = format!("apt did not fetch a package of the name {name:?}");
-            let hint = "it is another name for something, or this machine has a version that no source offers";
+            let hint = "it is an alias, or this machine has a version that no source offers";
             Err(Refusal::new(DenialCode::PackagesUnknown, message).hint(hint).into())
         }
         None => Ok(archives),
@@ -134,7 +134,7 @@ fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
         let Some(stem) = file.strip_suffix(".deb").filter(|_| is_file) else { continue };
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_+.-%~".contains(&b);
         let (Some((name, rest)), true) = (stem.split_once('_'), stem.bytes().all(plain)) else {
-            return Err(unfit(format!("apt fetched {file:?}, which is no name of an archive")));
+            return Err(unfit(format!("apt fetched {file:?}, which is not the name of an archive")));
         };
         let version = rest.rsplit_once('_').map_or(rest, |(version, _)| version).replace("%3a", ":");
         found.push(Archive { name: format!("{name}={version}"), file });

@@ -114,7 +114,7 @@ impl Tree {
     fn take(&mut self, source: &Source, limits: Option<&Config>) -> Result<(), Error> {
         let root = fs::symlink_metadata(&source.root).map_err(Error::io(&source.root))?;
         if !root.is_dir() {
-            return Err(unfit(format!("{} is no directory", source.name)));
+            return Err(unfit(format!("{} is not a directory", source.name)));
         }
         self.entries.entry(TOP.to_owned()).or_insert(Entry::Directory);
         let mut open = vec![(source.root.clone(), String::new())];
@@ -123,7 +123,7 @@ impl Tree {
                 let path = entry.map_err(Error::io(&directory))?.path();
                 let name = plain_name(&path).ok_or_else(|| {
                     let within = excerpt(path.strip_prefix(&source.root).unwrap_or(Path::new("")));
-                    unfit(format!("{} brings {within:?}, a name that is no plain text", source.name))
+                    unfit(format!("{} brings {within:?}, a name that is not plain text", source.name))
                 })?;
                 let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
                 let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
@@ -189,7 +189,7 @@ impl Tree {
             let target = fs::read_link(path).map_err(Error::io(path))?;
             let text = target.to_str().filter(|text| is_plain(text) && text.len() <= PATH_BYTES_MAX);
             let text = text.ok_or_else(|| {
-                unfit(format!("{} brings a link to {:?}, no plain text", source.name, excerpt(&target)))
+                unfit(format!("{} brings a link to {:?}, not plain text", source.name, excerpt(&target)))
             })?;
             Entry::Link { target: text.to_owned() }
         } else {
@@ -339,7 +339,7 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
     match source.place {
         Place::Prefix => Ok(Some(format!("{TOP}/{place}"))),
         Place::Root | Place::Layer if top == TOP && !at_top => Ok(Some(joined(TOP))),
-        Place::Layer => Err(unfit(format!("{place:?} is no part of a layer"))),
+        Place::Layer => Err(unfit(format!("{place:?} does not belong in a layer"))),
         Place::Root if merged && at_top && fs::read_link(path).is_ok_and(|to| is_merging(top, &to)) => Ok(None),
         Place::Root if (merged || top == TOP) && at_top => {
             Err(unfit(format!("{} brings {place:?}, where every machine has a directory", source.name)))

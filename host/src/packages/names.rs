@@ -23,18 +23,21 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if let Some((name, of)) = of_apt.chain(of_npm).next() {
         let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
         let hint = match of {
-            "apt" => "a name is of a-z 0-9 + - . and begins with a letter or a digit; it has no version",
-            _ => "a name is of a-z 0-9 - . _, perhaps with a scope before it as in @scope/name; it has no version",
+            "apt" => "a name has characters of a-z 0-9 + - . and begins with a letter or a digit; it has no version",
+            _ => {
+                "a name has characters of a-z 0-9 - . _, perhaps with a scope before it as in @scope/name; it has no version"
+            }
         };
         return Some(
-            Refusal::new(DenialCode::PackagesName, format!("{shown:?} is no name of a package of {of}")).hint(hint),
+            Refusal::new(DenialCode::PackagesName, format!("{shown:?} is not the name of a package of {of}"))
+                .hint(hint),
         );
     }
     let twice = |names: &[String]| {
         names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, n)| n.clone())
     };
     let name = twice(&wanted.apt).or_else(|| twice(&wanted.npm))?;
-    Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
+    Some(Refusal::new(DenialCode::PackagesName, format!("package {name:?} is named twice")))
 }
 
 /// Checks a name by Debian policy, section 5.6.1. With a `-` at its end, apt would remove the package.

@@ -66,7 +66,7 @@ pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Re
     let mut file =
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no file any more"));
+        return Err(io::Error::other("is no longer a file"));
     }
     let (mut hash, mut chunk, mut length) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
     loop {

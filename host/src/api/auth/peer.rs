@@ -103,15 +103,15 @@ fn check_names(request: &Request, port: u16) -> Result<(), Refusal> {
     // The request line may name the host too, and then it has precedence (RFC 9112, 3.2.2).
     let in_line = request.uri().authority().is_none_or(|authority| ours(authority.as_str()));
     if !in_line || !matches!(one(HOST), (Some(host), false) if ours(host)) {
-        let refusal = Refusal::new(DenialCode::HostForeign, "the request is for another host's name");
-        return Err(refusal.hint(format!("ask http://127.0.0.1:{port}, by that name or as localhost or [::1]")));
+        let refusal = Refusal::new(DenialCode::HostForeign, "the request has another host's name");
+        return Err(refusal.hint(format!("use http://127.0.0.1:{port}, or localhost or [::1] in place of the address")));
     }
     match one(ORIGIN) {
         (None, _) => Ok(()),
         (Some(origin), false) if origin.strip_prefix("http://").is_some_and(ours) => Ok(()),
         (Some(_), _) => {
             let refusal = Refusal::new(DenialCode::OriginForeign, "a page of another origin is not served");
-            Err(refusal.hint("this API is for programs; no web page may speak to it"))
+            Err(refusal.hint("this API is for programs; web pages cannot use it"))
         }
     }
 }

@@ -61,23 +61,23 @@ fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) 
     let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
     match (view.status.as_str(), &view.reason, view.notice) {
         (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
-        ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
+        ("delivered", None, false) => "The message was answered, and the answer was delivered.".to_owned(),
         ("delivered", None, true) => match (failure, &view.reply) {
             (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
             (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
             (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
         },
         ("completed", None, _) if view.receipt == "unknown" => {
-            "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
+            "The message was answered. It is unknown if the answer arrived, and the host does not send it again by itself.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dead" => {
-            "It is answered, but the answer could not be delivered; `ironctl delivery list` shows why.".to_owned()
+            "The message was answered, but the answer could not be delivered. `ironctl delivery list` shows the reason.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dropped" => {
             "The message was answered. The answer could not be delivered, and an operator dropped it.".to_owned()
         }
-        ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
+        ("completed", None, _) => format!("The message was answered, and the answer is on its way (receipt {}).", view.receipt),
         ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
-        _ => format!("It waits for its turn; the last stage was {last}."),
+        _ => format!("The message waits for its turn; the last stage was {last}."),
     }
 }

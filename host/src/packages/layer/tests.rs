@@ -193,11 +193,11 @@ fn a_name_that_is_no_plain_text_is_refused() {
         let fetched = Fetched::new(Place::Root);
         fetched.file("usr/x", "", 0o644);
         fs::write(fetched.path("usr").join(std::ffi::OsStr::from_bytes(name)), "x").expect("written");
-        assert!(fetched.refusal().ends_with("a name that is no plain text"));
+        assert!(fetched.refusal().ends_with("a name that is not plain text"));
         let fetched = Fetched::new(Place::Root);
         fetched.file("usr/x", "", 0o644);
         symlink(std::ffi::OsStr::from_bytes(name), fetched.path("usr/link")).expect("linked");
-        assert!(fetched.refusal().ends_with("no plain text"));
+        assert!(fetched.refusal().ends_with("not plain text"));
     }
 }
 
