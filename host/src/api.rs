@@ -9,10 +9,11 @@ mod body;
 mod changes;
 mod channels;
 mod chat;
-mod dead;
-mod door;
+mod connections;
+mod dead_letters;
 mod draft;
 mod forgotten;
+mod health;
 pub mod hooks;
 mod mcp;
 mod memory;
@@ -31,7 +32,6 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
-mod watching;
 
 use crate::changes::Changes;
 use crate::emergency_stop::EmergencyStop;
@@ -108,7 +108,7 @@ pub struct About {
     /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
     /// Maintains the ledger.
-    pub keeper: crate::maintenance::Keeper,
+    pub head_publisher: crate::maintenance::HeadPublisher,
     /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,
     /// Stops the daemon when an operator asks for it, and says if it is stopping.
@@ -175,9 +175,9 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
 
 fn routes_of_messages_and_sessions() -> Vec<Route> {
     vec![
-        get("/v1/dead", Member, "Dead letters; a member sees only their own", dead::list),
-        post("/v1/dead/{delivery}/retry", Member, "Send a dead letter again", dead::retry),
-        delete("/v1/dead/{delivery}", Member, "Drop a dead letter", dead::let_go),
+        get("/v1/dead", Member, "Dead letters; a member sees only their own", dead_letters::list),
+        post("/v1/dead/{delivery}/retry", Member, "Send a dead letter again", dead_letters::retry),
+        delete("/v1/dead/{delivery}", Member, "Drop a dead letter", dead_letters::let_go),
         get(
             "/v1/messages/{id}",
             Member,
@@ -238,9 +238,9 @@ fn routes_of_people_and_models() -> Vec<Route> {
             tokens::rotate,
         ),
         get("/openapi.json", Member, "This document", openapi::document),
-        get("/metrics", Member, "Metrics for Prometheus, without data of persons", watching::metrics),
-        open_to_all("/healthz", "Liveness of the host", watching::healthz),
-        open_to_all("/readyz", "Readiness of the host for messages", watching::readyz),
+        get("/metrics", Member, "Metrics for Prometheus, without data of persons", health::metrics),
+        open_to_all("/healthz", "Liveness of the host", health::healthz),
+        open_to_all("/readyz", "Readiness of the host for messages", health::readyz),
     ]
 }
 
@@ -262,9 +262,9 @@ impl Api {
     /// When a socket breaks.
     pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.callers.refusals.clone();
-        let expiring = tokio::spawn(tokens::expire_in_time(self.clone(), shutdown.clone()));
-        let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
-        let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));
+        let expiring = tokio::spawn(tokens::expire_due(self.clone(), shutdown.clone()));
+        let connections: Vec<_> = port.iter().map(Port::connections).chain([listener.connections()]).collect();
+        let withdrawing = tokio::spawn(tokens::withdraw_ended(self.clone(), connections));
         let app = self.app();
         let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
         let unix = axum::serve(listener, unix).with_graceful_shutdown(shutdown.stopped()).into_future();

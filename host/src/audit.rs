@@ -4,7 +4,7 @@
 //! [`ironclaw_ledger::check`].
 
 use crate::config;
-use crate::{rotation, settings};
+use crate::{key_rotation, toml_file};
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
 use ironclaw_ledger::check::{self, Bad, Class, Whole};
 use ironclaw_ledger::head::{self, Kept, Position, Signer};
@@ -27,10 +27,10 @@ pub enum Error {
     Home(#[from] home::Error),
     /// Its settings.
     #[error(transparent)]
-    Config(#[from] settings::Error),
+    Config(#[from] toml_file::Error),
     /// Its master key.
     #[error(transparent)]
-    Key(#[from] rotation::Error),
+    Key(#[from] key_rotation::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
@@ -91,10 +91,10 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    let master = rotation::key(&home, &config.keys)?;
+    let master = key_rotation::key(&home, &config.keys)?;
     // One snapshot, since a host may rotate meanwhile.
     let view = View::open(&home.state_db(), &master.state_key())
-        .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
+        .map_err(|error| key_rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
     Ok(Opened { home, view, master, sink })
 }
 

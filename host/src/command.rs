@@ -3,7 +3,7 @@
 //! `run` forks the launcher before it starts a thread or reads a key. See [`crate::daemon`].
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, daemon, preflight, rotation, settings};
+use crate::{audit, config, daemon, key_rotation, preflight, toml_file};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use ironclaw_jail::{launcher, reader};
@@ -223,10 +223,10 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         keys::Error::Home(error) => of_home(error),
         _ => "",
     };
-    let of_rotation = |error: &rotation::Error| match error {
-        rotation::Error::Home(error) => of_home(error),
-        rotation::Error::Key(error) => of_key(error),
-        rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
+    let of_rotation = |error: &key_rotation::Error| match error {
+        key_rotation::Error::Home(error) => of_home(error),
+        key_rotation::Error::Key(error) => of_key(error),
+        key_rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
         _ => "",
     };
     if let Some(error) = error.downcast_ref() {
@@ -236,7 +236,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         return of_rotation(error);
     }
     match (error.downcast_ref::<daemon::Error>(), error.downcast_ref::<audit::Error>()) {
-        (Some(daemon::Error::Settings(settings::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
+        (Some(daemon::Error::Settings(toml_file::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
         (Some(daemon::Error::Settings(_)), _) => "correct the file; `ironctl config check` reads it again",
         (Some(daemon::Error::Key(keys::Error::Read { .. } | keys::Error::Length(_))), _) => {
             "restore the master key from your copy; no other key opens the record"
@@ -383,7 +383,7 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
     let home = home::Home::open(&at.home)?;
     let (config, _) = config::load(&home)?;
     to.iter().chain(&keep_old).try_for_each(|path| daemon::refuse_key_file(path))?;
-    let rotated = rotation::rotate(&at.home, &config.keys, to, keep_old)?;
+    let rotated = key_rotation::rotate(&at.home, &config.keys, to, keep_old)?;
     if at.json {
         return say(&serde_json::to_string(&rotated)?);
     }
@@ -412,7 +412,7 @@ fn check_config(at: &At) -> Done {
     let mut warnings = Vec::new();
     for unmet in unmet(&home, &config, &policy)? {
         if unmet.is_refused {
-            return Err(crate::settings::refused(&home.policy(), unmet.to_string()).into());
+            return Err(crate::toml_file::refused(&home.policy(), unmet.to_string()).into());
         }
         warnings.push(unmet.to_string());
     }
@@ -440,7 +440,7 @@ fn unmet(
     if !home.state_db().exists() {
         return Ok(Vec::new());
     }
-    let master = rotation::key(home, &config.keys)?;
+    let master = key_rotation::key(home, &config.keys)?;
     let people = ironclaw_state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
     Ok(crate::gateway::quorum::unmet(&people, policy))
 }

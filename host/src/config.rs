@@ -7,7 +7,7 @@ mod setting;
 
 pub use setting::{Bounds, DefaultValue, SETTINGS, Setting, template};
 
-use crate::settings::{self, Error};
+use crate::toml_file::{self, Error};
 use ironclaw_state::home::Home;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -84,17 +84,17 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
     let Some(path) = found else { return Ok((Config::default(), None)) };
-    let text = settings::read(&path)?;
+    let text = toml_file::read(&path)?;
     let config = parse(&text, &path)?;
     // The check of this directory needs the home.
-    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;
+    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| toml_file::refused(&path, what))?;
     Ok((config, Some(path)))
 }
 
 /// Reads settings from a text; `path` is for messages.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-    let config: Config = settings::parse(text, path)?;
-    check(&config).map_err(|what| settings::refused(path, what))?;
+    let config: Config = toml_file::parse(text, path)?;
+    check(&config).map_err(|what| toml_file::refused(path, what))?;
     Ok(config)
 }
 

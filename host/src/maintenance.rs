@@ -39,7 +39,7 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Maintenance of the ledger of a running host.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct HeadPublisher {
     shared: Arc<Shared>,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -63,13 +63,13 @@ struct Shared {
     rotating: tokio::sync::Mutex<()>,
     /// Allows one write of a head at a time: two with one name would overwrite each other.
     putting: tokio::sync::Mutex<()>,
-    trouble: Mutex<Trouble>,
+    issues: Mutex<HealthIssues>,
     /// The time of the newest head that this host kept outside.
     kept_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
-struct Trouble {
+struct HealthIssues {
     /// The reason that the newest head is not outside.
     heads: Option<String>,
     /// The reason that the chain was not rotated.
@@ -84,7 +84,7 @@ struct Trouble {
     copy: Option<String>,
 }
 
-impl Keeper {
+impl HeadPublisher {
     /// Starts the maintenance of a ledger; a home of an earlier version gets its signing key now. Returns the names of heads and archives
     /// of another history, which exist if the home was restored to an earlier state.
     pub async fn start(
@@ -109,12 +109,12 @@ impl Keeper {
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
             putting: tokio::sync::Mutex::default(),
-            trouble: Mutex::default(),
+            issues: Mutex::default(),
             kept_at: Mutex::default(),
         });
         shared.take_over_heads().await;
         let other_history = shared.look_back().await?;
-        let task = tokio::spawn(Arc::clone(&shared).keep());
+        let task = tokio::spawn(Arc::clone(&shared).run());
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
 
@@ -122,8 +122,8 @@ impl Keeper {
     pub async fn head(&self) -> Result<LedgerHead, ironclaw_state::Error> {
         let head = self.shared.sign().await?;
         let mut kept = self.shared.sink.look(&head.ledger);
-        let trouble = self.shared.trouble.lock().expect("no holder panics");
-        kept.trouble = trouble.heads.clone().or(kept.trouble);
+        let issues = self.shared.issues.lock().expect("no holder panics");
+        kept.trouble = issues.heads.clone().or(kept.trouble);
         Ok(LedgerHead { head, kept })
     }
 
@@ -134,14 +134,14 @@ impl Keeper {
 
     /// Returns the warnings for the operator; empty if there is none.
     pub fn warnings(&self) -> Vec<String> {
-        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        let issues = self.shared.issues.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
             Sink::Nowhere(why) => Some(nowhere(why)),
             Sink::Named(_) | Sink::Usual { .. } => None,
         };
-        let Trouble { heads, rotation, reading, behind, unknown, copy } = &*trouble;
-        let trouble = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
-        std::iter::once(nowhere).chain(trouble).flatten().collect()
+        let HealthIssues { heads, rotation, reading, behind, unknown, copy } = &*issues;
+        let issues = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
+        std::iter::once(nowhere).chain(issues).flatten().collect()
     }
 
     /// Returns the seconds since this host last kept a head outside; `None` before the first.
@@ -166,10 +166,10 @@ impl Keeper {
 
 impl Shared {
     /// Runs until it is stopped.
-    async fn keep(self: Arc<Self>) {
+    async fn run(self: Arc<Self>) {
         let mut events = self.state.events();
         let mut heads = Heads::default();
-        let mut rotate_again = Again::default();
+        let mut rotation_retry = RetrySchedule::default();
         let mut known: Option<Known> = None;
         loop {
             if known.is_none() {
@@ -186,8 +186,8 @@ impl Shared {
                 }
                 Due::At(timed) => timed,
             };
-            if let Some(why) = now.rotation(&self.config).filter(|_| rotate_again.is_due()) {
-                self.rotate_due(why, &mut rotate_again).await;
+            if let Some(why) = now.rotation(&self.config).filter(|_| rotation_retry.is_due()) {
+                self.rotate_due(why, &mut rotation_retry).await;
                 known = None;
                 heads.kept = None;
                 continue;
@@ -203,7 +203,7 @@ impl Shared {
                     Err(RecvError::Lagged(_)) => known = None,
                     Err(RecvError::Closed) => return,
                 },
-                () = tokio::time::sleep_until(now.until(&self.config, timed, &heads.again, &rotate_again)) => known = None,
+                () = tokio::time::sleep_until(now.until(&self.config, timed, &heads.retry, &rotation_retry)) => known = None,
             }
         }
     }
@@ -212,14 +212,14 @@ impl Shared {
     async fn known(&self) -> ControlFlow<(), Option<Known>> {
         match self.state.read(Known::read).await {
             Ok(read) => {
-                self.trouble.lock().expect("no holder panics").reading = None;
+                self.issues.lock().expect("no holder panics").reading = None;
                 ControlFlow::Continue(Some(read))
             }
             Err(ironclaw_state::Error::Closed) => ControlFlow::Break(()),
             Err(error) => {
                 tracing::error!(%error, "the ledger was not read");
                 let sentence = format!("the ledger was not read, so no head is signed: {error}");
-                self.trouble.lock().expect("no holder panics").reading = Some(sentence);
+                self.issues.lock().expect("no holder panics").reading = Some(sentence);
                 tokio::select! {
                     () = self.stop.notified() => ControlFlow::Break(()),
                     () = tokio::time::sleep(RETRY_MIN) => ControlFlow::Continue(None),
@@ -243,30 +243,30 @@ impl Shared {
         // The first head comes at once: without one, a shared directory has no evidence about this ledger.
         let asked = far >= self.config.head_every_entries
             || kept_to == 0
-            || self.trouble.lock().expect("no holder panics").heads.is_some();
-        if self.directory.is_none() || !(asked || is_time) || !heads.again.is_due() {
+            || self.issues.lock().expect("no holder panics").heads.is_some();
+        if self.directory.is_none() || !(asked || is_time) || !heads.retry.is_due() {
             return Due::At(timed);
         }
         match self.keep_head(!asked).await {
             Some(seq) => {
                 heads.kept = Some(seq + 1);
                 heads.changed = None;
-                heads.again.settled();
+                heads.retry.reset();
             }
-            None => heads.again.later(),
+            None => heads.retry.postpone(),
         }
         Due::Tried
     }
 
     /// Rotates the chain, which is due. A failure becomes a warning and a retry.
-    async fn rotate_due(&self, why: Why, again: &mut Again) {
+    async fn rotate_due(&self, why: Why, retry: &mut RetrySchedule) {
         match self.rotate(why).await {
-            Ok(_) => again.settled(),
+            Ok(_) => retry.reset(),
             Err(error) => {
                 tracing::error!(%error, "the ledger was not rotated");
                 let sentence = format!("the ledger was not rotated: {error}");
-                self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
-                again.later();
+                self.issues.lock().expect("no holder panics").rotation = Some(sentence);
+                retry.postpone();
             }
         }
     }
@@ -325,7 +325,7 @@ impl Shared {
             *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
         }
         let (kind, sentence) = failed.unzip();
-        let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
+        let before = std::mem::replace(&mut self.issues.lock().expect("no holder panics").heads, sentence);
         // The ledger records the first failure and the first success after it, not every attempt.
         let note = match (kind, before) {
             (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
@@ -344,7 +344,7 @@ impl Shared {
         let rotate = self.state.write_alone(move |tx| archive::rotate(tx, &home, &signer, &why));
         let (rotated, head) = rotate.await?;
         failpoint::reach("chain_rotated");
-        self.trouble.lock().expect("no holder panics").rotation = None;
+        self.issues.lock().expect("no holder panics").rotation = None;
         tracing::info!(archive = %rotated.archive, "the ledger was rotated");
         if self.directory.is_some() {
             self.put_outside(head).await;
@@ -386,7 +386,13 @@ impl Known {
     }
 
     /// Returns the time of the next check without an event.
-    fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
+    fn until(
+        &self,
+        config: &Config,
+        timed: Option<Instant>,
+        head: &RetrySchedule,
+        rotation: &RetrySchedule,
+    ) -> Instant {
         let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
         let look = Instant::now() + age;
         [timed, head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
@@ -400,7 +406,7 @@ struct Heads {
     kept: Option<u64>,
     /// The time of the first entry without a head.
     changed: Option<Instant>,
-    again: Again,
+    retry: RetrySchedule,
 }
 
 /// The result of a check for a due head.
@@ -413,21 +419,21 @@ enum Due {
 
 /// Schedule of the retries of a failed task.
 #[derive(Default)]
-struct Again {
+struct RetrySchedule {
     at: Option<Instant>,
     failures: u32,
 }
 
-impl Again {
+impl RetrySchedule {
     fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at <= Instant::now())
     }
 
-    fn settled(&mut self) {
+    fn reset(&mut self) {
         *self = Self::default();
     }
 
-    fn later(&mut self) {
+    fn postpone(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.at = Some(Instant::now() + RETRIES.pause(self.failures));
     }

@@ -10,10 +10,10 @@ pub use failures::Failures;
 pub use peer::Peer;
 
 use super::body::Large;
-use super::door::Answering;
+use super::connections::TrackedBody;
+use super::health::Probed;
 use super::refusals::Refusals;
 use super::routes::OPEN_TO_ALL;
-use super::watching::Probed;
 use super::{Answer, Api};
 use crate::refusal::Refusal;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
@@ -84,11 +84,11 @@ pub async fn require(
     next: Next,
 ) -> Response {
     let only_looks = request.method().is_safe();
-    let asking = peer.ask();
+    let request_in_flight = peer.begin_request();
     let handling = tokio::spawn(handle(api, peer, request, next));
     let _until_we_go = only_looks.then(|| EndsWithUs(handling.abort_handle()));
     let response = handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response());
-    response.map(|body| Answering::hold(body, asking))
+    response.map(|body| TrackedBody::hold(body, request_in_flight))
 }
 
 async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Response {

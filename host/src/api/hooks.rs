@@ -4,7 +4,7 @@
 //! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
 
 use super::body::Large;
-use super::door::Admission;
+use super::connections::ConnectionHandle;
 use super::port::Port;
 use super::refusals::Refusals;
 use super::{Answer, RETRY_AFTER_SECONDS};
@@ -81,7 +81,7 @@ impl Hooks {
             .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such path")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
-        let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
+        let served = axum::serve(port, app.into_make_service_with_connect_info::<ConnectionHandle>())
             .with_graceful_shutdown(shutdown.stopped())
             .await;
         refusals.flush().await;
@@ -92,7 +92,7 @@ impl Hooks {
 /// `POST /hooks/{name}`. Runs in a task of its own, so that the steps after a recorded message run even if the client is gone.
 async fn receive(
     State(hooks): State<Hooks>,
-    ConnectInfo(admission): ConnectInfo<Admission>,
+    ConnectInfo(handle): ConnectInfo<ConnectionHandle>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
@@ -100,7 +100,7 @@ async fn receive(
     let body = body(request).await;
     let handled = tokio::spawn(async move {
         let mut signed = false;
-        let mut answer = match take(&hooks, &name, &headers, body, || signed = admission.answer()).await {
+        let mut answer = match take(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
             Ok(taken) => Json(taken).into_response(),
             Err(Denied::Refused(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;

@@ -3,7 +3,7 @@
 //! Closed unless the settings open them, and never on an address that other machines can reach. The bounds on connections are those of the
 //! unix socket. See `api::connections`, `api::auth`.
 
-use super::door::{Admission, Bounds, Door};
+use super::connections::{BoundedListener, Bounds, ConnectionHandle};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
@@ -11,13 +11,13 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, UnixListener};
 
 /// Connections to the port of the API, besides the one that is reserved for `/healthz` and `/readyz`.
-const API: Bounds = Bounds { connections_max: 63, keeps_one: true };
+const API: Bounds = Bounds { connections_max: 63, reserves_one: true };
 
 /// Connections to the port for webhooks, which answers nothing else.
-const HOOKS: Bounds = Bounds { connections_max: 64, keeps_one: false };
+const HOOKS: Bounds = Bounds { connections_max: 64, reserves_one: false };
 
 /// Connections to the unix socket, which also reserves one for `/healthz`.
-const UNIX: Bounds = Bounds { connections_max: 4096, keeps_one: true };
+const UNIX: Bounds = Bounds { connections_max: 4096, reserves_one: true };
 
 /// Parses the setting of this name: empty for no port, else a loopback address with a port.
 ///
@@ -39,10 +39,10 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
 }
 
 /// An open port.
-pub type Port = Door<TcpListener>;
+pub type Port = BoundedListener<TcpListener>;
 
 /// The unix socket.
-pub type Socket = Door<UnixListener>;
+pub type Socket = BoundedListener<UnixListener>;
 
 /// The purpose of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +64,12 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
         For::Api => API,
         For::Hooks => HOOKS,
     };
-    Ok(Door::new(listener, port, bounds))
+    Ok(BoundedListener::new(listener, port, bounds))
 }
 
 /// Returns the unix socket with its bounds.
 pub fn unix(listener: UnixListener) -> Socket {
-    Door::new(listener, 0, UNIX)
+    BoundedListener::new(listener, 0, UNIX)
 }
 
 impl Port {
@@ -79,9 +79,9 @@ impl Port {
     }
 }
 
-impl Connected<IncomingStream<'_, Port>> for Admission {
+impl Connected<IncomingStream<'_, Port>> for ConnectionHandle {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
-        stream.io().admission()
+        stream.io().handle()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::body::Body;
-use super::watching::Exposition;
+use super::health::Exposition;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::Sse;

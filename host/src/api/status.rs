@@ -31,7 +31,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
-    warnings.extend(api.about.keeper.warnings());
+    warnings.extend(api.about.head_publisher.warnings());
     warnings.extend(lacking(&api));
     for session in &sessions {
         let mode = session.status.mode.parse::<Mode>().ok();

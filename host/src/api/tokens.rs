@@ -3,7 +3,7 @@
 //! The text of a token is only in the answer that made it, and in the owner's own file. See `registry::tokens`.
 
 use super::auth::Current;
-use super::door::Places;
+use super::connections::Connections;
 use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
@@ -204,13 +204,13 @@ impl Due for Expiry {
 }
 
 /// Expires tokens that are due, until the host stops.
-pub async fn expire_in_time(api: Api, shutdown: Shutdown) {
+pub async fn expire_due(api: Api, shutdown: Shutdown) {
     let callers = Arc::clone(&api.callers);
     worker::run(Expiry(api), &callers.expiry, &shutdown).await;
 }
 
 /// Withdraws the admission of each connection whose token ended. The connection has a moment to show another one.
-pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
+pub async fn withdraw_ended(api: Api, sockets: Vec<Connections>) {
     let mut events = api.state().events();
     loop {
         match events.recv().await {
@@ -226,8 +226,8 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
             Err(RecvError::Closed) => return,
         }
         match api.state().read(registry::tokens).await {
-            Ok(tokens) => doors.iter().for_each(|places| {
-                places.withdraw_unless(|id| {
+            Ok(tokens) => sockets.iter().for_each(|connections| {
+                connections.withdraw_unless(|id| {
                     tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)
                 });
             }),

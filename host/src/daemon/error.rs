@@ -1,7 +1,7 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
-use super::grounds::Exposed;
-use crate::{rotation, settings};
+use super::mount_policy::Exposed;
+use crate::{key_rotation, toml_file};
 use ironclaw_ledger::{archive, head};
 use ironclaw_state::home;
 use ironclaw_state::keys;
@@ -16,7 +16,7 @@ pub enum Error {
     Home(#[from] home::Error),
     /// The settings or the policy.
     #[error(transparent)]
-    Settings(#[from] settings::Error),
+    Settings(#[from] toml_file::Error),
     /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
@@ -40,7 +40,7 @@ pub enum Error {
     Rotate(#[from] archive::Error),
     /// The master key does not open the record.
     #[error(transparent)]
-    Rotation(#[from] rotation::Error),
+    Rotation(#[from] key_rotation::Error),
     /// The set-up of the home did not finish.
     #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),

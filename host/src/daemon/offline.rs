@@ -1,12 +1,12 @@
 //! Commands on a home without serving it: set-up, and rotation of the ledger.
 
 use super::error::{Error, io};
-use super::grounds;
+use super::mount_policy;
 use super::startup::open_state;
 use crate::gateway::policy;
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::registry::{self, Fresh};
-use crate::{config, latch, rotation};
+use crate::{config, key_rotation, latch};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 /// # Errors
 /// [`home::Error::RecordMissing`] for a home that had a record: a new one would hide the remains.
 pub fn init(path: &Path) -> Result<Made, Error> {
-    grounds::refuse_home(path)?;
+    mount_policy::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
     home.check_for_lost_record()?;
@@ -40,7 +40,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
     };
     // A running host has settled this itself.
     if held.is_some() && home.has_record() {
-        rotation::settle(&home, &config.keys)?;
+        key_rotation::settle(&home, &config.keys)?;
     }
     let master = MasterKey::load(&home, &config.keys)?;
     State::create(&home.state_db())?;
@@ -113,14 +113,15 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     let _lock = home.hold()?;
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    rotation::settle(&home, &config.keys)?;
+    key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     block_on(async {
         let state = open_state(State::open, &home, &config, &master)?;
         let rotated = async {
-            let (keeper, _) = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
-            let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
-            keeper.stop().await;
+            let (head_publisher, _) =
+                HeadPublisher::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+            let rotated = head_publisher.rotate(archive::Why::Asked(None)).await?;
+            head_publisher.stop().await;
             Ok::<_, Error>(rotated)
         };
         let rotated = rotated.await;

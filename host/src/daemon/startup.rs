@@ -4,14 +4,14 @@
 
 use super::error::{Error, io};
 use super::sockets::Paths;
-use super::{grounds, runtime};
+use super::{mount_policy, runtime};
 use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::emergency_stop::EmergencyStop;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
 use crate::open_turns::OpenTurns;
@@ -23,7 +23,7 @@ use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
 use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
-use crate::{observe, packages, registry, rotation};
+use crate::{key_rotation, observe, packages, registry};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -57,10 +57,10 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     runtime::remove_left(&home);
     home.prepare_start()?;
     let (config, _) = config::load(&home)?;
-    grounds::refuse_shown(&config, &home)?;
+    mount_policy::refuse_shown(&config, &home)?;
     observe::start(&config.log, &home)?;
     latch::keep_reserve(&home);
-    rotation::settle(&home, &config.keys)?;
+    key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
@@ -92,7 +92,7 @@ impl Parts {
         let proposals = Arc::new(Proposals {
             record: Arc::clone(&record),
             policy: policy::load(&home.policy())?,
-            grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
+            grounds: Arc::new(mount_policy::look(config, home, &paths.runtime, &paths.socket)?),
         });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
         let specs = state.read(registry::models::specs).await?;
@@ -172,10 +172,10 @@ async fn runtime(
 }
 
 /// Starts the maintenance of the ledger. Also returns the names of heads and archives of another history.
-pub(super) async fn keeper(opened: &Opened) -> Result<(Keeper, Vec<String>), Error> {
+pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Vec<String>), Error> {
     let Opened { home, config, master, state, .. } = opened;
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    Ok(Keeper::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
+    Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
 }
 
 /// Removes layers of software without an agent.
@@ -198,7 +198,8 @@ pub(super) fn open_state(
     master: &MasterKey,
 ) -> Result<State, Error> {
     let source = Source::of(home, &config.keys);
-    open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
+    open(&home.state_db(), &master.state_key())
+        .map_err(|error| key_rotation::explain(home, &source, master, error).into())
 }
 
 /// Returns the configuration of jails, and connects the launcher.

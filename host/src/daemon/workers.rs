@@ -8,7 +8,7 @@ use crate::api::{About, Api, Callers, Large};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::inbound::channel;
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
 use crate::shutdown::Shutdown;
@@ -32,7 +32,13 @@ pub(super) struct Workers {
 
 impl Workers {
     /// Starts the workers for changes, retention and deliveries, and the servers on the sockets.
-    pub fn start(parts: &Parts, config: &Config, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
+    pub fn start(
+        parts: &Parts,
+        config: &Config,
+        sockets: Sockets,
+        head_publisher: &HeadPublisher,
+        warnings: Vec<String>,
+    ) -> Self {
         let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
@@ -51,7 +57,7 @@ impl Workers {
             home: jails.home.clone(),
             launcher_pid: jails.launcher.pid(),
             hooks: hooks.as_ref().and_then(Port::address),
-            keeper: keeper.clone(),
+            head_publisher: head_publisher.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
             shutdown: shutdown.clone(),

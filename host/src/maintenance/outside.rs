@@ -3,7 +3,7 @@
 //! Detects another history, a copy of the home, and missing heads. Reads directories on blocking threads, each with a time limit. See
 //! [`ironclaw_ledger::foreign`].
 
-use super::{Keeper, Shared};
+use super::{HeadPublisher, Shared};
 use crate::tables::facts::{self, Fact};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
@@ -58,7 +58,7 @@ impl Found {
     }
 }
 
-impl Keeper {
+impl HeadPublisher {
     /// Records that an owner accepts heads and archives of another history. A verification then goes by these entries, and the archives are
     /// moved aside.
     ///
@@ -96,7 +96,7 @@ impl Keeper {
             .await;
         // An archive that was moved without an entry would be lost.
         let accepted = accepted.inspect_err(|_| asides.iter().for_each(Aside::undo))?;
-        shared.trouble.lock().expect("no holder panics").behind = None;
+        shared.issues.lock().expect("no holder panics").behind = None;
         tracing::warn!(seq = accepted.seq, from, "an owner accepted that heads or archives know another history");
         Ok(accepted)
     }
@@ -166,7 +166,7 @@ impl Shared {
                     other.display()
                 );
                 tracing::warn!("{sentence}");
-                self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+                self.issues.lock().expect("no holder panics").copy = Some(sentence);
                 self.note(Entry::new(LedgerEvent::LedgerCopyFound)).await;
             }
             Err(error) => tracing::debug!(%error, "cannot record the home of these heads"),
@@ -188,7 +188,7 @@ impl Shared {
                 // A start does not wait for another machine: it assumes no other history, and warns.
                 tracing::warn!(%error, "the heads outside were not read");
                 let sentence = format!("the heads outside were not read: {error}");
-                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+                self.issues.lock().expect("no holder panics").behind = Some(sentence);
                 return Ok(Vec::new());
             }
         };
@@ -206,7 +206,7 @@ impl Shared {
                 ),
             };
             tracing::warn!("{sentence}");
-            self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+            self.issues.lock().expect("no holder panics").behind = Some(sentence);
             let event =
                 if found.heads.is_empty() { LedgerEvent::LedgerBehindArchives } else { LedgerEvent::LedgerBehindHeads };
             let note = Entry::new(event).with("from", from);
@@ -300,7 +300,7 @@ impl Shared {
                 directory.display()
             );
             tracing::warn!("{sentence}");
-            self.trouble.lock().expect("no holder panics").unknown = Some(sentence);
+            self.issues.lock().expect("no holder panics").unknown = Some(sentence);
         }
         Ok(())
     }
@@ -346,7 +346,7 @@ impl Shared {
             "another host signs heads of this ledger (entry {seq}): a copy of this home is running too; stop one of the two, and remove it"
         );
         tracing::error!("{sentence}");
-        self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+        self.issues.lock().expect("no holder panics").copy = Some(sentence);
         self.note(Entry::new(LedgerEvent::LedgerCopyRuns).with("from", seq)).await;
     }
 }

@@ -3,7 +3,7 @@
 //! A request's own statement of its origin can only lead to a refusal: a foreign `Host` or `Origin` comes from a misdirected browser. See
 //! `api::port`, `api::auth`.
 
-use crate::api::door::{Admission, Asking};
+use crate::api::connections::{ConnectionHandle, RequestInFlight};
 use crate::api::port::{Port, Socket};
 use crate::refusal::Refusal;
 use crate::registry::Token;
@@ -23,20 +23,20 @@ use tokio::net::UnixStream;
 #[derive(Debug, Clone)]
 pub enum Peer {
     /// A process on the unix socket, checked once for each connection.
-    Unix(Result<(), Refusal>, Admission),
+    Unix(Result<(), Refusal>, ConnectionHandle),
     /// A process on this machine, over the loopback port.
-    Loopback(Admission),
+    Loopback(ConnectionHandle),
 }
 
 impl Connected<IncomingStream<'_, Socket>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Socket>) -> Self {
-        Self::Unix(look(stream.io().stream()), stream.io().admission())
+        Self::Unix(look(stream.io().stream()), stream.io().handle())
     }
 }
 
 impl Connected<IncomingStream<'_, Port>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
-        Self::Loopback(stream.io().admission())
+        Self::Loopback(stream.io().handle())
     }
 }
 
@@ -57,9 +57,9 @@ impl Peer {
         }
     }
 
-    const fn admission(&self) -> &Admission {
+    const fn handle(&self) -> &ConnectionHandle {
         match self {
-            Self::Unix(_, admission) | Self::Loopback(admission) => admission,
+            Self::Unix(_, handle) | Self::Loopback(handle) => handle,
         }
     }
 
@@ -68,17 +68,17 @@ impl Peer {
     /// # Errors
     /// Refuses a connection beyond the share of one person.
     pub fn admit(&self, token: &Token) -> Result<(), Refusal> {
-        self.admission().admit(&token.id, token.person.id)
+        self.handle().admit(&token.id, token.person.id)
     }
 
     /// Marks the connection as busy until the answer is sent.
-    pub fn ask(&self) -> Asking {
-        self.admission().ask()
+    pub fn begin_request(&self) -> RequestInFlight {
+        self.handle().begin_request()
     }
 
     /// Records that a request on this connection carried no valid token.
     pub fn withdraw(&self) {
-        self.admission().withdraw();
+        self.handle().withdraw();
     }
 
     /// Checks the connection and the headers before the token is read.
@@ -88,7 +88,7 @@ impl Peer {
     pub fn check(&self, request: &Request) -> Result<(), Refusal> {
         match self {
             Self::Unix(looked, _) => looked.clone(),
-            Self::Loopback(admission) => check_names(request, admission.port()),
+            Self::Loopback(handle) => check_names(request, handle.port()),
         }
     }
 }

@@ -107,7 +107,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     now.fingerprint = ironclaw_contract::seam::fingerprint();
     now.started_at = api.about.started_at / 1000;
     (now.awake, now.awake_max, now.waiting) = (room.awake, room.awake_max, room.waiting);
-    now.head_age_seconds = api.about.keeper.head_age_seconds();
+    now.head_age_seconds = api.about.head_publisher.head_age_seconds();
     now.panicked = api.stops.is_on();
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
