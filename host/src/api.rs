@@ -252,7 +252,7 @@ impl Api {
 
     /// Forgets the cached tokens. Call it after each committed change of people or tokens, so that the next request sees the change.
     fn people_changed(&self) {
-        self.callers.tokens.forget();
+        self.callers.tokens.invalidate();
         self.callers.expiry.notify_one();
     }
 

@@ -100,14 +100,14 @@ fn open(path: &Path) -> Result<Opened, Error> {
 
 /// External evidence for a verification.
 #[derive(Debug, Default)]
-pub struct Beside<'a> {
+pub struct Evidence<'a> {
     /// A directory of heads outside of the home.
     pub heads: Option<&'a Path>,
     /// The public key that the ledger must name, 64 hex characters.
     pub key: Option<&'a str>,
 }
 
-impl Beside<'_> {
+impl Evidence<'_> {
     /// Reads the heads of the named directory, or else of the usual ones.
     fn read(&self, usual: &[PathBuf]) -> Result<Vec<Kept>, Error> {
         let named = self.heads.map(Path::to_owned);
@@ -139,13 +139,13 @@ impl Beside<'_> {
 
 /// Verifies the ledger of the home at `path`: every archive, the live chain, the links between them, and the heads outside, by default
 /// those of the directory in the settings.
-pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
+pub fn verify(path: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
     let opened = open(path)?;
     let Opened { home, view, sink, .. } = &opened;
     let (tx, state_db) = (&view.tx(), home.state_db());
     // Without a genesis there is no id of the ledger to look under.
     let usual = Position::read(tx).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));
-    let kept = beside.read(&usual)?;
+    let kept = evidence.read(&usual)?;
     let wanted = check::wanted(&kept);
     // A host may rotate meanwhile: only archives from before the snapshot are compared with it.
     let before = archive::firsts(home).map_err(fault(&home.ledger()))?;
@@ -192,10 +192,10 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
         remarks.push(archive::leftover(home, &live, hash).map_err(checked(&archive::path(home, live_first)))?);
     }
     whole.join(live).map_err(|bad| bad.in_file(&state_db))?;
-    if kept.is_empty() && sink.root().is_some() && beside.heads.is_none() && live_first > 0 {
+    if kept.is_empty() && sink.root().is_some() && evidence.heads.is_none() && live_first > 0 {
         remarks.push("no head of this ledger was found outside of the home".to_owned());
     }
-    beside.judge(&whole, &kept, remarks)
+    evidence.judge(&whole, &kept, remarks)
 }
 
 /// Returns the error for a missing chain before `first`.
@@ -232,8 +232,8 @@ fn archives(home: &Home, firsts: &[u64], wanted: &BTreeSet<u64>) -> Vec<Result<c
 }
 
 /// Verifies an export; `-` is standard input.
-pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
-    let kept = beside.read(&[])?;
+pub fn verify_file(file: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
+    let kept = evidence.read(&[])?;
     let wanted = check::wanted(&kept);
     let whole = if file == Path::new("-") {
         check::export(io::stdin().lock(), &wanted)
@@ -245,7 +245,7 @@ pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Erro
         check::Error::Bad(bad) => Error::Bad(bad),
         check::Error::Io(source) => Error::Io { path: file.to_owned(), source },
     })?;
-    beside.judge(&whole, &kept, Vec::new())
+    evidence.judge(&whole, &kept, Vec::new())
 }
 
 /// Writes the ledger of the home at `path`: the unchanged archives, the live chain, and a freshly signed head.

@@ -145,8 +145,8 @@ pub fn main() -> ExitCode {
         Command::Init(at) => init(&at),
         Command::Preflight { home, json, proc_sys } => check_machine(&proc_sys, home.as_deref(), json),
         Command::Audit(Audit::Verify { home, json, file, heads, key }) => {
-            let beside = audit::Beside { heads: heads.as_deref(), key: key.as_deref() };
-            verify(home.as_deref(), file.as_deref(), &beside, json)
+            let evidence = audit::Evidence { heads: heads.as_deref(), key: key.as_deref() };
+            verify(home.as_deref(), file.as_deref(), &evidence, json)
         }
         Command::Audit(Audit::Head(at)) => head(&at),
         Command::Audit(Audit::Rotate(at)) => rotate(&at),
@@ -298,10 +298,10 @@ fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
     Ok(ExitCode::from(if preflight.ok { exit::DONE } else { exit::FAILED }))
 }
 
-fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, json: bool) -> Done {
+fn verify(home: Option<&Path>, file: Option<&Path>, evidence: &audit::Evidence<'_>, json: bool) -> Done {
     let found = match (file, home) {
-        (Some(file), _) => audit::verify_file(file, beside),
-        (None, Some(home)) => audit::verify(home, beside),
+        (Some(file), _) => audit::verify_file(file, evidence),
+        (None, Some(home)) => audit::verify(home, evidence),
         (None, None) => unreachable!("clap asks for one of them"),
     };
     match found {

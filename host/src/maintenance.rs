@@ -112,8 +112,8 @@ impl HeadPublisher {
             issues: Mutex::default(),
             kept_at: Mutex::default(),
         });
-        shared.take_over_heads().await;
-        let other_history = shared.look_back().await?;
+        shared.adopt_heads().await;
+        let other_history = shared.find_other_history().await?;
         let task = tokio::spawn(Arc::clone(&shared).run());
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
@@ -278,7 +278,7 @@ impl Shared {
 
     /// Signs a head and keeps it outside; a passing one only until the next. Returns its number, or `None` after a failure.
     async fn keep_head(&self, passing: bool) -> Option<u64> {
-        self.look_beside().await;
+        self.find_foreign_heads().await;
         let head = match self.sign().await {
             Ok(head) => head,
             Err(error) => {

@@ -235,11 +235,11 @@ impl WorkDir {
         let path = all.join(change.to_string());
         discard(&path)?;
         make_private(&path)?;
-        let work_dir = Self { path, until: Instant::now() + context.config.patience() };
+        let work_dir = Self { path, until: Instant::now() + context.config.fetch_time_max() };
         make_private(&work_dir.etc())?;
         // The client's uid reads it, inside a directory that only the host can enter.
         set_mode(&work_dir.etc(), 0o755)?;
-        client::furnish(context, &work_dir)?;
+        client::create_common_files(context, &work_dir)?;
         Ok(work_dir)
     }
 

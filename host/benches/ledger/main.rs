@@ -108,7 +108,7 @@ fn append(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path) {
 fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, name: &str, rotate: u64) {
     let entries = fill(runtime, path, rotate);
     let bare = bare(path);
-    let beside = audit::Beside::default();
+    let evidence = audit::Evidence::default();
     let (mut hashed, mut verified, mut decrypted) = (Samples::default(), Samples::default(), Samples::default());
     // In turns, so that a slow minute of the machine affects both.
     for _ in 0..TIMES {
@@ -116,7 +116,7 @@ fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, n
         assert_eq!(hash_only(&bare), bare.len());
         hashed.push(begun.elapsed().as_secs_f64());
         let begun = Instant::now();
-        let whole = audit::verify(path, &beside).expect("it is whole");
+        let whole = audit::verify(path, &evidence).expect("it is whole");
         verified.push(begun.elapsed().as_secs_f64());
         assert_eq!(whole.entries, entries);
         if whole.chains == 1 {

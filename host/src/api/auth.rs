@@ -34,12 +34,12 @@ use tokio::time::Instant;
 
 /// Lifetime of the token cache. Changes by another process (`ironclaw-host init` makes a new owner's token beside a running host) take
 /// effect after it; changes by this process take effect at once.
-const REMEMBERED_FOR: Duration = Duration::from_secs(1);
+const CACHE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The callers of the API: their tokens, failures and refusals.
 pub struct Callers {
     /// The token cache.
-    pub(super) tokens: Tokens,
+    pub(super) tokens: TokenCache,
     /// Limits requests without a valid token.
     pub(super) failures: Failures,
     /// Refusals for the ledger, at a bounded rate.
@@ -58,7 +58,7 @@ impl Callers {
     /// Returns the callers of an API without requests so far; `large` is shared with the port for webhooks.
     pub fn new(state: &ironclaw_state::State, large: Arc<Large>) -> Self {
         Self {
-            tokens: Tokens::default(),
+            tokens: TokenCache::default(),
             failures: Failures::default(),
             refusals: Refusals::new(state.clone(), LedgerEvent::ApiRefused),
             expiry: Notify::new(),
@@ -83,10 +83,10 @@ pub async fn require(
     request: Request,
     next: Next,
 ) -> Response {
-    let only_looks = request.method().is_safe();
+    let is_read_only = request.method().is_safe();
     let request_in_flight = peer.begin_request();
     let handling = tokio::spawn(handle(api, peer, request, next));
-    let _until_we_go = only_looks.then(|| EndsWithUs(handling.abort_handle()));
+    let _abort = is_read_only.then(|| AbortOnDrop(handling.abort_handle()));
     let response = handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response());
     response.map(|body| TrackedBody::hold(body, request_in_flight))
 }
@@ -110,8 +110,8 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
                 }
                 return response;
             }
-            Err(Stop::Denied(denied)) => denied,
-            Err(Stop::Broken(error)) => return Answer::from(error).into_response(),
+            Err(AuthError::Denied(denied)) => denied,
+            Err(AuthError::Broken(error)) => return Answer::from(error).into_response(),
         },
     };
     peer.withdraw();
@@ -130,9 +130,9 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
 }
 
 /// Aborts a task when it is dropped.
-struct EndsWithUs(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for EndsWithUs {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -144,45 +144,45 @@ struct Denied {
     token: Option<TokenId>,
 }
 
-enum Stop {
+enum AuthError {
     Denied(Denied),
     Broken(ironclaw_state::Error),
 }
 
-impl From<ironclaw_state::Error> for Stop {
+impl From<ironclaw_state::Error> for AuthError {
     fn from(error: ironclaw_state::Error) -> Self {
         Self::Broken(error)
     }
 }
 
-fn deny<T>(code: DenialCode, message: &str, hint: &str) -> Result<T, Stop> {
-    Err(Stop::Denied(Denied { refusal: Refusal::new(code, message).hint(hint), token: None }))
+fn deny<T>(code: DenialCode, message: &str, hint: &str) -> Result<T, AuthError> {
+    Err(AuthError::Denied(Denied { refusal: Refusal::new(code, message).hint(hint), token: None }))
 }
 
-const WHERE_ONE_IS: &str =
+const TOKEN_HINT: &str =
     "ironctl sends the one in `owner.token` of the home, or what IRONCLAW_TOKEN or --token-file gives";
 
-async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, Stop> {
+async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, AuthError> {
     let given = bearer(headers)?;
     let digest = Digest::of(given);
-    let mut found = api.callers.tokens.find(api, &digest, Fresh::Enough).await?;
+    let mut found = api.callers.tokens.find(api, &digest, Freshness::Cached).await?;
     if found.is_none() && !peer.is_open_to_others() {
         // Another process may have made it a moment ago. Strangers cannot cause this second lookup in the record.
-        found = api.callers.tokens.find(api, &digest, Fresh::Now).await?;
+        found = api.callers.tokens.find(api, &digest, Freshness::Now).await?;
     }
     let Some(token) = found else {
-        return deny(DenialCode::TokenInvalid, "this host does not know the token", WHERE_ONE_IS);
+        return deny(DenialCode::TokenInvalid, "this host does not know the token", TOKEN_HINT);
     };
-    let Err(refusal) = stands(&token, ironclaw_state::wall_clock()) else { return Ok(token) };
+    let Err(refusal) = check_valid(&token, ironclaw_state::wall_clock()) else { return Ok(token) };
     if token.state == TokenState::Live {
         // The expiry is not recorded yet. Once recorded, it holds whatever the clock says later.
         api.state().write(tokens::expire).await?;
-        api.callers.tokens.forget();
+        api.callers.tokens.invalidate();
     }
-    Err(Stop::Denied(Denied { refusal, token: Some(token.id) }))
+    Err(AuthError::Denied(Denied { refusal, token: Some(token.id) }))
 }
 
-fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
+fn check_valid(token: &Token, now: i64) -> Result<(), Refusal> {
     let (code, end) = match token.state {
         TokenState::Live if token.expires_at.is_none_or(|at| now < at) => return Ok(()),
         TokenState::Live | TokenState::Expired => (DenialCode::TokenExpired, "expired"),
@@ -196,10 +196,10 @@ fn stands(token: &Token, now: i64) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Refuses an ended token.
-pub async fn still_stands(api: &Api, current: &Current) -> Result<(), Answer> {
+pub async fn check_still_valid(api: &Api, current: &Current) -> Result<(), Answer> {
     let wanted = current.0.clone();
     let found = api.state().read(move |tx| tokens::find_token(tx, &wanted)).await?;
-    current.stands(found)
+    current.check(found)
 }
 
 impl Current {
@@ -207,27 +207,27 @@ impl Current {
     ///
     /// # Errors
     /// Refuses an ended token.
-    pub fn stands(&self, found: Option<Token>) -> Result<(), Answer> {
+    pub fn check(&self, found: Option<Token>) -> Result<(), Answer> {
         let id = &self.0;
-        let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {id} is gone")).hint(WHERE_ONE_IS);
-        Ok(stands(&found.ok_or_else(gone)?, ironclaw_state::wall_clock())?)
+        let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {id} is gone")).hint(TOKEN_HINT);
+        Ok(check_valid(&found.ok_or_else(gone)?, ironclaw_state::wall_clock())?)
     }
 }
 
 /// Returns the text of the token from exactly one header of the right form.
-fn bearer(headers: &HeaderMap) -> Result<&[u8], Stop> {
+fn bearer(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(header), None) = (given.next(), given.next()) else {
-        return deny(DenialCode::TokenMissing, "the request carries no token, or more than one", WHERE_ONE_IS);
+        return deny(DenialCode::TokenMissing, "the request carries no token, or more than one", TOKEN_HINT);
     };
     let Some(text) = strip_scheme(header) else {
-        return deny(DenialCode::TokenMissing, "the request's Authorization is not `Bearer TOKEN`", WHERE_ONE_IS);
+        return deny(DenialCode::TokenMissing, "the request's Authorization is not `Bearer TOKEN`", TOKEN_HINT);
     };
     let formed = text.len() == TEXT_CHARACTERS
         && text.strip_prefix(PREFIX.as_bytes()).is_some_and(|rest| rest.iter().all(u8::is_ascii_hexdigit));
     if !formed {
         let message = format!("the token is cut off or mistyped: one is `{PREFIX}` and 64 hex characters");
-        return deny(DenialCode::TokenMalformed, &message, WHERE_ONE_IS);
+        return deny(DenialCode::TokenMalformed, &message, TOKEN_HINT);
     }
     Ok(text)
 }
@@ -240,44 +240,44 @@ fn strip_scheme(header: &HeaderValue) -> Option<&[u8]> {
 
 /// The required freshness of the token cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fresh {
-    Enough,
+enum Freshness {
+    Cached,
     Now,
 }
 
 /// The token cache, so that a request costs no lookup in the record.
 #[derive(Clone, Default)]
-pub struct Tokens(Arc<Mutex<Remembered>>);
+pub struct TokenCache(Arc<Mutex<CachedTokens>>);
 
 #[derive(Default)]
-struct Remembered {
+struct CachedTokens {
     tokens: Option<(Instant, Arc<Vec<Token>>)>,
     /// Counts invalidations: a result read before one is not cached after it.
     generation: u64,
 }
 
-impl Tokens {
+impl TokenCache {
     /// Empties the cache. Call it after each committed change of a token or a person.
-    pub fn forget(&self) {
-        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.tokens = None;
-        remembered.generation += 1;
+    pub fn invalidate(&self) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.tokens = None;
+        cached.generation += 1;
     }
 
-    async fn find(&self, api: &Api, digest: &Digest, fresh: Fresh) -> Result<Option<Token>, ironclaw_state::Error> {
+    async fn find(&self, api: &Api, digest: &Digest, fresh: Freshness) -> Result<Option<Token>, ironclaw_state::Error> {
         let (kept, generation) = {
-            let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let kept = remembered.tokens.as_ref().filter(|(at, _)| at.elapsed() < REMEMBERED_FOR);
-            (kept.filter(|_| fresh == Fresh::Enough).map(|(_, tokens)| Arc::clone(tokens)), remembered.generation)
+            let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = cached.tokens.as_ref().filter(|(at, _)| at.elapsed() < CACHE_TIME_MAX);
+            (kept.filter(|_| fresh == Freshness::Cached).map(|(_, tokens)| Arc::clone(tokens)), cached.generation)
         };
         let tokens = match kept {
             Some(tokens) => tokens,
             None => {
                 let asked = Instant::now();
                 let tokens = Arc::new(api.state().read(tokens::tokens).await?);
-                let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if remembered.generation == generation {
-                    remembered.tokens = Some((asked, Arc::clone(&tokens)));
+                let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if cached.generation == generation {
+                    cached.tokens = Some((asked, Arc::clone(&tokens)));
                 }
                 tokens
             }

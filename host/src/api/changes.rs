@@ -3,7 +3,7 @@
 //! Decides nothing: an approval goes to the gateway with the digest of the shown page, and a rejection with its reason. See
 //! `gateway::decide`.
 
-use super::auth::{Current, still_stands};
+use super::auth::{Current, check_still_valid};
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::changes::Shown;
 use crate::error::Error;
@@ -41,7 +41,7 @@ const EVERY: &str = "all";
 /// Query of `GET /v1/changes`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Which {
+pub struct ListQuery {
     /// `pending approved applied rejected expired withdrawn failed unknown`, several with commas between, or `all`. Without it, the changes
     /// that wait for a decision.
     #[serde(default)]
@@ -64,12 +64,12 @@ const fn usual_limit() -> usize {
 pub async fn list(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
-    Query(which): Query<Which>,
+    Query(query): Query<ListQuery>,
 ) -> Reply<Changes> {
     // Without a status, only the changes that the caller may decide.
-    let waits = which.status.is_none();
-    let statuses = statuses(which.status.as_deref())?;
-    let agent = match which.agent {
+    let waits = query.status.is_none();
+    let statuses = statuses(query.status.as_deref())?;
+    let agent = match query.agent {
         // The changes of a removed agent are found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
@@ -77,7 +77,7 @@ pub async fn list(
         }),
         None => None,
     };
-    let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
+    let limit = query.limit.clamp(1, CHANGES_AT_ONCE);
     // The filter for the caller comes before the limit; few changes of each agent wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
     let changes = Arc::clone(&api.changes);
@@ -144,8 +144,8 @@ pub async fn show(
         return Ok(Json(found));
     }
     while Instant::now() < until {
-        let stands = api.state().read(move |tx| store::find(tx, change)).await?;
-        if stands.is_none_or(|row| row.status != Status::Approved) {
+        let row = api.state().read(move |tx| store::find(tx, change)).await?;
+        if row.is_none_or(|row| row.status != Status::Approved) {
             break;
         }
         loop {
@@ -158,7 +158,7 @@ pub async fn show(
         }
     }
     // The token may have ended during the wait.
-    still_stands(&api, &current).await?;
+    check_still_valid(&api, &current).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 

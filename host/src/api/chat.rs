@@ -8,8 +8,8 @@ mod why;
 pub use history::history;
 pub use why::why;
 
-use super::auth::{Current, still_stands};
-use super::draft::Following;
+use super::auth::{Current, check_still_valid};
+use super::draft::PartialOutput;
 use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
 use crate::inbound::channel::{Received, loopback};
@@ -141,7 +141,7 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
     let mut events = api.record.state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
-        let view = look_as(api, message.id, current).await?;
+        let view = read_for(api, message.id, current).await?;
         if settled(&view) {
             return Ok(view);
         }
@@ -150,7 +150,7 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
                 Ok(Ok(event)) if !may_settle(&event) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
                 Ok(Err(RecvError::Closed)) | Err(_) => {
-                    return Ok(with_what_it_waits_for(api, look_as(api, message.id, current).await?));
+                    return Ok(with_wait_reason(api, read_for(api, message.id, current).await?));
                 }
             }
         }
@@ -159,7 +159,7 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
 
 /// Adds the reason of a message that waits for a resource of the machine, or for a writable record. Only for unsettled messages: settled
 /// ones have their own reason.
-fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
+fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let shown = api.sessions.shown(view.session_id);
         view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&api.about.home)) {
@@ -217,30 +217,30 @@ pub async fn events(
     Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
 }
 
-type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
+type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
-async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
+async fn follow(api: &Api, id: MessageId, current: &Current, to: &EventSender) -> Result<(), Answer> {
     let mut events = api.record.state.events();
     let mut shortages = api.sessions.shortages();
     let (mut last, mut said) = (None, None);
-    let mut words: Option<Following> = None;
+    let mut words: Option<PartialOutput> = None;
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
             last = Some(stage.seq);
-            say(api, current, to, "stage", stage).await?;
+            send_event(api, current, to, "stage", stage).await?;
         }
-        let view = look(api, id).await?;
+        let view = read_view(api, id).await?;
         if settled(&view) {
-            return say(api, current, to, "message", view).await;
+            return send_event(api, current, to, "message", view).await;
         }
-        let view = with_what_it_waits_for(api, view);
+        let view = with_wait_reason(api, view);
         if view.reason != said {
             said.clone_from(&view.reason);
-            say(api, current, to, "waiting", &view).await?;
+            send_event(api, current, to, "waiting", &view).await?;
         }
-        still_stands(api, current).await?;
-        look_for_words(api, &view, &mut words);
+        check_still_valid(api, current).await?;
+        follow_output(api, &view, &mut words);
         loop {
             tokio::select! {
                 event = events.recv() => match event {
@@ -248,7 +248,7 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
                     Ok(_) | Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return Ok(()),
                 },
-                draft = more(&mut words) => say(api, current, to, "draft", draft).await?,
+                draft = next_draft(&mut words) => send_event(api, current, to, "draft", draft).await?,
                 Ok(()) = shortages.changed() => break,
                 () = to.closed() => return Ok(()),
             }
@@ -262,15 +262,15 @@ fn concerns(event: &Committed, view: &MessageView) -> bool {
 }
 
 /// Follows the partial output of the turn that works on the message, once there is some.
-fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
+fn follow_output(api: &Api, view: &MessageView, words: &mut Option<PartialOutput>) {
     let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
         let watched = api.sessions.words(view.session_id, turn);
-        *words = watched.map(|watched| Following::new(turn, watched));
+        *words = watched.map(|watched| PartialOutput::new(turn, watched));
     }
 }
 
-async fn more(words: &mut Option<Following>) -> Draft {
+async fn next_draft(words: &mut Option<PartialOutput>) -> Draft {
     match words {
         Some(words) => words.next().await,
         None => std::future::pending().await,
@@ -278,10 +278,16 @@ async fn more(words: &mut Option<Following>) -> Draft {
 }
 
 /// Sends one event, unless the token ended before the channel had room for it.
-async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl Serialize) -> Result<(), Answer> {
+async fn send_event(
+    api: &Api,
+    current: &Current,
+    to: &EventSender,
+    name: &str,
+    what: impl Serialize,
+) -> Result<(), Answer> {
     let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
     let room = to.reserve().await.map_err(|_| gone())?;
-    still_stands(api, current).await?;
+    check_still_valid(api, current).await?;
     room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
     Ok(())
 }
@@ -326,18 +332,18 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
 }
 
 /// Reads a message and checks the token in the same transaction.
-async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
+async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
     let (record, token) = (Arc::clone(&api.record), current.clone());
     let look = api.record.state.read(move |tx| {
         let token = tokens::find_token(tx, &token.0)?;
         Ok::<_, Error>((token, view(tx, &record.wrapping, id)?))
     });
     let (token, view) = look.await?;
-    current.stands(token)?;
+    current.check(token)?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
-async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
+async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let record = Arc::clone(&api.record);
     let view = api.record.state.read(move |tx| view(tx, &record.wrapping, id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())

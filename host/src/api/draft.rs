@@ -12,30 +12,30 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Text that comes within this time of the last event is sent in one event.
-const REST: Duration = Duration::from_millis(20);
+const COALESCE_TIME: Duration = Duration::from_millis(20);
 
 /// A reader of the partial output of one turn.
-pub struct Following {
+pub struct PartialOutput {
     /// The turn.
     pub turn: TurnId,
     words: watch::Receiver<Words>,
-    neutral: Neutral,
-    rested: Instant,
+    neutral: Neutralizer,
+    next_at: Instant,
 }
 
-impl Following {
+impl PartialOutput {
     /// Starts at the beginning of the present text.
     pub fn new(turn: TurnId, words: watch::Receiver<Words>) -> Self {
-        Self { turn, words, neutral: Neutral::default(), rested: Instant::now() }
+        Self { turn, words, neutral: Neutralizer::default(), next_at: Instant::now() }
     }
 
     /// Waits for more text, forever if the turn has ended. Cancel-safe: a dropped wait loses no text.
     pub async fn next(&mut self) -> Draft {
-        tokio::time::sleep_until(self.rested).await;
+        tokio::time::sleep_until(self.next_at).await;
         loop {
             let more = self.neutral.take(&self.words.borrow_and_update());
             if let Some(more) = more {
-                self.rested = Instant::now() + REST;
+                self.next_at = Instant::now() + COALESCE_TIME;
                 return more;
             }
             if self.words.changed().await.is_err() {
@@ -47,28 +47,28 @@ impl Following {
 
 /// The position of a client in one attempt, with the filter for look-alikes.
 #[derive(Default)]
-struct Neutral {
+struct Neutralizer {
     attempt: u32,
     /// Bytes of the model's text that were read.
-    looked: usize,
+    read: usize,
     /// Bytes that were sent.
-    told: u64,
+    sent: u64,
     stream: lookalike::Stream,
 }
 
-impl Neutral {
+impl Neutralizer {
     /// Returns the new text that is safe to send. Holds back text that may become a look-alike.
     fn take(&mut self, words: &Words) -> Option<Draft> {
         if words.attempt != self.attempt {
             *self = Self { attempt: words.attempt, ..Self::default() };
         }
-        let text = self.stream.push(words.text.get(self.looked..).unwrap_or_default());
-        self.looked = words.text.len();
+        let text = self.stream.push(words.text.get(self.read..).unwrap_or_default());
+        self.read = words.text.len();
         if text.is_empty() {
             return None;
         }
-        let from = self.told;
-        self.told += text.len() as u64;
+        let from = self.sent;
+        self.sent += text.len() as u64;
         Some(Draft { attempt: self.attempt, from, text })
     }
 }
@@ -80,7 +80,7 @@ mod tests {
 
     /// Returns the events for text that comes in these pieces.
     fn told(pieces: &[&str]) -> Vec<Draft> {
-        let (mut neutral, mut words) = (Neutral::default(), Words { attempt: 1, text: String::new() });
+        let (mut neutral, mut words) = (Neutralizer::default(), Words { attempt: 1, text: String::new() });
         let mut told = Vec::new();
         for piece in pieces {
             words.text.push_str(piece);
@@ -112,7 +112,7 @@ mod tests {
         let draft = draft::Draft::default();
         draft.begin();
         draft.push("one [");
-        let mut following = Following::new(TurnId::new(), draft.watch());
+        let mut following = PartialOutput::new(TurnId::new(), draft.watch());
         assert_eq!(following.next().await, Draft { attempt: 1, from: 0, text: "one ".to_owned() });
         draft.begin();
         draft.push("two ");

@@ -100,7 +100,7 @@ async fn receive(
     let body = body(request).await;
     let handled = tokio::spawn(async move {
         let mut signed = false;
-        let mut answer = match take(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
+        let mut answer = match accept(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
             Ok(taken) => Json(taken).into_response(),
             Err(Denied::Refused(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;
@@ -140,7 +140,7 @@ async fn body(request: Request) -> Result<Bytes, Refusal> {
     }
 }
 
-async fn take(
+async fn accept(
     hooks: &Hooks,
     name: &str,
     headers: &HeaderMap,

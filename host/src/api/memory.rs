@@ -21,17 +21,17 @@ const NOTES_AT_ONCE: usize = 200;
 /// Query of `GET /v1/agents/{agent}/memory`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Look {
+pub struct NotesQuery {
     /// Words of a note; without them, the newest notes.
     #[serde(default)]
     query: Option<String>,
 }
 
 /// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or the best matches.
-pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Notes> {
+pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(asked): Query<NotesQuery>) -> Reply<Notes> {
     let agent = agents::find(&api, agent).await?.id;
     // One more than the limit shows if there are more.
-    let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &look.query {
+    let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &asked.query {
         Some(query) => {
             let found = memories::search(tx, agent, query, NOTES_AT_ONCE + 1)?;
             memories::notes(tx, agent, &found)

@@ -37,7 +37,7 @@ const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
     let mut models = api.state().read(all).await?;
-    say_broken(&api, &mut models);
+    add_faults(&api, &mut models);
     Ok(Json(models))
 }
 
@@ -48,7 +48,7 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
         Ok::<_, Denied>(one(tx, &model)?)
     };
     let mut model = api.state().read(show).await?;
-    say_broken(&api, std::slice::from_mut(&mut model));
+    add_faults(&api, std::slice::from_mut(&mut model));
     Ok(Json(model))
 }
 
@@ -79,12 +79,12 @@ pub async fn add(
         let refusal = Refusal::new(DenialCode::SecretName, "the key needs the name of a secret to keep it in");
         return Err(refusal.into());
     }
-    let wish = Wish { spec, key, value, replace, default };
+    let wanted_endpoint = NewEndpoint { spec, key, value, replace, default };
     // Checks before the test, so that a request that cannot be kept sends nothing.
-    let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
-    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wish.spec.clone());
+    let (named, brings_value) = (wanted_endpoint.key.clone(), wanted_endpoint.value.is_some());
+    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wanted_endpoint.spec.clone());
     let checked = api.state().read(move |tx| {
-        left_to(tx, changes.policy(), &asks, &spec.name, replace, default)?;
+        check_may_set(tx, changes.policy(), &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -92,19 +92,19 @@ pub async fn add(
         Err(Denied::Refused(refusal)) => return Err(noted(&api, &by, refusal).await),
         Err(Denied::Failed(error)) => return Err(error.into()),
     }
-    let tested = if test { Some(test_first(&api, &by, &wish).await?) } else { None };
+    let tested = if test { Some(test_first(&api, &by, &wanted_endpoint).await?) } else { None };
     let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back as well: the key is not kept without its endpoint.
-        let moved = keep(tx, &record, &changes, &giver, &wish).map_err(Denied::Failed)?;
-        Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
+        let moved = keep(tx, &record, &changes, &giver, &wanted_endpoint).map_err(Denied::Failed)?;
+        Ok(KeptModel { model: one(tx, &wanted_endpoint.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
 }
 
 /// An endpoint to keep, with its key.
-struct Wish {
+struct NewEndpoint {
     spec: Spec,
     /// The secret that holds its key.
     key: Option<SecretName>,
@@ -115,14 +115,14 @@ struct Wish {
 }
 
 /// Sends one small request to an endpoint that is not kept yet.
-async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, Answer> {
-    let sent = match &wish.value {
+async fn test_first(api: &Api, by: &Person, wanted_endpoint: &NewEndpoint) -> Result<TestedModel, Answer> {
+    let sent = match &wanted_endpoint.value {
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
-        None => stored_key(api, wish.key.clone()).await?,
+        None => stored_key(api, wanted_endpoint.key.clone()).await?,
     };
-    match api.models.try_out(wish.spec.clone(), sent).await {
-        Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
-        Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
+    match api.models.try_out(wanted_endpoint.spec.clone(), sent).await {
+        Ok(probe) => Ok(view_of_test(&wanted_endpoint.spec.name, &probe)),
+        Err(error) => Err(noted(api, by, failed(&error, &wanted_endpoint.spec, false)).await),
     }
 }
 
@@ -135,15 +135,15 @@ fn keep(
     record: &Record,
     changes: &Changes,
     by: &Giver,
-    wish: &Wish,
+    wanted_endpoint: &NewEndpoint,
 ) -> Result<Vec<String>, Undone> {
-    let Wish { spec, key, value, replace, default } = wish;
+    let NewEndpoint { spec, key, value, replace, default } = wanted_endpoint;
     // Other people may have decided meanwhile: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
         let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    left_to(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
+    check_may_set(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
         secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }
@@ -151,7 +151,7 @@ fn keep(
     if !default {
         return Ok(Vec::new());
     }
-    let moved = followers_elsewhere(tx, &spec.name)?;
+    let moved = agents_that_move(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
     changes.settle(tx, by, None, wanted)?;
     Ok(moved)
@@ -183,7 +183,7 @@ pub async fn set_default(
     let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
     // Not `decide`, since a refusal must roll back.
     let set = api.state().write(move |tx| {
-        let moved = followers_elsewhere(tx, &model)?;
+        let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.settle(tx, &giver, None, wanted)?;
         Ok::<_, Denied<crate::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
@@ -196,7 +196,7 @@ pub async fn set_default(
 }
 
 /// Returns the agents that move to this endpoint once it is the default.
-fn followers_elsewhere(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+fn agents_that_move(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
@@ -205,7 +205,7 @@ fn followers_elsewhere(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironc
 ///
 /// # Errors
 /// Refuses a person who needs the approval of others for that.
-fn left_to(
+fn check_may_set(
     tx: &ReadTx<'_>,
     policy: &Policy,
     by: &Person,
@@ -425,7 +425,7 @@ fn builtin() -> Spec {
 }
 
 /// Adds the reason to each endpoint that cannot be used.
-fn say_broken(api: &Api, models: &mut [Model]) {
+fn add_faults(api: &Api, models: &mut [Model]) {
     let endpoints = api.models.now();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());

@@ -72,34 +72,34 @@ pub trait Described<D> {
 }
 
 /// An argument of a handler.
-pub trait Takes {
+pub trait RequestPart {
     /// Adds the schema of the part that it reads.
     fn note(_: &mut Shapes) {}
 }
 
-impl<T> Takes for State<T> {}
-impl<T> Takes for Extension<T> {}
-impl<T> Takes for Path<T> {}
+impl<T> RequestPart for State<T> {}
+impl<T> RequestPart for Extension<T> {}
+impl<T> RequestPart for Path<T> {}
 
-impl<T: ToSchema> Takes for Query<T> {
+impl<T: ToSchema> RequestPart for Query<T> {
     fn note(shapes: &mut Shapes) {
         shapes.query = Some(T::schema());
     }
 }
 
-impl<T: ToSchema> Takes for Body<T> {
+impl<T: ToSchema> RequestPart for Body<T> {
     fn note(shapes: &mut Shapes) {
         shapes.body = Some(shapes.named::<T>());
     }
 }
 
 /// The answer of a handler.
-pub trait Gives {
+pub trait ResponseType {
     /// Adds its schema.
     fn note(shapes: &mut Shapes);
 }
 
-impl<T: ToSchema> Gives for Result<Json<T>, Answer> {
+impl<T: ToSchema> ResponseType for Result<Json<T>, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::OK, "application/json", answer));
@@ -107,14 +107,14 @@ impl<T: ToSchema> Gives for Result<Json<T>, Answer> {
 }
 
 /// The status 202 of the handlers that only record a message.
-impl<T: ToSchema> Gives for Result<(StatusCode, Json<T>), Answer> {
+impl<T: ToSchema> ResponseType for Result<(StatusCode, Json<T>), Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::ACCEPTED, "application/json", answer));
     }
 }
 
-impl Gives for Result<Exposition, Answer> {
+impl ResponseType for Result<Exposition, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
@@ -122,7 +122,7 @@ impl Gives for Result<Exposition, Answer> {
 }
 
 /// The stages of a message and its partial answer, then the message.
-impl<S> Gives for Result<Sse<S>, Answer> {
+impl<S> ResponseType for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
         use ironclaw_contract::operator::{Draft, MessageView, Stage};
         let answer = vec![shapes.named::<Stage>(), shapes.named::<Draft>(), shapes.named::<MessageView>()];
@@ -136,8 +136,8 @@ macro_rules! described {
         where
             F: Fn($($argument),*) -> Fut,
             Fut: Future<Output = Out>,
-            Out: Gives,
-            $($argument: Takes,)*
+            Out: ResponseType,
+            $($argument: RequestPart,)*
         {
             fn shapes() -> Shapes {
                 let mut shapes = Shapes::default();

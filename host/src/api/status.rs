@@ -32,7 +32,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
     warnings.extend(api.about.head_publisher.warnings());
-    warnings.extend(lacking(&api));
+    warnings.extend(shortage_warnings(&api));
     for session in &sessions {
         let mode = session.status.mode.parse::<Mode>().ok();
         if let Some(warning) = mode.and_then(Mode::warning) {
@@ -70,7 +70,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
 }
 
 /// Returns a warning for each resource that the host lacks, and for a record that cannot be written.
-fn lacking(api: &Api) -> Vec<String> {
+fn shortage_warnings(api: &Api) -> Vec<String> {
     let mut said = Vec::new();
     if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
@@ -84,7 +84,7 @@ fn lacking(api: &Api) -> Vec<String> {
         ));
     }
     if let Some(shortage) = api.sessions.shortage() {
-        said.push(format!("work waits, and continues by itself once there is room; {}", lack(shortage)));
+        said.push(format!("work waits, and continues by itself once there is room; {}", shortage_text(shortage)));
     }
     said
 }
@@ -149,13 +149,13 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
         Phase::Asleep => match shortage {
             // A state of the session itself is more precise.
             Some(shortage) if session.status.state == "asleep" => {
-                session.status.reason = Some(lack(shortage));
+                session.status.reason = Some(shortage_text(shortage));
                 "waiting"
             }
             _ => return session,
         },
         Phase::Waiting => {
-            session.status.reason = in_line(api, session.status.id);
+            session.status.reason = queue_position(api, session.status.id);
             "waiting"
         }
         Phase::Starting => "starting",
@@ -171,12 +171,12 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
 }
 
 /// Returns the shortage that a session waits for, in words.
-fn lack(shortage: Shortage) -> String {
+fn shortage_text(shortage: Shortage) -> String {
     format!("{}: {}", shortage.words(), shortage.remedy())
 }
 
 /// Returns the position of a session that waits for a slot, in words: `for a place (3rd; 50 of 50 are taken)`.
-pub fn in_line(api: &Api, session: SessionId) -> Option<String> {
+pub fn queue_position(api: &Api, session: SessionId) -> Option<String> {
     let (place, room) = (api.sessions.line(session)?, api.sessions.room());
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",

@@ -198,7 +198,7 @@ impl Due for Expiry {
             return Ok(Wait::until(next, now));
         }
         api.state().write(tokens::expire).await?;
-        api.callers.tokens.forget();
+        api.callers.tokens.invalidate();
         Ok(Wait::AtMost(Duration::ZERO))
     }
 }

@@ -27,7 +27,7 @@ const NEAR_SHARE: u64 = 10;
 /// Query of `GET /v1/usage`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Which {
+pub struct UsageQuery {
     /// The number of days, with today; at most 3650, by default 7.
     #[serde(default = "usual_days")]
     #[cfg_attr(test, schema(required = false))]
@@ -45,8 +45,8 @@ const fn usual_days() -> u32 {
 }
 
 /// `GET /v1/usage?days=N&agent=A&session=S`
-pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<Usage> {
-    let agent = match which.agent {
+pub async fn show(State(api): State<Api>, Query(query): Query<UsageQuery>) -> Reply<Usage> {
+    let agent = match query.agent {
         // The usage of a removed agent is found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
@@ -55,11 +55,11 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         None => None,
     };
     let session: Option<SessionId> =
-        which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
+        query.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
         let endpoints = models.now();
-        let rows = book::rows(tx, which.days, agent, session)?;
+        let rows = book::rows(tx, query.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, &changes.proposals.grounds.budget, agent, session)?;
         Ok::<_, Error>(Usage { rows, ceilings })

@@ -138,16 +138,19 @@ fn live(tx: &ReadTx<'_>) -> Result<Live, ironclaw_state::Error> {
 
 impl Shared {
     /// Runs a read of a directory, which may be on another machine, with a time limit.
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    async fn read_outside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
         let done = tokio::time::timeout(HEADS_TIME_MAX, tokio::task::spawn_blocking(work)).await;
         let done = done.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
         done.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
     }
 
     /// Moves heads of this ledger under another name to its own directory, at a start. Reports another home that keeps them as well.
-    pub(super) async fn take_over_heads(&self) {
+    pub(super) async fn adopt_heads(&self) {
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
-        let done = self.aside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
+        let done = self.read_outside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
         let (adopted, claimed) = match done {
             Ok(done) => done,
             Err(error) => return tracing::warn!(%error, "the directory of the heads does not answer"),
@@ -180,7 +183,7 @@ impl Shared {
     }
 
     /// Returns the heads and archives of another history at a start; they exist if the home was restored to an earlier state.
-    pub(super) async fn look_back(&self) -> Result<Vec<String>, ironclaw_state::Error> {
+    pub(super) async fn find_other_history(&self) -> Result<Vec<String>, ironclaw_state::Error> {
         let found = match self.other_history(false).await {
             Ok(found) => found,
             Err(AcceptError::State(error)) => return Err(error),
@@ -234,12 +237,12 @@ impl Shared {
             Ok(kept)
         };
         let mut kept: Vec<Kept> = match self.directory {
-            Some(_) => self.aside(read).await?,
+            Some(_) => self.read_outside(read).await?,
             None => Vec::new(),
         };
         // Any user can sign a head with a key of their own.
         kept.retain(|kept| kept.is_signed_by(&live.keys));
-        self.say_when_nothing_is_known(&kept).await?;
+        self.warn_without_heads(&kept).await?;
         let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
         let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
         let compare = move |tx: &ReadTx<'_>| {
@@ -252,7 +255,7 @@ impl Shared {
         };
         let heads = self.state.read(compare).await?;
         let (home, of) = (self.home.clone(), live.clone());
-        let candidates = self.aside(move || foreign::find(&home, &of, |_| false)).await?;
+        let candidates = self.read_outside(move || foreign::find(&home, &of, |_| false)).await?;
         let judge = move |tx: &ReadTx<'_>| {
             let mut archives = Vec::new();
             for foreign in candidates {
@@ -289,7 +292,7 @@ impl Shared {
     }
 
     /// Warns if the directory has no head of a ledger that must have some.
-    async fn say_when_nothing_is_known(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
+    async fn warn_without_heads(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
         let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
         // Every host keeps a head from its first start on.
@@ -306,7 +309,7 @@ impl Shared {
     }
 
     /// Searches, before each head, for new heads that this host did not sign. They come from a copy of the home that runs as well.
-    pub(super) async fn look_beside(&self) {
+    pub(super) async fn find_foreign_heads(&self) {
         let Some(directory) = self.directory.clone() else { return };
         let ledger = self.ledger.clone();
         let read = {
@@ -314,7 +317,7 @@ impl Shared {
             move || head::names(&directory, &ledger)
         };
         // A directory that does not answer is reported when a head is written there.
-        let Ok(names) = self.aside(read).await else { return };
+        let Ok(names) = self.read_outside(read).await else { return };
         let suspects = move |tx: &ReadTx<'_>| {
             let first = Position::read(tx)?.first;
             let mut suspects = Vec::new();
@@ -333,7 +336,7 @@ impl Shared {
             return;
         }
         let read = move || Ok(suspects.into_iter().map(|name| head::one(&directory, name)).collect::<Vec<_>>());
-        let Ok(kept) = self.aside(read).await else { return };
+        let Ok(kept) = self.read_outside(read).await else { return };
         let foreign: Vec<Signed> = {
             let mut known = self.other.lock().expect("no holder panics");
             let signed = kept.iter().filter(|kept| kept.is_signed_by(&keys)).filter_map(|kept| kept.head.as_ref());

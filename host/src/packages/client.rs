@@ -32,7 +32,7 @@ const ROOM_FACTOR: u64 = 3;
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
 /// Files for a client in place of the machine's own, which may name sockets that its jail does not have.
-const TOLD: [(&str, &str); 3] = [
+const OWN_FILES: [(&str, &str); 3] = [
     ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
     ("passwd", "client:x:1000:1000::/work:/usr/sbin/nologin\n"),
     ("group", "client:x:1000:\n"),
@@ -197,9 +197,9 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         vec![BindMount { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
     let told =
         |(name, _)| BindMount { source: work_dir.etc().join(name), target: format!("/etc/{name}"), kind: Kind::Data };
-    bind_mounts.extend(TOLD.map(told));
+    bind_mounts.extend(OWN_FILES.map(told));
     if task.network {
-        bind_mounts.extend(there(&SETTINGS));
+        bind_mounts.extend(existing(&SETTINGS));
     }
     bind_mounts.extend(DEVICES.into_iter().map(|path| BindMount { kind: Kind::Device, ..data(path) }));
     bind_mounts.extend(task.bind_mounts.iter().cloned());
@@ -247,7 +247,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
 }
 
 /// Returns mounts of those files that exist, each at its own path.
-pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = BindMount> {
+pub(super) fn existing(paths: &[&str]) -> impl Iterator<Item = BindMount> {
     paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
 }
 
@@ -263,16 +263,16 @@ pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
 }
 
 /// Creates the files and directories that every client has.
-pub(super) fn furnish(context: &FetchContext, work_dir: &WorkDir) -> Result<(), Error> {
-    for (name, text) in TOLD {
+pub(super) fn create_common_files(context: &FetchContext, work_dir: &WorkDir) -> Result<(), Error> {
+    for (name, text) in OWN_FILES {
         put(&work_dir.etc().join(name), text)?;
     }
-    make_own(context, &work_dir.work())?;
-    make_room(context, work_dir, &["home", "tmp"])
+    create_owned(context, &work_dir.work())?;
+    create_writable(context, work_dir, &["home", "tmp"])
 }
 
 /// Creates a directory that the client owns.
-fn make_own(context: &FetchContext, path: &Path) -> Result<(), Error> {
+fn create_owned(context: &FetchContext, path: &Path) -> Result<(), Error> {
     ironclaw_state::home::make_private(path)?;
     // Clears a set-gid bit that it may inherit from the directory above.
     super::set_mode(path, 0o700)?;
@@ -283,12 +283,12 @@ fn make_own(context: &FetchContext, path: &Path) -> Result<(), Error> {
 }
 
 /// Creates directories that the client writes to.
-pub(super) fn make_room(context: &FetchContext, work_dir: &WorkDir, names: &[&str]) -> Result<(), Error> {
+pub(super) fn create_writable(context: &FetchContext, work_dir: &WorkDir, names: &[&str]) -> Result<(), Error> {
     for name in names {
         let mut path = work_dir.work();
         for part in name.split('/') {
             path.push(part);
-            make_own(context, &path)?;
+            create_owned(context, &path)?;
         }
     }
     Ok(())

@@ -107,7 +107,7 @@ impl Config {
         ports
     }
 
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn fetch_time_max(&self) -> Duration {
         Duration::from_secs(self.fetch_seconds_max)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See `packages::unpack`.
 
-use super::client::{Task, WORK, make_room, put, run, there};
+use super::client::{Task, WORK, create_writable, existing, put, run};
 use super::source::{Place, Source};
 use super::{Error, FetchContext, STATUS, WorkDir, set_mode, unfit};
 use crate::refusal::Refusal;
@@ -50,7 +50,7 @@ pub(super) const ARCHIVES: &str = "apt/archives";
 
 /// Fetches packages with the dependencies that this machine does not have.
 pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[String]) -> Result<Vec<Archive>, Error> {
-    make_room(context, work_dir, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
+    create_writable(context, work_dir, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
     let bind_mounts = apt_settings(context, work_dir)?;
     let task = |args: Vec<String>, what| Task {
         program: context.config.apt(),
@@ -104,23 +104,23 @@ fn apt_settings(context: &FetchContext, work_dir: &WorkDir) -> Result<Vec<BindMo
          Dir::Cache::srcpkgcache \"\";\nDir::Log \"{WORK}/apt/log\";\nDir::Bin::dpkg \"/usr/bin/dpkg\";\n\
          Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\nAPT::Keep-Downloaded-Packages \"true\";\n"
     ));
-    let mut bind_mounts = vec![sight(STATUS.into(), STATUS)];
-    bind_mounts.extend(there(&APT_SETTINGS));
+    let mut bind_mounts = vec![data_mount(STATUS.into(), STATUS)];
+    bind_mounts.extend(existing(&APT_SETTINGS));
     if let Some(file) = &context.config.apt_sources {
         let text = fs::read_to_string(file).map_err(Error::io(file))?;
         let own = etc.join("own.d");
         make_private(&own)?;
         set_mode(&own, 0o755)?;
         put(&own.join(format!("own.{}", file.extension().unwrap_or_default().to_string_lossy())), &text)?;
-        bind_mounts.push(sight(own, "/etc/apt/own.d"));
+        bind_mounts.push(data_mount(own, "/etc/apt/own.d"));
         last.push_str("Dir::Etc::sourcelist \"own.list.none\";\nDir::Etc::sourceparts \"own.d\";\n");
     }
-    bind_mounts.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
-    bind_mounts.push(sight(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
+    bind_mounts.push(data_mount(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
+    bind_mounts.push(data_mount(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
     Ok(bind_mounts)
 }
 
-fn sight(source: PathBuf, target: &str) -> BindMount {
+fn data_mount(source: PathBuf, target: &str) -> BindMount {
     BindMount { source, target: target.to_owned(), kind: Kind::Data }
 }
 
@@ -152,7 +152,7 @@ pub(super) async fn npm(
     work_dir: &WorkDir,
     names: &[String],
 ) -> Result<(Source, Vec<String>), Error> {
-    make_room(context, work_dir, &["npm/lib", "npm-cache"])?;
+    create_writable(context, work_dir, &["npm/lib", "npm-cache"])?;
     let mut args = vec!["install".to_owned(), "--global".to_owned()];
     // Runs no script of a package, not even to build a git dependency, and no git.
     args.extend(

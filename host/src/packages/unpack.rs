@@ -3,7 +3,7 @@
 //!
 //! Never unpacks an archive whose list has a file that no layer may hold. See [`crate::packages::layer`].
 
-use super::client::{Task, WORK, failed, follow, make_room, run};
+use super::client::{Task, WORK, create_writable, failed, follow, run};
 use super::fetch::{ARCHIVES, Archive};
 use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
 use super::{Config, Error, FetchContext, UNPACKER, WorkDir, unfit};
@@ -28,7 +28,7 @@ pub(super) async fn archives(
     for (number, Archive { file, name }) in archives.iter().enumerate() {
         let archive = format!("{WORK}/{ARCHIVES}/{file}");
         let place = format!("unpacked/{number}");
-        make_room(context, work_dir, &[&place])?;
+        create_writable(context, work_dir, &[&place])?;
         let task = |args: Vec<String>, what| Task {
             program: Path::new(UNPACKER),
             args,

@@ -24,7 +24,7 @@ const HISTORY_MAX: usize = 500;
 /// Query of `GET /v1/agents/{agent}/history`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Limit {
+pub struct HistoryQuery {
     /// The number of lines, the newest ones; at most 500, by default 50.
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
@@ -46,10 +46,10 @@ pub async fn history(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
     Path(agent): Path<String>,
-    Query(limit): Query<Limit>,
+    Query(query): Query<HistoryQuery>,
 ) -> Reply<Vec<HistoryLine>> {
     let agent = agents::find(&api, agent).await?;
-    let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
+    let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
     let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
     let record = Arc::clone(&api.record);
     let lines = api
@@ -60,7 +60,7 @@ pub async fn history(
             let key = session.keys(&record.wrapping).map_err(items::BodyError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
-            for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
+            for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {
                 // The output of a cancelled turn was never sent.
                 if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
                     continue;
@@ -81,7 +81,7 @@ pub async fn history(
                     });
                 }
             }
-            let skip = lines.len().saturating_sub(limit.limit.min(HISTORY_MAX));
+            let skip = lines.len().saturating_sub(query.limit.min(HISTORY_MAX));
             Ok::<_, Error>(lines.split_off(skip))
         })
         .await?;

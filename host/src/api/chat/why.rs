@@ -2,7 +2,7 @@
 //!
 //! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
-use super::{look, own, stages, with_what_it_waits_for};
+use super::{own, read_view, stages, with_wait_reason};
 use crate::api::{Answer, Api, Reply, forgotten, status};
 use crate::registry::Person;
 use crate::turns::turn;
@@ -22,10 +22,10 @@ pub async fn why(
         Ok(id) => id,
         Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
     };
-    let view = with_what_it_waits_for(&api, look(&api, id).await?);
+    let view = with_wait_reason(&api, read_view(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
-    let in_line = status::in_line(&api, view.session_id);
+    let in_line = status::queue_position(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == "queued") {
         Some(in_line) => format!("Its session is waiting {in_line}."),
         None => sum_up(&view, &stages, failure.as_ref()),

@@ -1,7 +1,7 @@
 //! The document, generated from the list of routes.
 
 use super::super::routes::Route;
-use super::super::shapes::{Gives, Named, Shapes};
+use super::super::shapes::{Named, ResponseType, Shapes};
 use super::super::{Reply, routes};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ fn of(routes: &[Route]) -> Value {
 }
 
 fn failure_shape(shapes: &mut Shapes) -> &Shapes {
-    <Reply<ironclaw_contract::operator::Failure> as Gives>::note(shapes);
+    <Reply<ironclaw_contract::operator::Failure> as ResponseType>::note(shapes);
     shapes
 }
 
