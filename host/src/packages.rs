@@ -175,8 +175,8 @@ pub struct FetchContext {
 /// Fetches packages and builds their layer. Discards leftovers of an earlier call for the same change; reuses a layer with the same
 /// content.
 ///
+/// # Errors
 /// Returns [`Error`]; every layer is unchanged then.
-/// [`Error`]; no layer is touched then.
 pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
     if let Some(refusal) = refused(&context.config, wanted) {
         return Err(refusal.into());

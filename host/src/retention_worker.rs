@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The pause between two passes. After a jump of the clock, the next pass corrects the age of items.
+/// The pause between two passes. An item that a jump of the clock kept young is old at the next pass.
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// The worker that drops old items.

@@ -90,7 +90,7 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     let to = Destination::of(&found, &api.record.wrapping)?;
     if api.stops.is_on() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
-        return Err(refusal.hint("`ironctl resume` lets everything go on").into());
+        return Err(refusal.hint("`ironctl resume` ends the stop").into());
     }
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {

@@ -32,7 +32,7 @@ use ironclaw_state::ReadTx;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Requests without a valid signature that get their reason: a burst, then a rate for each second. The others are told to slow down.
+/// Requests without a valid signature that get their reason: a burst, then a rate for each second. The others are asked to slow down.
 const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 const FAILURES_A_SECOND: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 

@@ -140,7 +140,7 @@ pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     Ok(ceilings.into_iter().filter_map(said).collect())
 }
 
-/// Returns a warning about a ceiling that is reached or nearly reached.
+/// Returns the state of a ceiling that is reached or nearly reached, in words.
 fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
     let is_reached = match ceiling.name.starts_with("tokens") {
         // Each request books at least this many tokens for its output.

@@ -45,8 +45,8 @@ pub enum Exposed {
     },
     /// The bind mounts are unknown.
     #[error(
-        "cannot read the table of mounts, which says whether agents can read files of the host: {source}; see that /proc is \
-         mounted and that the limit on open files is not reached"
+        "cannot read the table of mounts, so the host cannot check which of its files agents can read: {source}; mount /proc, \
+         or raise the limit on open files"
     )]
     Mounts {
         /// The cause.

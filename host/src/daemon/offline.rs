@@ -58,7 +58,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
 pub enum Made {
     /// The home.
     Home,
-    /// A token of the owner, in place of a lost or expired one.
+    /// A token of the owner, in place of one that is lost or no longer valid.
     Token,
     /// Nothing, since all parts exist.
     Nothing,

@@ -20,7 +20,7 @@ pub(super) async fn until_damaged(
     opened: &Opened,
     serve: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), Error> {
-    // Each worker could find the damage; a stop at once keeps the intact data and builds nothing on the damage.
+    // A worker that finds damage stops the host at once: no change builds on the damage, and no intact data is lost.
     tokio::select! {
         // Damage comes first: other failures follow from it and say less about the cause.
         biased;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Answers at once.
+/// Answers in one burst.
 const BURST: u32 = 20;
 
 /// The time in which a bucket gains one more.

@@ -61,7 +61,7 @@ pub async fn history(
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {
-                // The output of a cancelled turn was never sent.
+                // The output of an interrupted turn was never sent.
                 if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
                     continue;
                 }

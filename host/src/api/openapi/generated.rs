@@ -22,7 +22,7 @@ fn of(routes: &[Route]) -> Value {
         "info": {
             "title": "IronClaw",
             "summary": "The operator's API of a host",
-            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person, but for the paths whose `x-role` is `anybody`; `x-role` is the least role that a path needs.",
+            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person, except for the paths whose `x-role` is `anybody`; `x-role` is the least role that a path needs.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
@@ -76,7 +76,7 @@ fn operation(route: &Route) -> Value {
         "responses": {
             status.as_str(): { "description": "Done", "content": { *kind: { "schema": answer } } },
             "default": {
-                "description": "A no, with its reason",
+                "description": "A refusal or a failure, with its reason",
                 "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } },
             },
         },
