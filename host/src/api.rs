@@ -48,7 +48,7 @@ use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-pub use body::Large;
+pub use body::LargeBodies;
 use body::{Body, MESSAGE_BYTES_MAX};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;

@@ -264,7 +264,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     ironclaw_ledger::chain::check(&copy.tx(), None, &BTreeSet::new())?;
     drop(copy);
     failpoint::reach("key_copied");
-    Known::remember(home, &fresh, old)?;
+    KeyHistory::remember(home, &fresh, old)?;
     ready.take_over().map_err(Error::TakeOver)?;
     Ok(fresh)
 }
@@ -341,11 +341,11 @@ fn opens(home: &Home, key: &MasterKey) -> Result<bool, Error> {
 
 /// Explains that this key does not open the record because it was replaced, if that is so.
 pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: ironclaw_state::Error) -> Error {
-    let known = Known::read(home);
+    let history = KeyHistory::read(home);
     let found = key.fingerprint();
-    match (error, known.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
+    match (error, history.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
         (ironclaw_state::Error::WrongKey(_), Some(replaced)) => {
-            Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: known.current }
+            Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: history.current }
         }
         (error, _) => error.into(),
     }
@@ -353,7 +353,7 @@ pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: ironclaw_st
 
 /// The keys that the record was under. Only for clear messages; no decision depends on it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Known {
+struct KeyHistory {
     current: String,
     replaced: Vec<ReplacedKey>,
 }
@@ -364,20 +364,20 @@ struct ReplacedKey {
     at: String,
 }
 
-impl Known {
+impl KeyHistory {
     fn read(home: &Home) -> Self {
         let text = home::read_small(&home.keys_file()).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
     fn remember(home: &Home, fresh: &MasterKey, old: &MasterKey) -> Result<(), Error> {
-        let mut known = Self::read(home);
-        known.current = fresh.fingerprint();
+        let mut history = Self::read(home);
+        history.current = fresh.fingerprint();
         let at = format!("{:.0}", jiff::Timestamp::now());
-        known.replaced.push(ReplacedKey { fingerprint: old.fingerprint(), at });
-        let over = known.replaced.len().saturating_sub(REPLACED_MAX);
-        known.replaced.drain(..over);
-        let text = serde_json::to_vec(&known).expect("plain data");
+        history.replaced.push(ReplacedKey { fingerprint: old.fingerprint(), at });
+        let over = history.replaced.len().saturating_sub(REPLACED_MAX);
+        history.replaced.drain(..over);
+        let text = serde_json::to_vec(&history).expect("plain data");
         Ok(home::write_private(&home.keys_file(), &text)?)
     }
 }

@@ -168,9 +168,9 @@ impl Shared {
     /// Runs until it is stopped.
     async fn run(self: Arc<Self>) {
         let mut events = self.state.events();
-        let mut heads = Heads::default();
+        let mut heads = HeadProgress::default();
         let mut rotation_retry = RetrySchedule::default();
-        let mut known: Option<Known> = None;
+        let mut known: Option<ChainState> = None;
         loop {
             if known.is_none() {
                 known = match self.known().await {
@@ -180,11 +180,11 @@ impl Shared {
             }
             let Some(now) = &known else { continue };
             let timed = match self.keep_due_head(&mut heads, now).await {
-                Due::Tried => {
+                HeadCheck::Tried => {
                     known = None;
                     continue;
                 }
-                Due::At(timed) => timed,
+                HeadCheck::At(timed) => timed,
             };
             if let Some(why) = now.rotation(&self.config).filter(|_| rotation_retry.is_due()) {
                 self.rotate_due(why, &mut rotation_retry).await;
@@ -209,8 +209,8 @@ impl Shared {
     }
 
     /// Reads the live chain. After a failure, waits and returns `None`. Breaks when the host ends.
-    async fn known(&self) -> ControlFlow<(), Option<Known>> {
-        match self.state.read(Known::read).await {
+    async fn known(&self) -> ControlFlow<(), Option<ChainState>> {
+        match self.state.read(ChainState::read).await {
             Ok(read) => {
                 self.issues.lock().expect("no holder panics").reading = None;
                 ControlFlow::Continue(Some(read))
@@ -229,7 +229,7 @@ impl Shared {
     }
 
     /// Signs a head and keeps it outside, if enough entries or time passed since the last one.
-    async fn keep_due_head(&self, heads: &mut Heads, now: &Known) -> Due {
+    async fn keep_due_head(&self, heads: &mut HeadProgress, now: &ChainState) -> HeadCheck {
         let kept_to = *heads.kept.get_or_insert_with(|| {
             let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
             newest.map_or(0, |seq| (seq + 1).min(now.next))
@@ -245,7 +245,7 @@ impl Shared {
             || kept_to == 0
             || self.issues.lock().expect("no holder panics").heads.is_some();
         if self.directory.is_none() || !(asked || is_time) || !heads.retry.is_due() {
-            return Due::At(timed);
+            return HeadCheck::At(timed);
         }
         match self.keep_head(!asked).await {
             Some(seq) => {
@@ -255,7 +255,7 @@ impl Shared {
             }
             None => heads.retry.postpone(),
         }
-        Due::Tried
+        HeadCheck::Tried
     }
 
     /// Rotates the chain, which is due. A failure becomes a warning and a retry.
@@ -354,14 +354,14 @@ impl Shared {
 }
 
 /// The state of the live chain as last read.
-struct Known {
+struct ChainState {
     first: u64,
     begun_at: i64,
     next: u64,
     now: i64,
 }
 
-impl Known {
+impl ChainState {
     fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         let position = Position::read(tx)?;
         let begun_at = Genesis::of_live_chain(tx)?.at;
@@ -401,7 +401,7 @@ impl Known {
 
 /// The coverage of the heads outside, and the retry of the next one.
 #[derive(Default)]
-struct Heads {
+struct HeadProgress {
     /// The first entry without a head; `None` until the directory was read.
     kept: Option<u64>,
     /// The time of the first entry without a head.
@@ -410,7 +410,7 @@ struct Heads {
 }
 
 /// The result of a check for a due head.
-enum Due {
+enum HeadCheck {
     /// A head was due, and was tried.
     Tried,
     /// No head was due; the next is due at this time if there are entries.
@@ -443,8 +443,8 @@ impl RetrySchedule {
 mod tests {
     use super::*;
 
-    fn known(entries: u64, age_days: i64) -> Known {
-        Known { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
+    fn known(entries: u64, age_days: i64) -> ChainState {
+        ChainState { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
     }
 
     #[test]

@@ -150,7 +150,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_log_is_set_aside_while_it_is_written_to() {
+    fn large_log_is_moved_aside_during_a_run() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("host.log");
         let mut log = LogFile::open(&path, 20).expect("opened");

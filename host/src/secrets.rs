@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_none_is_refused_without_being_quoted() {
+    fn invalid_value_is_refused_and_never_quoted() {
         for (text, why) in [
             (String::new(), "is empty"),
             ("zinnober\nzwei".to_owned(), "control character"),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn end_of_a_task_in_flight_has_a_worker_look_again() {
+    async fn finished_task_in_flight_wakes_the_worker() {
         let mut script = Script::new([Ok(Wait::Bell)]);
         script.in_flight.spawn(a_moment());
         assert_eq!(ran(script, &Notify::new(), &Shutdown::default()).await.0, 2);

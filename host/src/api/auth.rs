@@ -9,7 +9,7 @@ pub mod peer;
 pub use failures::Failures;
 pub use peer::Peer;
 
-use super::body::Large;
+use super::body::LargeBodies;
 use super::connections::TrackedBody;
 use super::health::Probed;
 use super::refusals::Refusals;
@@ -49,14 +49,14 @@ pub struct Callers {
     /// The last probe of the record for writability.
     pub(super) probed: Probed,
     /// Permits for large bodies.
-    pub(super) large: Arc<Large>,
+    pub(super) large: Arc<LargeBodies>,
     /// Held while a token is replaced: the file has room for one next token.
     pub(super) rotating: tokio::sync::Mutex<()>,
 }
 
 impl Callers {
     /// Returns the callers of an API without requests so far; `large` is shared with the port for webhooks.
-    pub fn new(state: &ironclaw_state::State, large: Arc<Large>) -> Self {
+    pub fn new(state: &ironclaw_state::State, large: Arc<LargeBodies>) -> Self {
         Self {
             tokens: TokenCache::default(),
             failures: Failures::default(),

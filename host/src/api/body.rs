@@ -41,18 +41,18 @@ const LARGE_OF_ONE_MAX: usize = 2;
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The permits for large bodies: few in total, and fewer for each person or channel.
-pub struct Large {
+pub struct LargeBodies {
     all: Arc<Semaphore>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for Large {
+impl Default for LargeBodies {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)), each: Mutex::default() }
     }
 }
 
-impl Large {
+impl LargeBodies {
     /// Waits for a permit for `whose`; returns `None` if the body is not large.
     pub async fn permit(&self, whose: &str, bytes: Option<usize>) -> Option<[OwnedSemaphorePermit; 2]> {
         if bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX) {
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_of_one_person_wait_for_each_other() {
-        let large = Large::default();
+        let large = LargeBodies::default();
         assert!(large.permit("bob", Some(INLINE_BYTES_MAX)).await.is_none(), "a small one waits for nothing");
         let mut held = Vec::new();
         for _ in 0..LARGE_OF_ONE_MAX {

@@ -3,7 +3,7 @@
 //! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
 //! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
 
-use super::body::Large;
+use super::body::LargeBodies;
 use super::connections::ConnectionHandle;
 use super::port::Port;
 use super::refusals::Refusals;
@@ -48,13 +48,13 @@ pub struct Hooks {
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
     /// Permits for large bodies.
-    large: Arc<Large>,
+    large: Arc<LargeBodies>,
 }
 
 impl Hooks {
     /// Returns the entrance, with a limit on signed requests for each minute. The API and this port share `large`, as one bound holds for
     /// both.
-    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<Large>) -> Self {
+    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<LargeBodies>) -> Self {
         let per_minute = NonZeroU32::new(per_minute);
         Self {
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_of_a_kind_is_written_and_a_flood_ever_less_often() {
+    fn first_refusal_is_written_and_a_flood_in_few_sums() {
         let (start, reason) = (Instant::now(), (DenialCode::TokenInvalid, "loopback"));
         let mut windows = Windows::default();
         assert_eq!(windows.note(reason, start), Todo::Write);

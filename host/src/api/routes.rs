@@ -127,7 +127,7 @@ pub fn router(routes: Vec<Route>) -> Router<Api> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_path_gets_into_the_router_through_the_list_alone() {
+    fn router_has_only_the_routes_of_the_list() {
         let sources = [
             include_str!("../api.rs"),
             include_str!("routes.rs").split("#[cfg(test)]\nmod tests").next().expect("split gives one"),

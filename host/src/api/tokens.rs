@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_a_duration_or_a_moment_and_nothing_vague() {
+    fn expiry_is_a_duration_or_a_time_and_nothing_vague() {
         let now = 1_700_000_000_000;
         let end = |text: &str| end_of(text, now).ok();
         assert_eq!(end("30d"), Some(now + 30 * 86_400_000));

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ceiling_is_warned_of_before_it_is_reached() {
+    fn nearly_reached_ceiling_leads_to_a_warning() {
         let state = |name: &str, limit: u64, used: u64| {
             let left = limit.saturating_sub(used);
             state_of(&operator::Ceiling { name: name.to_owned(), of: None, limit, used, left, until: None })

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const READ_BY_OTHERS: u32 = 0o004;
 
 /// A file or directory of the host that no agent may read.
-struct Own {
+struct HostPath {
     what: &'static str,
     path: PathBuf,
     remedy: &'static str,
@@ -56,7 +56,7 @@ pub enum Exposed {
 
 /// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.
 pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
-    let own: Vec<Own> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
+    let own: Vec<HostPath> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
     // A process that could write there would control the host at its next start. Reading is harmless.
     let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
@@ -84,7 +84,7 @@ pub(super) fn refuse_home(path: &Path) -> Result<(), Exposed> {
 /// # Errors
 /// Names the file and the shown path.
 pub fn refuse_key_file(path: &Path) -> Result<(), Exposed> {
-    let key = Own { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
+    let key = HostPath { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
     refuse_exposed(&[key], &places_of_commands(), &packages::shown())
 }
 
@@ -92,16 +92,16 @@ pub fn refuse_key_file(path: &Path) -> Result<(), Exposed> {
 /// that may hold passwords of apt.
 pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> {
     let (commands, clients) = (places_of_commands(), packages::shown());
-    let homes = homes_of_operator().into_iter().filter(|path| is_own_directory(path)).map(|path| Own {
+    let homes = homes_of_operator().into_iter().filter(|path| is_own_directory(path)).map(|path| HostPath {
         what: "your home directory",
         path,
         remedy: "move it with `usermod --home DIRECTORY --move-home USER`, or run the host as another user",
     });
-    let own: Vec<Own> = own(config, home).into_iter().chain(homes).collect();
+    let own: Vec<HostPath> = own(config, home).into_iter().chain(homes).collect();
     refuse_exposed(&own, &commands, &clients)?;
     // The client for apt reads its own settings on purpose.
     let closed = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.mode() & READ_BY_OTHERS == 0);
-    let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| Own {
+    let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| HostPath {
         what: "packages.apt_sources",
         path: path.clone(),
         remedy: "move the file elsewhere and name it there in config.toml, or make it readable for all users",
@@ -113,8 +113,8 @@ fn places_of_commands() -> Vec<PathBuf> {
     jail::system::SHOWN.iter().map(PathBuf::from).collect()
 }
 
-fn home_at(path: &Path) -> Own {
-    Own {
+fn home_at(path: &Path) -> HostPath {
+    HostPath {
         what: "the home",
         path: path.to_owned(),
         remedy: "move it to a directory elsewhere and name that with --home",
@@ -122,7 +122,7 @@ fn home_at(path: &Path) -> Own {
 }
 
 /// Returns the host's own directories and files, each with the remedy if a jail shows it.
-fn own(config: &Config, home: &Home) -> Vec<Own> {
+fn own(config: &Config, home: &Home) -> Vec<HostPath> {
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
     let named = [
@@ -135,13 +135,13 @@ fn own(config: &Config, home: &Home) -> Vec<Own> {
             "have the service manager put credentials elsewhere (systemd uses /run/credentials)",
         ),
     ];
-    let named = named.into_iter().filter_map(|(what, path, remedy)| Some(Own { what, path: path?, remedy }));
+    let named = named.into_iter().filter_map(|(what, path, remedy)| Some(HostPath { what, path: path?, remedy }));
     std::iter::once(home_at(home.path())).chain(named).collect()
 }
 
 /// Returns the sockets on which the host listens.
-fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
-    let own = |what, path: &Path, remedy| Own { what, path: path.to_owned(), remedy };
+fn sockets(runtime: &Path, socket: &Path) -> [HostPath; 2] {
+    let own = |what, path: &Path, remedy| HostPath { what, path: path.to_owned(), remedy };
     let directory = socket.parent().unwrap_or(socket);
     [
         own("the runtime directory", runtime, "set XDG_RUNTIME_DIR to a private directory elsewhere"),
@@ -149,18 +149,18 @@ fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
     ]
 }
 
-fn refuse_exposed(own: &[Own], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
+fn refuse_exposed(own: &[HostPath], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
     refuse_exposed_by(Mounts::read(), own, commands, clients)
 }
 
 fn refuse_exposed_by(
     mounts: io::Result<Mounts>,
-    own: &[Own],
+    own: &[HostPath],
     commands: &[PathBuf],
     clients: &[PathBuf],
 ) -> Result<(), Exposed> {
     let mounts = mounts.map_err(|source| Exposed::Mounts { source })?;
-    for Own { what, path, remedy } in own {
+    for HostPath { what, path, remedy } in own {
         if let Some(shown) = commands.iter().chain(clients).find(|shown| mounts.is_within(path, shown)) {
             return Err(Exposed::Shown { what, path: path.clone(), shown: shown.clone(), remedy });
         }
@@ -203,7 +203,7 @@ mod tests {
         Scene { _directory: directory, root, home }
     }
 
-    fn refused(own: &[Own], root: &Path) -> Option<(&'static str, PathBuf)> {
+    fn refused(own: &[HostPath], root: &Path) -> Option<(&'static str, PathBuf)> {
         match refuse_exposed(own, &[root.join("usr")], &[root.join("certificates")]) {
             Ok(()) => None,
             Err(Exposed::Shown { what, path, .. }) => Some((what, path)),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_that_programs_see_is_compared() {
+    fn home_below_a_shown_path_is_refused() {
         for place in ["/usr/local/x", "/etc/alternatives/x", "/etc/ssl/certs/x", "/etc/apt/keyrings/x"] {
             assert!(refuse_home(Path::new(place)).is_err(), "{place}");
         }

@@ -4,7 +4,7 @@ use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers, Large};
+use crate::api::{About, Api, Callers, LargeBodies};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::inbound::channel;
@@ -101,7 +101,7 @@ fn start_receivers(
     parts: &Parts,
     config: &Config,
     hooks: Option<Port>,
-    large: &Arc<Large>,
+    large: &Arc<LargeBodies>,
     shutdown: &Shutdown,
 ) -> Vec<JoinHandle<std::io::Result<()>>> {
     let mut hooks = hooks;

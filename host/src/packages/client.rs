@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_but_apt_is_shown_where_passwords_of_apt_may_be() {
+    fn only_the_client_of_apt_sees_files_with_passwords_of_apt() {
         let shown: Vec<_> = SETTINGS.iter().filter(|path| Path::new(path).starts_with("/etc/apt")).collect();
         assert_eq!(shown, Vec::<&&str>::new());
         assert!(SETTINGS.iter().all(|path| path.starts_with("/etc/") && !Path::new("/etc/apt").starts_with(path)));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_cannot_be_meant_is_refused_by_its_name() {
+    fn invalid_setting_is_refused_with_its_name() {
         let path = |path: &str| Some(PathBuf::from(path));
         let text = |text: &str| Some(text.to_owned());
         let default = Config::default;

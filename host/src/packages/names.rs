@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_a_person_reads_and_a_name_twice_are_refused() {
+    fn too_many_names_and_repeated_names_are_refused() {
         let many: Vec<String> = (0..=NAMES_MAX).map(|number| format!("p{number}")).collect();
         let refusal = refused(&Packages { apt: many, npm: Vec::new() }).expect("refused");
         assert_eq!(refusal.code, DenialCode::PackagesTooMany);

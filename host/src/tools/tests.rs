@@ -48,7 +48,7 @@ fn built_in_script_calls_every_tool_as_its_schema_says() {
 }
 
 #[test]
-fn what_is_not_exactly_a_name_is_not_found() {
+fn only_the_exact_name_of_a_tool_is_found() {
     for name in ["", "Read_File", "read_file ", "readfile", "exec", "persona"] {
         assert_eq!(find(name), None, "{name:?}");
     }
@@ -145,7 +145,7 @@ fn the_arguments_of_an_action_are_its_json_without_the_name() {
 }
 
 #[test]
-fn model_is_told_the_payload_of_each_kind_that_it_may_propose() {
+fn model_sees_the_payload_of_each_kind_for_agents() {
     let told: Vec<_> = ChangeKind::ALL.iter().copied().filter(|kind| payload(*kind).is_some()).collect();
     assert_eq!(told, ChangeKind::for_agents().collect::<Vec<_>>());
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn peer_that_ended_is_not_one_of_another_namespace() {
+    fn ended_peer_is_not_taken_for_another_namespace() {
         let ours = Path::new("user:[1]");
         let link = |name: &str| Some(Ok(PathBuf::from(name)));
         let missing = || Some(Err(io::Error::from(io::ErrorKind::NotFound)));

@@ -90,7 +90,7 @@ fn reserved_connection_is_replaced_and_refuses_tokens() {
 }
 
 #[test]
-fn one_person_has_a_quarter_of_the_places() {
+fn one_person_has_a_quarter_of_the_connections() {
     let connections = connections();
     let (open, bob) = (full(&connections), PersonId::new());
     let of_bob: Vec<ConnectionHandle> = open.iter().map(|connection| handle(&connections, connection)).collect();

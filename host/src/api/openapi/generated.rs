@@ -135,7 +135,7 @@ fn every_reference_resolves_and_operation_has_role_and_answer() {
 }
 
 #[test]
-fn document_is_the_one_of_the_routes() {
+fn document_matches_the_routes() {
     let now = format!("{}\n", serde_json::to_string_pretty(&of(&routes())).expect("JSON"));
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {

@@ -149,7 +149,7 @@ fn a_link_that_leads_out_is_refused_by_its_name_and_target() {
 }
 
 #[test]
-fn a_link_that_stays_inside_is_kept_as_it_is() {
+fn inner_link_is_kept_unchanged() {
     let fetched = Fetched::new(Place::Root);
     let targets = [
         "../share/x",
@@ -282,7 +282,7 @@ fn files_of_a_layer_are_read_only_and_rm_rf_removes_it() {
 }
 
 #[test]
-fn a_layer_in_which_anything_was_changed_is_noticed() {
+fn verification_notices_every_change_of_a_layer() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("usr/share/y", "y", 0o644).link("usr/bin/z", "x");
     let change = |path: PathBuf, what: &dyn Fn(&Path)| {
