@@ -1,6 +1,6 @@
-//! The operator's API: HTTP on a unix socket, a person's token on every request.
+//! The operator's API: HTTP on a unix socket, with the token of a person on every request.
 //!
-//! Decides nothing that the modules below decide; translates between their words and the wire's. Next: `api::auth`.
+//! Only translates between the types of the other modules and those of the wire; it decides nothing. See `api::auth`.
 
 mod agents;
 mod audit;
@@ -9,10 +9,11 @@ mod body;
 mod changes;
 mod channels;
 mod chat;
-mod dead;
-mod door;
+mod connections;
+mod dead_letters;
 mod draft;
 mod forgotten;
+mod health;
 pub mod hooks;
 mod mcp;
 mod memory;
@@ -31,7 +32,6 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
-mod watching;
 
 use crate::changes::Changes;
 use crate::emergency_stop::EmergencyStop;
@@ -48,7 +48,7 @@ use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-pub use body::Large;
+pub use body::LargeBodies;
 use body::{Body, MESSAGE_BYTES_MAX};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::Failure;
@@ -61,7 +61,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `Retry-After` says: places and limits become free within seconds, and nothing tells the exact moment.
+/// Seconds in `Retry-After`. Connections and rate limits become free within seconds, and no exact moment is known.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// `[api]`
@@ -74,49 +74,51 @@ pub struct Config {
     pub listen: String,
 }
 
-/// What the handlers work with.
+/// The state of every handler.
 #[derive(Clone)]
 pub struct Api {
     /// The record.
     pub record: Arc<Record>,
-    /// Takes messages.
+    /// Accepts messages.
     pub inbound: Inbound,
-    /// Sessions, asked and watched.
+    /// Asks and watches sessions.
     pub sessions: Sessions,
-    /// Changes, asked for and decided.
+    /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
     /// The model endpoints.
     pub models: Arc<Models>,
-    /// Deliveries that go out by a network.
+    /// Sends deliveries over a network.
     pub dispatch: Arc<Dispatch>,
-    /// Stops everything.
+    /// Stops and resumes everything.
     pub stops: EmergencyStop,
-    /// Knows the callers.
+    /// The callers and their tokens.
     pub callers: Arc<Callers>,
-    /// The daemon itself.
+    /// Facts about the daemon.
     pub about: Arc<About>,
 }
 
-/// What the daemon knows of itself.
+/// Facts about the daemon.
 pub struct About {
     /// The home.
     pub home: Home,
-    /// The process that starts jails.
+    /// The process that makes jails.
     pub launcher_pid: u32,
-    /// When it started, milliseconds since the epoch.
+    /// The time of the start, in milliseconds since the epoch.
     pub started_at: i64,
-    /// Where webhooks come in, if they do.
+    /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
-    /// Keeps the ledger.
-    pub keeper: crate::maintenance::Keeper,
-    /// What is lowered or worth a look.
+    /// Maintains the ledger.
+    pub head_publisher: crate::maintenance::HeadPublisher,
+    /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,
-    /// Stops the daemon once an operator asks for it, and says whether it is stopping.
+    /// Stops the daemon when an operator asks for it, and says if it is stopping.
     pub shutdown: Shutdown,
 }
 
-/// Every path of the API, the least role that may use it, and what it is for. There is no other list: a path that is not here
-/// does not exist, and one that is here is in the document. After a change, `IRONCLAW_GOLDEN=write` rewrites `docs/openapi.json`.
+/// Returns every path of the API, with the least role that may use it and its purpose.
+///
+/// There is no other list: the API has exactly these paths, and its document shows all of them. After a change, `IRONCLAW_GOLDEN=write`
+/// rewrites `docs/openapi.json`.
 fn routes() -> Vec<Route> {
     [
         routes_of_agents(),
@@ -134,61 +136,76 @@ fn routes_of_agents() -> Vec<Route> {
         get("/v1/status", Admin, "The daemon and every session", status::status),
         post("/v1/stop", Admin, "Stop the daemon in order", status::stop),
         get("/v1/agents", Member, "Every agent that the caller may talk to", agents::list),
-        post("/v1/agents", Admin, "Make an agent", agents::create),
+        post("/v1/agents", Admin, "Create an agent", agents::create),
         get("/v1/agents/{agent}", Member, "One agent, by name or id", agents::show),
         delete("/v1/agents/{agent}", Admin, "Remove an agent, and erase its sessions", agents::remove),
-        post("/v1/agents/{agent}/mode", Admin, "Set how strictly an agent is judged", agents::set_mode),
+        post("/v1/agents/{agent}/mode", Admin, "Set the guard mode of an agent", agents::set_mode),
         get("/v1/agents/{agent}/budget", Admin, "An agent's own ceilings", usage::of_agent),
-        post("/v1/agents/{agent}/budget", Admin, "Set an agent's own ceilings; 0 takes one away", usage::set),
-        post("/v1/agents/{agent}/model", Admin, "Give an agent another model endpoint", agents::set_model),
-        post("/v1/agents/{agent}/messages", Member, "Say something to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
+        post("/v1/agents/{agent}/budget", Admin, "Set an agent's own ceilings; 0 removes one", usage::set),
+        post("/v1/agents/{agent}/model", Admin, "Set the model endpoint of an agent", agents::set_model),
+        post("/v1/agents/{agent}/messages", Member, "Send a message to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
-        get("/v1/agents/{agent}/memory", Admin, "What an agent keeps for later", memory::list),
-        post("/v1/agents/{agent}/memory", Admin, "Give an agent something to keep", memory::add),
-        delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase one thing that an agent keeps", memory::forget),
+        get("/v1/agents/{agent}/memory", Admin, "The notes of an agent", memory::list),
+        post("/v1/agents/{agent}/memory", Admin, "Add a note to an agent's memory", memory::add),
+        delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase a note of an agent", memory::forget),
     ]
 }
 
 fn routes_of_changes_and_channels() -> Vec<Route> {
     vec![
-        get("/v1/changes", Member, "Changes that wait; a member only those that concern them", changes::list),
-        post("/v1/changes", Member, "Ask for a change of an agent", changes::submit),
-        get("/v1/changes/{id}", Member, "One change, with the text that a person decides about", changes::show),
-        post("/v1/changes/{id}/approve", Member, "Say yes to exactly what was shown", changes::approve),
-        post("/v1/changes/{id}/reject", Member, "Say no to a change", changes::reject),
-        get("/v1/channels", Admin, "Every channel beside the loopback", channels::list),
-        post("/v1/channels", Admin, "Make a channel; its secret is given this once", channels::add),
+        get("/v1/changes", Member, "Changes that wait; a member sees only those that concern them", changes::list),
+        post("/v1/changes", Member, "Propose a change of an agent", changes::submit),
+        get("/v1/changes/{id}", Member, "One change, with its review page", changes::show),
+        post("/v1/changes/{id}/approve", Member, "Approve a change exactly as shown", changes::approve),
+        post("/v1/changes/{id}/reject", Member, "Reject a change", changes::reject),
+        get("/v1/channels", Admin, "Every channel besides the loopback", channels::list),
+        post("/v1/channels", Admin, "Create a channel; only this answer has its secret", channels::add),
         delete("/v1/channels/{channel}", Admin, "Remove a channel with its secret", channels::remove),
         post("/v1/channels/{channel}/test", Admin, "Send a signed test to a channel", channels::test),
-        post("/v1/channels/{channel}/agents", Admin, "Let an agent hear a channel", channels::connect),
-        delete("/v1/channels/{channel}/agents/{agent}", Admin, "Let an agent hear it no more", channels::disconnect),
-        get("/v1/mcp", Admin, "Every MCP server of the catalogue, and who has tools of it", mcp::list),
+        post("/v1/channels/{channel}/agents", Admin, "Connect an agent to a channel", channels::connect),
+        delete(
+            "/v1/channels/{channel}/agents/{agent}",
+            Admin,
+            "Disconnect an agent from a channel",
+            channels::disconnect,
+        ),
+        get("/v1/mcp", Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
     ]
 }
 
 fn routes_of_messages_and_sessions() -> Vec<Route> {
     vec![
-        get("/v1/dead", Member, "Answers that did not arrive; a member only their own", dead::list),
-        post("/v1/dead/{delivery}/retry", Member, "Send such an answer again", dead::retry),
-        delete("/v1/dead/{delivery}", Member, "Let such an answer go", dead::let_go),
-        get("/v1/messages/{id}", Member, "Where a message of the caller stands; `last` for the newest", chat::message),
-        get("/v1/messages/{id}/events", Member, "Each stage of a message as it comes", chat::events),
-        post("/v1/messages/{id}/retry", Member, "Answer a message after all that got a notice", chat::retry),
-        get("/v1/messages/{id}/why", Member, "What became of a message, and why", chat::why),
-        get("/v1/usage", Admin, "What models took, and the ceilings", usage::show),
+        get("/v1/dead", Member, "Dead letters; a member sees only their own", dead_letters::list),
+        post("/v1/dead/{delivery}/retry", Member, "Send a dead letter again", dead_letters::retry),
+        delete("/v1/dead/{delivery}", Member, "Drop a dead letter", dead_letters::let_go),
+        get(
+            "/v1/messages/{id}",
+            Member,
+            "A message of the caller with its status; `last` for the newest",
+            chat::message,
+        ),
+        get("/v1/messages/{id}/events", Member, "A stream of the stages of a message", chat::events),
+        post("/v1/messages/{id}/retry", Member, "Retry a message that was answered by a notice", chat::retry),
+        get("/v1/messages/{id}/why", Member, "The outcome of a message, and its reason", chat::why),
+        get("/v1/usage", Admin, "The usage of models, and the ceilings", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),
         post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
-        post("/v1/panic", Admin, "End every agent's processes; nothing begins until resume", stops::panic),
-        post("/v1/resume", Admin, "Let everything go on after a panic", stops::resume),
+        post("/v1/panic", Admin, "Stop every agent; none runs until resume", stops::panic),
+        post("/v1/resume", Admin, "End the emergency stop", stops::resume),
         get("/v1/sessions", Admin, "Every session", sessions::list),
-        get("/v1/sessions/{id}", Admin, "One session, and what the kernel says about it", sessions::show),
-        delete("/v1/sessions/{id}", Admin, "Remove a session and erase what it holds", sessions::remove),
-        get("/v1/sessions/{id}/transcript", Member, "What a session holds, as the host knows it", transcript::show),
-        post("/v1/sessions/{id}/cancel", Member, "End the turn that is open; a member only their own", stops::cancel),
+        get("/v1/sessions/{id}", Admin, "One session, with the kernel's report", sessions::show),
+        delete("/v1/sessions/{id}", Admin, "Remove a session and erase its content", sessions::remove),
+        get(
+            "/v1/sessions/{id}/transcript",
+            Member,
+            "The items of a session, as the host recorded them",
+            transcript::show,
+        ),
+        post("/v1/sessions/{id}/cancel", Member, "Cancel the open turn; a member only their own", stops::cancel),
         post("/v1/sessions/{id}/stop", Admin, "Put a session to sleep", sessions::stop),
-        post("/v1/sessions/{id}/release", Admin, "Let a parked or quarantined session go on", sessions::release),
-        post("/v1/sessions/{id}/prove", Admin, "Try every way out of a session's jail", sessions::prove),
+        post("/v1/sessions/{id}/release", Admin, "Release a parked or quarantined session", sessions::release),
+        post("/v1/sessions/{id}/prove", Admin, "Run the self-test in a session's jail", sessions::prove),
     ]
 }
 
@@ -197,23 +214,23 @@ fn routes_of_people_and_models() -> Vec<Route> {
         get("/v1/people", Owner, "Every person with identities and tokens", people::list),
         post("/v1/people", Owner, "Add a person", people::add),
         get("/v1/people/{person}", Owner, "One person, by name or id", people::show),
-        post("/v1/people/{person}/role", Owner, "Set what a person may do", people::set_role),
+        post("/v1/people/{person}/role", Owner, "Set the role of a person", people::set_role),
         post("/v1/people/{person}/identities", Owner, "Link an identity to a person", people::link),
-        delete("/v1/people/{person}/identities/{identity}", Owner, "Take an identity from a person", people::unlink),
+        delete("/v1/people/{person}/identities/{identity}", Owner, "Unlink an identity from a person", people::unlink),
         get("/v1/secrets", Admin, "Every secret, without its value", secrets::list),
         post("/v1/secrets", Owner, "Store a secret", secrets::set),
-        post("/v1/secrets/{secret}/rotate", Owner, "Give a secret another value", secrets::rotate),
-        delete("/v1/secrets/{secret}", Owner, "Remove a secret that nothing refers to", secrets::remove),
+        post("/v1/secrets/{secret}/rotate", Owner, "Replace the value of a secret", secrets::rotate),
+        delete("/v1/secrets/{secret}", Owner, "Remove an unused secret", secrets::remove),
         get("/v1/models", Admin, "Every model endpoint", models::list),
         post("/v1/models", Owner, "Test a model endpoint and keep it", models::add),
-        get("/v1/presets", Admin, "Providers and local servers that are known by name", models::presets),
+        get("/v1/presets", Admin, "Well-known providers and local servers", models::presets),
         get("/v1/models/{model}", Admin, "One model endpoint", models::show),
-        delete("/v1/models/{model}", Owner, "Remove a model endpoint that nobody uses", models::remove),
-        post("/v1/models/{model}/test", Admin, "Make one small request to a model endpoint", models::test),
+        delete("/v1/models/{model}", Owner, "Remove an unused model endpoint", models::remove),
+        post("/v1/models/{model}/test", Admin, "Send one small request to a model endpoint", models::test),
         post("/v1/models/{model}/default", Owner, "Make a model endpoint the default", models::set_default),
-        get("/v1/tokens", Member, "The caller's tokens; to an owner, everybody's", tokens::list),
+        get("/v1/tokens", Member, "The caller's tokens; an owner sees all", tokens::list),
         post("/v1/tokens", Owner, "Make a token for a person", tokens::create),
-        delete("/v1/tokens/{id}", Member, "End a token for good: one's own, or as an owner anybody's", tokens::revoke),
+        delete("/v1/tokens/{id}", Member, "Revoke a token: one's own, or as an owner any", tokens::revoke),
         post(
             "/v1/tokens/{id}/rotate",
             Member,
@@ -221,9 +238,9 @@ fn routes_of_people_and_models() -> Vec<Route> {
             tokens::rotate,
         ),
         get("/openapi.json", Member, "This document", openapi::document),
-        get("/metrics", Member, "Figures for Prometheus: counts and times, of nobody in particular", watching::metrics),
-        open_to_all("/healthz", "Whether the host answers", watching::healthz),
-        open_to_all("/readyz", "Whether the host takes messages and works on them", watching::readyz),
+        get("/metrics", Member, "Metrics for Prometheus, without data of persons", health::metrics),
+        open_to_all("/healthz", "Liveness of the host", health::healthz),
+        open_to_all("/readyz", "Readiness of the host for messages", health::readyz),
     ]
 }
 
@@ -233,21 +250,21 @@ impl Api {
         &self.record.state
     }
 
-    /// To be called once a change of people or tokens is committed: the next request is judged by it.
+    /// Forgets the cached tokens. Call it after each committed change of people or tokens, so that the next request sees the change.
     fn people_changed(&self) {
-        self.callers.tokens.forget();
+        self.callers.tokens.invalidate();
         self.callers.expiry.notify_one();
     }
 
-    /// Serves the unix socket, and the port if there is one, until the host is stopped; open requests are answered first.
+    /// Serves the unix socket and the optional port until the host stops. Open requests are answered first.
     ///
     /// # Errors
     /// When a socket breaks.
     pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.callers.refusals.clone();
-        let expiring = tokio::spawn(tokens::expire_in_time(self.clone(), shutdown.clone()));
-        let places: Vec<_> = port.iter().map(Port::places).chain([listener.places()]).collect();
-        let withdrawing = tokio::spawn(tokens::withdraw_in_time(self.clone(), places));
+        let expiring = tokio::spawn(tokens::expire_due(self.clone(), shutdown.clone()));
+        let connections: Vec<_> = port.iter().map(Port::connections).chain([listener.connections()]).collect();
+        let withdrawing = tokio::spawn(tokens::withdraw_ended(self.clone(), connections));
         let app = self.app();
         let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
         let unix = axum::serve(listener, unix).with_graceful_shutdown(shutdown.stopped()).into_future();
@@ -269,23 +286,23 @@ impl Api {
         routes::router(routes())
             .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such path in the API")) })
             .method_not_allowed_fallback(|| async {
-                Answer::from(Refusal::new(DenialCode::MethodNotAllowed, "this path does not take that method"))
+                Answer::from(Refusal::new(DenialCode::MethodNotAllowed, "this path does not accept that method"))
             })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
             .with_state(self)
     }
 }
 
-/// An answer that says no.
+/// An answer that refuses or fails.
 pub struct Answer {
     status: StatusCode,
     failure: Failure,
-    /// Its word for the ledger, if it goes there.
+    /// The code for the ledger, if the answer goes there.
     noted: Option<DenialCode>,
 }
 
 impl Answer {
-    /// A refusal that stands in the ledger, at a bounded rate however often it is asked for.
+    /// Returns the answer to a refusal that the ledger records, at a bounded rate however often it comes.
     fn noted(refusal: Refusal) -> Self {
         let noted = Some(refusal.code);
         Self { noted, ..Self::from(refusal) }
@@ -299,7 +316,7 @@ impl Answer {
         }
     }
 
-    /// The host broke down: the log has the cause, the caller a sentence.
+    /// Returns the answer to a failure of the host. The log has the cause, and the caller gets a sentence.
     fn broken(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request failed");
         let failure =
@@ -307,7 +324,7 @@ impl Answer {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
     }
 
-    /// The record cannot be written now: nothing of what was asked for is done, and it can be asked for again.
+    /// Returns the answer for a record that cannot be written now. The request had no effect and can be repeated.
     fn unwritten(error: &dyn std::fmt::Display) -> Self {
         let mut answer = Self::broken(error);
         answer.failure = Failure::new(
@@ -381,10 +398,10 @@ impl IntoResponse for Answer {
     }
 }
 
-/// What a handler gives: JSON, or a no.
+/// The result of a handler: JSON or an error answer.
 pub type Reply<T> = Result<axum::Json<T>, Answer>;
 
-/// Reads an id out of a path, or says that there is no such thing.
+/// Parses an id of a path, or refuses it as unknown.
 fn id<T: std::str::FromStr>(text: &str, code: DenialCode, what: &str) -> Result<T, Answer> {
     let shown: String = text.chars().take(64).collect();
     text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {shown:?}")).into())

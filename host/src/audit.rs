@@ -1,10 +1,10 @@
-//! Looks at the ledger of a home, whether or not a host runs there, or at one that was exported.
+//! Inspection of a ledger: that of a home, with or without a running host, or an exported one.
 //!
-//! Reads only; the live chain needs the master key because it lies in the encrypted state, archives and exports need none.
-//! Next: `ledger::check`.
+//! Read-only. The live chain needs the master key, since it is in the encrypted record; archives and exports need no key. See
+//! [`ironclaw_ledger::check`].
 
 use crate::config;
-use crate::{rotation, settings};
+use crate::{key_rotation, toml_file};
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
 use ironclaw_ledger::check::{self, Bad, Class, Whole};
 use ironclaw_ledger::head::{self, Kept, Position, Signer};
@@ -19,7 +19,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Why a ledger could not be looked at.
+/// The reason that a ledger cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The home.
@@ -27,10 +27,10 @@ pub enum Error {
     Home(#[from] home::Error),
     /// Its settings.
     #[error(transparent)]
-    Config(#[from] settings::Error),
+    Config(#[from] toml_file::Error),
     /// Its master key.
     #[error(transparent)]
-    Key(#[from] rotation::Error),
+    Key(#[from] key_rotation::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
@@ -43,7 +43,7 @@ pub enum Error {
     /// A file.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -81,7 +81,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens a second view of the state, for a reader beside; without it, reading only takes longer.
+    /// Opens a second view of the record for a parallel reader. Without it, the check only takes longer.
     fn another(&self) -> Option<View> {
         View::open(&self.home.state_db(), &self.master.state_key()).ok()
     }
@@ -91,24 +91,24 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    let master = rotation::key(&home, &config.keys)?;
-    // One snapshot: a host may rotate meanwhile.
+    let master = key_rotation::key(&home, &config.keys)?;
+    // One snapshot, since a host may rotate meanwhile.
     let view = View::open(&home.state_db(), &master.state_key())
-        .map_err(|error| rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
+        .map_err(|error| key_rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
     Ok(Opened { home, view, master, sink })
 }
 
-/// What a verification is beside the ledger itself.
+/// External evidence for a verification.
 #[derive(Debug, Default)]
-pub struct Beside<'a> {
-    /// A directory of heads that were kept outside.
+pub struct Evidence<'a> {
+    /// A directory of heads outside of the home.
     pub heads: Option<&'a Path>,
     /// The public key that the ledger must name, 64 hex characters.
     pub key: Option<&'a str>,
 }
 
-impl Beside<'_> {
-    /// The heads of the directory that was named, or of the usual ones.
+impl Evidence<'_> {
+    /// Reads the heads of the named directory, or else of the usual ones.
     fn read(&self, usual: &[PathBuf]) -> Result<Vec<Kept>, Error> {
         let named = self.heads.map(Path::to_owned);
         let mut kept = Vec::new();
@@ -137,19 +137,19 @@ impl Beside<'_> {
     }
 }
 
-/// Verifies the ledger of the home at `path`: every archive, the live chain, the ties between them, and the heads kept
-/// outside, by default in the directory of the settings.
-pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
+/// Verifies the ledger of the home at `path`: every archive, the live chain, the links between them, and the heads outside, by default
+/// those of the directory in the settings.
+pub fn verify(path: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
     let opened = open(path)?;
     let Opened { home, view, sink, .. } = &opened;
     let (tx, state_db) = (&view.tx(), home.state_db());
-    // Where not even a genesis is, there is no name to look under.
+    // Without a genesis there is no id of the ledger to look under.
     let usual = Position::read(tx).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));
-    let kept = beside.read(&usual)?;
+    let kept = evidence.read(&usual)?;
     let wanted = check::wanted(&kept);
-    // A host may rotate meanwhile: what lies there before the snapshot is judged by it, what comes later is not.
+    // A host may rotate meanwhile: only archives from before the snapshot are compared with it.
     let before = archive::firsts(home).map_err(fault(&home.ledger()))?;
-    // Where there is nothing, every archive comes before it.
+    // For an empty record, every archive is older.
     let live_first = chain::first_seq(tx)?.unwrap_or(u64::MAX);
     let firsts = archive::firsts(home).map_err(fault(&home.ledger()))?;
     let mut whole = Whole::default();
@@ -158,7 +158,7 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
         let chain = match chain {
             Ok(chain) => chain,
             Err(check::Error::Bad(bad)) if whole.next != *first => {
-                // A hole in front of it says more than what follows from it.
+                // A gap before it explains more than the fault that follows from the gap.
                 let bad = bad.in_file(&archive::path(home, *first));
                 return Err(missing(&whole, *first, home).unwrap_or(bad).into());
             }
@@ -192,13 +192,13 @@ pub fn verify(path: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
         remarks.push(archive::leftover(home, &live, hash).map_err(checked(&archive::path(home, live_first)))?);
     }
     whole.join(live).map_err(|bad| bad.in_file(&state_db))?;
-    if kept.is_empty() && sink.root().is_some() && beside.heads.is_none() && live_first > 0 {
+    if kept.is_empty() && sink.root().is_some() && evidence.heads.is_none() && live_first > 0 {
         remarks.push("no head of this ledger was found outside of the home".to_owned());
     }
-    beside.judge(&whole, &kept, remarks)
+    evidence.judge(&whole, &kept, remarks)
 }
 
-/// The chain between what was joined and `first`, if one is missing.
+/// Returns the error for a missing chain before `first`.
 fn missing(whole: &Whole, first: u64, home: &Home) -> Option<Bad> {
     (whole.next < first).then(|| {
         let name = archive::path(home, whole.next).display().to_string();
@@ -210,7 +210,7 @@ fn missing(whole: &Whole, first: u64, home: &Home) -> Option<Bad> {
     })
 }
 
-/// Checks archives beside each other, as each chain can be checked by itself; in their order.
+/// Checks archives in parallel, since each chain can be checked by itself. Returns the results in order.
 fn archives(home: &Home, firsts: &[u64], wanted: &BTreeSet<u64>) -> Vec<Result<check::Chain, check::Error>> {
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(firsts.len().max(1));
     let next = AtomicUsize::new(0);
@@ -232,8 +232,8 @@ fn archives(home: &Home, firsts: &[u64], wanted: &BTreeSet<u64>) -> Vec<Result<c
 }
 
 /// Verifies an export; `-` is standard input.
-pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Error> {
-    let kept = beside.read(&[])?;
+pub fn verify_file(file: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
+    let kept = evidence.read(&[])?;
     let wanted = check::wanted(&kept);
     let whole = if file == Path::new("-") {
         check::export(io::stdin().lock(), &wanted)
@@ -245,10 +245,10 @@ pub fn verify_file(file: &Path, beside: &Beside<'_>) -> Result<LedgerWhole, Erro
         check::Error::Bad(bad) => Error::Bad(bad),
         check::Error::Io(source) => Error::Io { path: file.to_owned(), source },
     })?;
-    beside.judge(&whole, &kept, Vec::new())
+    evidence.judge(&whole, &kept, Vec::new())
 }
 
-/// Writes the ledger of the home at `path`: the archives as they are, the live chain, and a head signed now.
+/// Writes the ledger of the home at `path`: the unchanged archives, the live chain, and a freshly signed head.
 pub fn export(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     let opened = open(path)?;
     let (home, tx) = (&opened.home, &opened.view.tx());
@@ -269,7 +269,7 @@ pub fn export(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     out.write_all(text.as_bytes()).map_err(fault(Path::new("the export")))
 }
 
-/// Signs where the ledger of the home at `path` stands, and says where heads are kept.
+/// Signs the present position of the ledger of the home at `path`, and names the directory of the heads.
 pub fn head(path: &Path) -> Result<LedgerHead, Error> {
     let opened = open(path)?;
     let head = signed(&opened)?;
@@ -284,7 +284,7 @@ fn signed(opened: &Opened) -> Result<ironclaw_contract::operator::SignedHead, Er
     Ok(signer.sign(Position::read(tx)?, now))
 }
 
-/// The last `count` entries, also those that lie in archives.
+/// Returns the last `count` entries, including those in archives.
 pub fn tail(path: &Path, count: u64) -> Result<Vec<LedgerLine>, Error> {
     let Opened { home, view, .. } = open(path)?;
     let tx = &view.tx();

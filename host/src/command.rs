@@ -1,9 +1,9 @@
-//! The command line of the daemon. People use `ironctl`, which calls this.
+//! The command line of the daemon. People use `ironctl`, which calls it.
 //!
-//! `run` forks the launcher before it starts a thread or reads a key. Next: `daemon`.
+//! `run` forks the launcher before it starts a thread or reads a key. See [`crate::daemon`].
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::{audit, config, daemon, preflight, rotation, settings};
+use crate::{audit, config, daemon, key_rotation, preflight, toml_file};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use ironclaw_jail::{launcher, reader};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The remedy for a file of settings that cannot be read.
-const UNREADABLE_SETTINGS: &str = "put a readable file there (`chmod 600`), or move it away: then every default holds";
+const UNREADABLE_SETTINGS: &str = "make the file readable (`chmod 600`), or move it away to use every default";
 
 #[derive(Parser)]
 #[command(
@@ -35,22 +35,22 @@ enum Command {
     Run(At),
     /// Set up a home; changes nothing the second time
     Init(At),
-    /// Say whether this machine can hold an agent, and what to do where it cannot
+    /// Check if this machine can run agents, with a remedy for each failed check
     Preflight {
-        /// A home, whose settings say which uids jails get from root
+        /// A home, whose settings name the uids of jails if root starts the host
         #[arg(long)]
         home: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Look here instead of in /proc/sys
+        /// Read this directory instead of /proc/sys
         #[arg(long, hide = true, default_value = "/proc/sys")]
         proc_sys: PathBuf,
     },
-    /// Look at the ledger; works without a running host
+    /// Inspect the ledger; works without a running host
     #[command(subcommand)]
     Audit(Audit),
-    /// Look at the settings
+    /// Inspect the settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Replace keys, while no host runs
@@ -90,17 +90,17 @@ enum Audit {
         #[arg(long, value_name = "HEX")]
         key: Option<String>,
     },
-    /// Print every entry, one JSON object a line, and signed heads where chains end
+    /// Print every entry as one line of JSON, and signed heads at the ends of chains
     Export(At),
-    /// Print the signed head of the ledger as it is now
+    /// Print the signed head of the present ledger
     Head(At),
-    /// Close the chain and begin the next; only where no host runs
+    /// Close the chain and begin the next; only without a running host
     Rotate(At),
     /// Print the last entries
     Tail {
         #[command(flatten)]
         at: At,
-        /// How many
+        /// Number of entries
         #[arg(short = 'n', default_value_t = 20)]
         count: u64,
     },
@@ -108,14 +108,14 @@ enum Audit {
 
 #[derive(Subcommand)]
 enum Key {
-    /// Bring everything under a fresh master key
+    /// Encrypt the record under a fresh master key
     RotateMaster {
         #[command(flatten)]
         at: At,
-        /// Where the fresh key goes, if the home does not keep it itself
+        /// File for the fresh key, unless the home keeps it
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
-        /// Where a copy of the old key goes
+        /// File for a copy of the old key
         #[arg(long, value_name = "FILE")]
         keep_old: Option<PathBuf>,
     },
@@ -123,13 +123,13 @@ enum Key {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Read the settings and say what is wrong with them
+    /// Read the settings and report mistakes
     Check(At),
 }
 
-/// The program: reads the command line, does it, and gives the exit code.
+/// Runs the program: parses the command line, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
-    // Nothing that this program makes is for others to read, whatever the umask of whoever starts it.
+    // All files of this program are private, whatever umask it inherits.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
     let arguments = Arguments::parse();
     let json = match &arguments.command {
@@ -145,8 +145,8 @@ pub fn main() -> ExitCode {
         Command::Init(at) => init(&at),
         Command::Preflight { home, json, proc_sys } => check_machine(&proc_sys, home.as_deref(), json),
         Command::Audit(Audit::Verify { home, json, file, heads, key }) => {
-            let beside = audit::Beside { heads: heads.as_deref(), key: key.as_deref() };
-            verify(home.as_deref(), file.as_deref(), &beside, json)
+            let evidence = audit::Evidence { heads: heads.as_deref(), key: key.as_deref() };
+            verify(home.as_deref(), file.as_deref(), &evidence, json)
         }
         Command::Audit(Audit::Head(at)) => head(&at),
         Command::Audit(Audit::Rotate(at)) => rotate(&at),
@@ -191,7 +191,7 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
 }
 
-/// The stable word for a failure; `failed` where there is none.
+/// Returns the stable code of a failure, or `failed`.
 fn code_of(error: &(dyn Error + 'static)) -> &'static str {
     let home = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => Some(error),
@@ -211,22 +211,22 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             home::Error::NotInitialised(_) => "set it up with `ironctl init`",
             home::Error::Running(_) => "stop it first: `ironctl down`",
             home::Error::RecordMissing { .. } => {
-                "put back the newest backup of the home; to begin anew, move the home away first"
+                "restore the newest backup of the home; to start over, move the home away first"
             }
             home::Error::Damaged { remedy, .. } => remedy,
-            home::Error::NoRoom { .. } => "make room on the disk that holds the home, then start again",
+            home::Error::NoRoom { .. } => "free space on the disk of the home, then start again",
             home::Error::Permissions { .. } | home::Error::Io { .. } => "",
         }
     };
     let of_key = |error: &keys::Error| match error {
-        keys::Error::Missing { .. } => "put the key back from where you keep it; no other key opens the record",
+        keys::Error::Missing { .. } => "restore the key from your copy; no other key opens the record",
         keys::Error::Home(error) => of_home(error),
         _ => "",
     };
-    let of_rotation = |error: &rotation::Error| match error {
-        rotation::Error::Home(error) => of_home(error),
-        rotation::Error::Key(error) => of_key(error),
-        rotation::Error::Replaced { .. } => "use the newer key; this one opens only copies from before",
+    let of_rotation = |error: &key_rotation::Error| match error {
+        key_rotation::Error::Home(error) => of_home(error),
+        key_rotation::Error::Key(error) => of_key(error),
+        key_rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
         _ => "",
     };
     if let Some(error) = error.downcast_ref() {
@@ -236,16 +236,16 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         return of_rotation(error);
     }
     match (error.downcast_ref::<daemon::Error>(), error.downcast_ref::<audit::Error>()) {
-        (Some(daemon::Error::Settings(settings::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
+        (Some(daemon::Error::Settings(toml_file::Error::Read { .. })), _) => UNREADABLE_SETTINGS,
         (Some(daemon::Error::Settings(_)), _) => "correct the file; `ironctl config check` reads it again",
         (Some(daemon::Error::Key(keys::Error::Read { .. } | keys::Error::Length(_))), _) => {
-            "put the master key back from where you keep it: nothing else opens the record"
+            "restore the master key from your copy; no other key opens the record"
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
         (Some(daemon::Error::Key(error)), _) => of_key(error),
         (Some(daemon::Error::NoGenesis(_)), _) => {
-            "put back the newest backup of the home; if nothing was ever set up there, move the home away and run `ironctl init`"
+            "restore the newest backup of the home; if it never had a record, move the home away and run `ironctl init`"
         }
         _ => "",
     }
@@ -281,7 +281,7 @@ fn init(at: &At) -> Done {
 }
 
 fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
-    // A home that is not set up, or settings that cannot be read, are for `init` and `config check` to complain about.
+    // Without a home, or with unreadable settings, the defaults apply; `init` and `config check` report those.
     let settings = home.and_then(|home| home::Home::open(home).ok()).and_then(|home| config::load(&home).ok());
     let first_id = settings.map_or(ironclaw_jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
     let preflight = preflight::run(proc_sys, first_id);
@@ -298,10 +298,10 @@ fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
     Ok(ExitCode::from(if preflight.ok { exit::DONE } else { exit::FAILED }))
 }
 
-fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, json: bool) -> Done {
+fn verify(home: Option<&Path>, file: Option<&Path>, evidence: &audit::Evidence<'_>, json: bool) -> Done {
     let found = match (file, home) {
-        (Some(file), _) => audit::verify_file(file, beside),
-        (None, Some(home)) => audit::verify(home, beside),
+        (Some(file), _) => audit::verify_file(file, evidence),
+        (None, Some(home)) => audit::verify(home, evidence),
         (None, None) => unreachable!("clap asks for one of them"),
     };
     match found {
@@ -332,7 +332,7 @@ fn verify(home: Option<&Path>, file: Option<&Path>, beside: &audit::Beside<'_>, 
     }
 }
 
-/// The reason as JSON, so that it is one line of printable text.
+/// Formats an accepted break, with the reason as JSON so that it is one line of printable text.
 fn accepted_line(AcceptedBreak { seq, from, by, reason }: &AcceptedBreak) -> String {
     let reason = serde_json::to_string(reason).expect("text is JSON");
     format!("   accepted at {seq}: heads and archives know another history from entry {from} on, by {by}: {reason}")
@@ -383,7 +383,7 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
     let home = home::Home::open(&at.home)?;
     let (config, _) = config::load(&home)?;
     to.iter().chain(&keep_old).try_for_each(|path| daemon::refuse_key_file(path))?;
-    let rotated = rotation::rotate(&at.home, &config.keys, to, keep_old)?;
+    let rotated = key_rotation::rotate(&at.home, &config.keys, to, keep_old)?;
     if at.json {
         return say(&serde_json::to_string(&rotated)?);
     }
@@ -391,13 +391,13 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
     say(&format!("{} holds it", rotated.key_file.display()))?;
     match &rotated.old_key_file {
         Some(file) => say(&format!("the old one, {}, is kept in {}", rotated.replaced, file.display()))?,
-        None => say(&format!("the old one, {}, opens only what was copied before now", rotated.replaced))?,
+        None => say(&format!("the old one, {}, only opens earlier copies", rotated.replaced))?,
     };
     for file in &rotated.removed {
-        say(&format!("{} was under the old one, which is gone, and is removed", file.display()))?;
+        say(&format!("removed {}, which was under the old key", file.display()))?;
     }
     for file in &rotated.under_old {
-        say(&format!("{} stays under the old one", file.display()))?;
+        say(&format!("{} remains under the old key", file.display()))?;
     }
     for todo in &rotated.todo {
         say(&format!("now: {todo}"))?;
@@ -412,7 +412,7 @@ fn check_config(at: &At) -> Done {
     let mut warnings = Vec::new();
     for unmet in unmet(&home, &config, &policy)? {
         if unmet.is_refused {
-            return Err(crate::settings::refused(&home.policy(), unmet.to_string()).into());
+            return Err(crate::toml_file::refused(&home.policy(), unmet.to_string()).into());
         }
         warnings.push(unmet.to_string());
     }
@@ -431,7 +431,7 @@ fn check_config(at: &At) -> Done {
     say(&format!("ok {file}\nok {policy_file}"))
 }
 
-/// What the policy asks for that the people of this home cannot give; nothing before there are people.
+/// Returns the rules of the policy that the people of this home cannot meet. Empty before the home has people.
 fn unmet(
     home: &home::Home,
     config: &config::Config,
@@ -440,7 +440,7 @@ fn unmet(
     if !home.state_db().exists() {
         return Ok(Vec::new());
     }
-    let master = rotation::key(home, &config.keys)?;
+    let master = key_rotation::key(home, &config.keys)?;
     let people = ironclaw_state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
     Ok(crate::gateway::quorum::unmet(&people, policy))
 }

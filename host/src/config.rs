@@ -1,13 +1,13 @@
-//! Gathers the settings of every module out of `config.toml`.
+//! The settings of all modules, from `config.toml`.
 //!
-//! Owns no setting itself beyond the file: each table is the `Config` of its module, and [`SETTINGS`] describes each setting. An
-//! unknown key is refused with the nearest known one. See [`crate::daemon`].
+//! Has no setting of its own: each table is the `Config` of its module, and [`SETTINGS`] describes each setting. An unknown key is refused
+//! with the nearest known one. See [`crate::daemon`].
 
 mod setting;
 
 pub use setting::{Bounds, DefaultValue, SETTINGS, Setting, template};
 
-use crate::settings::{self, Error};
+use crate::toml_file::{self, Error};
 use ironclaw_state::home::Home;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -46,13 +46,13 @@ pub struct Config {
     pub quota: crate::quota::Config,
 }
 
-/// `[jail]`: who an agent runs as when the host was started as root.
+/// `[jail]`: the uids of jails, if root started the host.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JailConfig {
     /// First host uid of the range.
     pub uid_base: u32,
-    /// How many uids the range has; one a session.
+    /// Number of uids in the range; one for each session.
     pub uid_count: u32,
 }
 
@@ -76,7 +76,7 @@ impl JailConfig {
     }
 }
 
-/// Reads the settings of a home; without a file, every default.
+/// Reads the settings of a home. Without a file, every default applies.
 ///
 /// The file is `config.toml` in the home, or else `ironclaw/config.toml` in the XDG config directory.
 pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
@@ -84,17 +84,17 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
     let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
     let Some(path) = found else { return Ok((Config::default(), None)) };
-    let text = settings::read(&path)?;
+    let text = toml_file::read(&path)?;
     let config = parse(&text, &path)?;
-    // Where heads are kept can be judged only beside the home.
-    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| settings::refused(&path, what))?;
+    // The check of this directory needs the home.
+    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| toml_file::refused(&path, what))?;
     Ok((config, Some(path)))
 }
 
 /// Reads settings from a text; `path` is for messages.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-    let config: Config = settings::parse(text, path)?;
-    check(&config).map_err(|what| settings::refused(path, what))?;
+    let config: Config = toml_file::parse(text, path)?;
+    check(&config).map_err(|what| toml_file::refused(path, what))?;
     Ok(config)
 }
 

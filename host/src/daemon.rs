@@ -1,10 +1,10 @@
-//! The composition root: opens each module in order, runs until told to stop, closes in the opposite order.
+//! The composition root: opens each module in order, runs until a stop, and closes them in the opposite order.
 //!
-//! Holds no behaviour of its own; what grows here belongs to a module. See [`crate::pipeline`].
+//! Has no behaviour of its own. See [`crate::pipeline`].
 
 mod error;
-mod grounds;
 mod history;
+mod mount_policy;
 mod offline;
 mod run_record;
 mod runtime;
@@ -14,10 +14,10 @@ mod supervise;
 mod workers;
 
 pub use error::Error;
-pub use grounds::{Exposed, refuse_key_file};
+pub use mount_policy::{Exposed, refuse_key_file};
 pub use offline::{Made, init, rotate};
 
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::runtime::sessions::Sessions;
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;
@@ -27,7 +27,7 @@ use std::path::Path;
 use supervise::Reason;
 use workers::Workers;
 
-/// Runs the host on a home until it is told to stop. `launcher` was forked before any thread.
+/// Runs the host on a home until it stops. `launcher` was forked before any thread.
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let opened = startup::open(path).await?;
     let ran = supervise::until_damaged(&opened, serve(&opened, launcher)).await;
@@ -43,15 +43,15 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let parts = Parts::make(opened, boot, &paths, launcher).await?;
     let sockets = Sockets::open(config, &paths).await?;
 
-    // From here on it runs: what fails before leaves no mark in the ledger.
+    // A failure before this line leaves no entry in the ledger.
     let mut warnings = run_record::begin(state, home, boot, parts.changes.policy()).await?;
-    let (keeper, other_history) = startup::keeper(opened).await?;
+    let (head_publisher, other_history) = startup::head_publisher(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);
     startup::sweep_packages(state, home).await?;
     parts.resume().await?;
 
     let listens = sockets.listens();
-    let mut workers = Workers::start(&parts, config, sockets, &keeper, warnings);
+    let mut workers = Workers::start(&parts, config, sockets, &head_publisher, warnings);
     sockets::announce(home, &paths, listens)?;
     parts.stops.heed_the_file().await?;
     tokio::spawn(parts.stops.clone().watch_for_the_file());
@@ -64,10 +64,10 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tracing::info!("stopping");
     if reason == Reason::LauncherDied {
         let launcher = parts.jails.launcher.pid();
-        tracing::error!(launcher, "the launcher died: every jail is gone with it");
+        tracing::error!(launcher, "the launcher died, and every jail with it");
         return Err(Error::LauncherDied(launcher));
     }
-    stop(opened, boot, &parts.sessions, workers, &paths, keeper).await
+    stop(opened, boot, &parts.sessions, workers, &paths, head_publisher).await
 }
 
 /// Ends the sessions, then the workers, then the record.
@@ -77,13 +77,13 @@ async fn stop(
     sessions: &Sessions,
     workers: Workers,
     paths: &Paths,
-    keeper: Keeper,
+    head_publisher: HeadPublisher,
 ) -> Result<(), Error> {
     sessions.stop().await;
     workers.end().await;
     paths.remove();
     run_record::end(&opened.state, boot).await?;
-    keeper.stop().await;
+    head_publisher.stop().await;
     opened.state.checkpoint().await?;
     tracing::info!("stopped");
     Ok(())

@@ -1,11 +1,11 @@
-//! The failures of the host in one type. A deliberate no is a [`crate::refusal::Refusal`].
+//! The failures of the host in one type. A deliberate refusal is a [`crate::refusal::Refusal`].
 
 use crate::gateway::decide;
 use crate::inbound::inbox;
 use crate::refusal::Denied;
 use crate::turns::items::BodyError;
 
-/// The reason that the host could not do what it was asked.
+/// The reason that a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A message could not be recorded.

@@ -1,6 +1,6 @@
-//! The IronClaw daemon, as a library so that its tests and benches drive the same code as `main`.
+//! The IronClaw daemon, as a library so that its tests and benchmarks run the same code as `main`.
 //!
-//! Nothing here is meant for another crate. Next: `daemon` for the order in which it all starts, `pipeline` for what happens to a message.
+//! No other crate depends on it. See [`daemon`] for the order of a start, and [`pipeline`] for the path of a message.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod emergency_stop;
 pub mod error;
 pub mod gateway;
 pub mod inbound;
+pub mod key_rotation;
 pub mod latch;
 pub mod maintenance;
 pub mod model_socket;
@@ -29,13 +30,12 @@ pub mod record;
 pub mod refusal;
 pub mod registry;
 pub mod retention_worker;
-pub mod rotation;
 pub mod runtime;
 pub mod secrets;
 pub mod session;
-pub mod settings;
 pub mod shutdown;
 pub mod tables;
+pub mod toml_file;
 pub mod tools;
 pub mod turns;
 pub mod worker;

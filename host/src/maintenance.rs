@@ -1,6 +1,6 @@
-//! Maintenance of the ledger: heads are signed and kept outside, and a chain that is long or old is rotated.
+//! Maintenance of the ledger: signs heads and keeps them outside, and rotates a long or old chain.
 //!
-//! Never stops the host: a directory that does not answer is a warning, an entry, and a retry. See [`ironclaw_ledger::archive`].
+//! Never stops the host: a directory that does not answer leads to a warning, an entry, and a retry. See [`ironclaw_ledger::archive`].
 
 mod outside;
 
@@ -26,21 +26,20 @@ use tokio::sync::{Notify, broadcast::error::RecvError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// First wait before a retry; it doubles with each further failure.
+/// The pause before the first retry; it doubles with each further failure.
 const RETRY_MIN: Duration = Duration::from_secs(30);
 
-/// The waits before the retries of one task.
+/// The pauses before the retries of one task.
 const RETRIES: Backoff = Backoff { first: RETRY_MIN, factor: 2, longest: LOOK_MAX };
 
-/// The longest wait between two tries, and between two looks at the age of the chain: the clock may be set, and a machine
-/// may sleep.
+/// The longest pause between two attempts, and between two checks of the chain's age: the clock may change, and a machine may sleep.
 const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 const DAY_MS: i64 = 86_400_000;
 
 /// Maintenance of the ledger of a running host.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct HeadPublisher {
     shared: Arc<Shared>,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -55,22 +54,22 @@ struct Shared {
     ledger: String,
     /// Directory of its heads.
     directory: Option<PathBuf>,
-    /// Entries of other histories that heads were signed over and that are known.
+    /// Known entries of other histories that have signed heads.
     other: Mutex<BTreeSet<Signed>>,
-    /// The head that was kept only because time went by; the next one takes its place.
+    /// The name of a head that was kept only because of time; the next head replaces it.
     passing: Mutex<Option<String>>,
     stop: Notify,
-    /// One at a time: the task's, and those that are asked for.
+    /// Allows one rotation at a time: of the task or on request.
     rotating: tokio::sync::Mutex<()>,
-    /// One head at a time is put outside: two of one name would be written over each other.
+    /// Allows one write of a head at a time: two with one name would overwrite each other.
     putting: tokio::sync::Mutex<()>,
-    trouble: Mutex<Trouble>,
-    /// When the newest head that this host kept outside was signed.
+    issues: Mutex<HealthIssues>,
+    /// The time of the newest head that this host kept outside.
     kept_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
-struct Trouble {
+struct HealthIssues {
     /// The reason that the newest head is not outside.
     heads: Option<String>,
     /// The reason that the chain was not rotated.
@@ -85,9 +84,9 @@ struct Trouble {
     copy: Option<String>,
 }
 
-impl Keeper {
-    /// Begins to keep a ledger; a home of an earlier version gets its signing key now. Gives the names of the heads and archives that know
-    /// another history than this ledger, as where a home was put back to an earlier state.
+impl HeadPublisher {
+    /// Starts the maintenance of a ledger; a home of an earlier version gets its signing key now. Returns the names of heads and archives
+    /// of another history, which exist if the home was restored to an earlier state.
     pub async fn start(
         state: &State,
         home: &Home,
@@ -110,21 +109,21 @@ impl Keeper {
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
             putting: tokio::sync::Mutex::default(),
-            trouble: Mutex::default(),
+            issues: Mutex::default(),
             kept_at: Mutex::default(),
         });
-        shared.take_over_heads().await;
-        let other_history = shared.look_back().await?;
-        let task = tokio::spawn(Arc::clone(&shared).keep());
+        shared.adopt_heads().await;
+        let other_history = shared.find_other_history().await?;
+        let task = tokio::spawn(Arc::clone(&shared).run());
         Ok((Self { shared, task: Arc::new(Mutex::new(Some(task))) }, other_history))
     }
 
-    /// Signs the current position of the ledger, and says where heads are kept.
+    /// Signs the current position of the ledger, and returns it with the directory of the heads.
     pub async fn head(&self) -> Result<LedgerHead, ironclaw_state::Error> {
         let head = self.shared.sign().await?;
         let mut kept = self.shared.sink.look(&head.ledger);
-        let trouble = self.shared.trouble.lock().expect("no holder panics");
-        kept.trouble = trouble.heads.clone().or(kept.trouble);
+        let issues = self.shared.issues.lock().expect("no holder panics");
+        kept.trouble = issues.heads.clone().or(kept.trouble);
         Ok(LedgerHead { head, kept })
     }
 
@@ -133,16 +132,16 @@ impl Keeper {
         self.shared.rotate(why).await
     }
 
-    /// Returns the warnings for the operator, in sentences; empty when all is well.
+    /// Returns the warnings for the operator; empty if there is none.
     pub fn warnings(&self) -> Vec<String> {
-        let trouble = self.shared.trouble.lock().expect("no holder panics");
+        let issues = self.shared.issues.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
             Sink::Nowhere(why) => Some(nowhere(why)),
             Sink::Named(_) | Sink::Usual { .. } => None,
         };
-        let Trouble { heads, rotation, reading, behind, unknown, copy } = &*trouble;
-        let trouble = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
-        std::iter::once(nowhere).chain(trouble).flatten().collect()
+        let HealthIssues { heads, rotation, reading, behind, unknown, copy } = &*issues;
+        let issues = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
+        std::iter::once(nowhere).chain(issues).flatten().collect()
     }
 
     /// Returns the seconds since this host last kept a head outside; `None` before the first.
@@ -151,12 +150,12 @@ impl Keeper {
         kept_at.map(|at| at.elapsed().as_secs())
     }
 
-    /// Ends, with a last head. Later entries of the ledger are in no head.
+    /// Stops, with a last head. No head covers later entries.
     pub async fn stop(&self) {
         self.shared.stop.notify_one();
         let task = self.task.lock().expect("no holder panics").take();
         if let Some(task) = task {
-            // It ends by itself; if it panicked, the last head is tried all the same.
+            // If the task panicked, the last head is written all the same.
             let _ = task.await;
         }
         if self.shared.directory.is_some() {
@@ -166,12 +165,12 @@ impl Keeper {
 }
 
 impl Shared {
-    /// Works until it is told to stop.
-    async fn keep(self: Arc<Self>) {
+    /// Runs until it is stopped.
+    async fn run(self: Arc<Self>) {
         let mut events = self.state.events();
-        let mut heads = Heads::default();
-        let mut rotate_again = Again::default();
-        let mut known: Option<Known> = None;
+        let mut heads = HeadProgress::default();
+        let mut rotation_retry = RetrySchedule::default();
+        let mut known: Option<ChainState> = None;
         loop {
             if known.is_none() {
                 known = match self.known().await {
@@ -181,14 +180,14 @@ impl Shared {
             }
             let Some(now) = &known else { continue };
             let timed = match self.keep_due_head(&mut heads, now).await {
-                Due::Tried => {
+                HeadCheck::Tried => {
                     known = None;
                     continue;
                 }
-                Due::At(timed) => timed,
+                HeadCheck::At(timed) => timed,
             };
-            if let Some(why) = now.rotation(&self.config).filter(|_| rotate_again.is_due()) {
-                self.rotate_due(why, &mut rotate_again).await;
+            if let Some(why) = now.rotation(&self.config).filter(|_| rotation_retry.is_due()) {
+                self.rotate_due(why, &mut rotation_retry).await;
                 known = None;
                 heads.kept = None;
                 continue;
@@ -197,30 +196,30 @@ impl Shared {
                 () = self.stop.notified() => return,
                 event = events.recv() => match event {
                     Ok(entry) => match &mut known {
-                        // Except for a chain that another caller began.
+                        // Except if another caller began a new chain.
                         Some(now) if entry.event != LedgerEvent::LedgerRotated => now.next = now.next.max(entry.seq + 1),
                         _ => known = None,
                     },
                     Err(RecvError::Lagged(_)) => known = None,
                     Err(RecvError::Closed) => return,
                 },
-                () = tokio::time::sleep_until(now.until(&self.config, timed, &heads.again, &rotate_again)) => known = None,
+                () = tokio::time::sleep_until(now.until(&self.config, timed, &heads.retry, &rotation_retry)) => known = None,
             }
         }
     }
 
-    /// Reads the live chain; after a failure, which is noted, waits and gives nothing. Breaks at the end of the host.
-    async fn known(&self) -> ControlFlow<(), Option<Known>> {
-        match self.state.read(Known::read).await {
+    /// Reads the live chain. After a failure, waits and returns `None`. Breaks when the host ends.
+    async fn known(&self) -> ControlFlow<(), Option<ChainState>> {
+        match self.state.read(ChainState::read).await {
             Ok(read) => {
-                self.trouble.lock().expect("no holder panics").reading = None;
+                self.issues.lock().expect("no holder panics").reading = None;
                 ControlFlow::Continue(Some(read))
             }
             Err(ironclaw_state::Error::Closed) => ControlFlow::Break(()),
             Err(error) => {
                 tracing::error!(%error, "the ledger was not read");
                 let sentence = format!("the ledger was not read, so no head is signed: {error}");
-                self.trouble.lock().expect("no holder panics").reading = Some(sentence);
+                self.issues.lock().expect("no holder panics").reading = Some(sentence);
                 tokio::select! {
                     () = self.stop.notified() => ControlFlow::Break(()),
                     () = tokio::time::sleep(RETRY_MIN) => ControlFlow::Continue(None),
@@ -229,8 +228,8 @@ impl Shared {
         }
     }
 
-    /// Signs a head and keeps it outside if the entries or the time since the last one ask for it.
-    async fn keep_due_head(&self, heads: &mut Heads, now: &Known) -> Due {
+    /// Signs a head and keeps it outside, if enough entries or time passed since the last one.
+    async fn keep_due_head(&self, heads: &mut HeadProgress, now: &ChainState) -> HeadCheck {
         let kept_to = *heads.kept.get_or_insert_with(|| {
             let newest = self.directory.as_deref().and_then(|path| head::newest(path, &self.ledger));
             newest.map_or(0, |seq| (seq + 1).min(now.next))
@@ -241,33 +240,33 @@ impl Shared {
         }
         let timed = heads.changed.map(|since| since + Duration::from_secs(self.config.head_every_seconds));
         let is_time = timed.is_some_and(|at| at <= Instant::now());
-        // The first one at once: without any, a directory that others share says nothing of this ledger.
+        // The first head comes at once: without one, a shared directory has no evidence about this ledger.
         let asked = far >= self.config.head_every_entries
             || kept_to == 0
-            || self.trouble.lock().expect("no holder panics").heads.is_some();
-        if self.directory.is_none() || !(asked || is_time) || !heads.again.is_due() {
-            return Due::At(timed);
+            || self.issues.lock().expect("no holder panics").heads.is_some();
+        if self.directory.is_none() || !(asked || is_time) || !heads.retry.is_due() {
+            return HeadCheck::At(timed);
         }
         match self.keep_head(!asked).await {
             Some(seq) => {
                 heads.kept = Some(seq + 1);
                 heads.changed = None;
-                heads.again.settled();
+                heads.retry.reset();
             }
-            None => heads.again.later(),
+            None => heads.retry.postpone(),
         }
-        Due::Tried
+        HeadCheck::Tried
     }
 
-    /// Rotates the chain, which is due; a failure is noted, and tried again later.
-    async fn rotate_due(&self, why: Why, again: &mut Again) {
+    /// Rotates the chain, which is due. A failure becomes a warning and a retry.
+    async fn rotate_due(&self, why: Why, retry: &mut RetrySchedule) {
         match self.rotate(why).await {
-            Ok(_) => again.settled(),
+            Ok(_) => retry.reset(),
             Err(error) => {
                 tracing::error!(%error, "the ledger was not rotated");
                 let sentence = format!("the ledger was not rotated: {error}");
-                self.trouble.lock().expect("no holder panics").rotation = Some(sentence);
-                again.later();
+                self.issues.lock().expect("no holder panics").rotation = Some(sentence);
+                retry.postpone();
             }
         }
     }
@@ -277,10 +276,9 @@ impl Shared {
         self.state.read(move |tx| Ok(signer.sign(Position::read(tx)?, tx.now()))).await
     }
 
-    /// Signs a head and keeps it outside, until the next one if it is a passing one; gives its number, or `None` after a failure, which
-    /// is noted.
+    /// Signs a head and keeps it outside; a passing one only until the next. Returns its number, or `None` after a failure.
     async fn keep_head(&self, passing: bool) -> Option<u64> {
-        self.look_beside().await;
+        self.find_foreign_heads().await;
         let head = match self.sign().await {
             Ok(head) => head,
             Err(error) => {
@@ -296,7 +294,7 @@ impl Shared {
         put.then_some(seq)
     }
 
-    /// Keeps a head outside, off the runtime's threads: the directory may be another machine's.
+    /// Writes a head outside, on a blocking thread: the directory may be on another machine.
     async fn put_outside(&self, head: SignedHead) -> bool {
         let (sink, home, ledger, seq) = (self.sink.clone(), self.home.clone(), self.ledger.clone(), head.seq);
         let passed = self.passing.lock().expect("no holder panics").clone();
@@ -304,7 +302,7 @@ impl Shared {
         let put = move || {
             let directory = sink.ready(&ledger, &home)?;
             head::keep(&directory, &head)?;
-            // A minute's head says nothing that this one does not. Where it cannot be removed it stays.
+            // The new head covers the passing one. If that cannot be removed, it remains.
             if let Some(passed) = to_remove.filter(|name| *name != head::file_name(&head)) {
                 let _ = std::fs::remove_file(directory.join(passed));
             }
@@ -318,24 +316,24 @@ impl Shared {
             tracing::warn!(%directory, %error, seq, "a head of the ledger was not kept outside");
             (
                 error.kind(),
-                format!("the head of the ledger was not kept in {directory}: {error}; it will be tried again"),
+                format!("the head of the ledger was not kept in {directory}: {error}; the host will try again"),
             )
         });
         if failed.is_none() {
-            // Another head may have been kept in the meantime, and have its own name here.
+            // Another head may have replaced the name meanwhile.
             self.passing.lock().expect("no holder panics").take_if(|name| passed.as_ref() == Some(name));
             *self.kept_at.lock().expect("no holder panics") = Some(Instant::now());
         }
         let (kind, sentence) = failed.unzip();
-        let before = std::mem::replace(&mut self.trouble.lock().expect("no holder panics").heads, sentence);
-        // The ledger records the first failure and the first success after it, not each attempt.
+        let before = std::mem::replace(&mut self.issues.lock().expect("no holder panics").heads, sentence);
+        // The ledger records the first failure and the first success after it, not every attempt.
         let note = match (kind, before) {
             (Some(kind), None) => Entry::new(LedgerEvent::LedgerHeadNotKept).reason(&kind.to_string()),
             (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),
             (Some(_), Some(_)) | (None, None) => return kind.is_none(),
         };
         if let Err(error) = self.state.write(move |tx| note.append(tx)).await {
-            tracing::error!(%error, "the failure of a head was not noted");
+            tracing::error!(%error, "cannot record the failure of a head");
         }
         kind.is_none()
     }
@@ -346,7 +344,7 @@ impl Shared {
         let rotate = self.state.write_alone(move |tx| archive::rotate(tx, &home, &signer, &why));
         let (rotated, head) = rotate.await?;
         failpoint::reach("chain_rotated");
-        self.trouble.lock().expect("no holder panics").rotation = None;
+        self.issues.lock().expect("no holder panics").rotation = None;
         tracing::info!(archive = %rotated.archive, "the ledger was rotated");
         if self.directory.is_some() {
             self.put_outside(head).await;
@@ -355,22 +353,22 @@ impl Shared {
     }
 }
 
-/// The known state of the live chain.
-struct Known {
+/// The state of the live chain as last read.
+struct ChainState {
     first: u64,
     begun_at: i64,
     next: u64,
     now: i64,
 }
 
-impl Known {
+impl ChainState {
     fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         let position = Position::read(tx)?;
         let begun_at = Genesis::of_live_chain(tx)?.at;
         Ok(Self { first: position.first, begun_at, next: position.seq + 1, now: tx.now() })
     }
 
-    /// Returns whether the chain is long or old enough, and which. One that holds nothing but its genesis is neither.
+    /// Returns the reason for a rotation, if the chain is long or old enough. A chain with only its genesis never is.
     fn rotation(&self, config: &Config) -> Option<Why> {
         let entries = self.next - self.first;
         if entries < 2 {
@@ -387,49 +385,55 @@ impl Known {
         self.begun_at + config.rotate_days as i64 * DAY_MS - self.now
     }
 
-    /// Returns when to look again though nothing happens.
-    fn until(&self, config: &Config, timed: Option<Instant>, head: &Again, rotation: &Again) -> Instant {
+    /// Returns the time of the next check without an event.
+    fn until(
+        &self,
+        config: &Config,
+        timed: Option<Instant>,
+        head: &RetrySchedule,
+        rotation: &RetrySchedule,
+    ) -> Instant {
         let age = Duration::from_millis(self.left(config).clamp(1_000, LOOK_MAX.as_millis() as i64) as u64);
         let look = Instant::now() + age;
         [timed, head.at, rotation.at].into_iter().flatten().filter(|at| *at > Instant::now()).fold(look, Instant::min)
     }
 }
 
-/// How far heads are kept outside, and when the next one is tried.
+/// The coverage of the heads outside, and the retry of the next one.
 #[derive(Default)]
-struct Heads {
-    /// The first entry that none of them covers; `None` until the directory was read.
+struct HeadProgress {
+    /// The first entry without a head; `None` until the directory was read.
     kept: Option<u64>,
-    /// Since when there are entries that none of them covers.
+    /// The time of the first entry without a head.
     changed: Option<Instant>,
-    again: Again,
+    retry: RetrySchedule,
 }
 
-/// Whether a head was due.
-enum Due {
-    /// It was, and was tried.
+/// The result of a check for a due head.
+enum HeadCheck {
+    /// A head was due, and was tried.
     Tried,
-    /// It was not; one is by this time, if entries wait for it.
+    /// No head was due; the next is due at this time if there are entries.
     At(Option<Instant>),
 }
 
 /// Schedule of the retries of a failed task.
 #[derive(Default)]
-struct Again {
+struct RetrySchedule {
     at: Option<Instant>,
     failures: u32,
 }
 
-impl Again {
+impl RetrySchedule {
     fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at <= Instant::now())
     }
 
-    fn settled(&mut self) {
+    fn reset(&mut self) {
         *self = Self::default();
     }
 
-    fn later(&mut self) {
+    fn postpone(&mut self) {
         self.failures = self.failures.saturating_add(1);
         self.at = Some(Instant::now() + RETRIES.pause(self.failures));
     }
@@ -439,8 +443,8 @@ impl Again {
 mod tests {
     use super::*;
 
-    fn known(entries: u64, age_days: i64) -> Known {
-        Known { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
+    fn known(entries: u64, age_days: i64) -> ChainState {
+        ChainState { first: 20, begun_at: 0, next: 20 + entries, now: age_days * DAY_MS }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The log: what the daemon tells its operator about itself.
+//! The log of the daemon for its operator.
 //!
-//! Never holds content, arguments, keys or tokens; ids and reasons only. Next: `daemon`.
+//! Holds ids and reasons, never content, arguments, keys or tokens. See [`crate::daemon`].
 
 use ironclaw_state::home::{self, Home};
 use nix::fcntl::OFlag;
@@ -17,16 +17,16 @@ use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// A log file of this size is set aside, at a start and while it is written to; one older file is kept.
+/// A log file of this size is moved aside, at a start and during a run. One older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How much is told.
+    /// The least severe level that is logged.
     pub level: Level,
-    /// For people or for machines.
+    /// The format, for people or for programs.
     pub format: Format,
 }
 
@@ -36,7 +36,7 @@ impl Default for Config {
     }
 }
 
-/// How much is told.
+/// The least severe level that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -47,7 +47,7 @@ pub enum Level {
     Debug,
 }
 
-/// For people or for machines.
+/// The format of the log, for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -65,7 +65,7 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
     let file = LogFile::open(&path, LOG_BYTES_MAX).map_err(|error| home::Error::Damaged {
         path,
         what: format!("cannot be written: {error}"),
-        remedy: "move it away; it is made anew",
+        remedy: "move it away; the host creates a new one",
     })?;
     let level = match config.level {
         Level::Error => tracing::Level::ERROR,
@@ -73,14 +73,14 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
         Level::Info => tracing::Level::INFO,
         Level::Debug => tracing::Level::DEBUG,
     };
-    // Lines of our own crates only: a library may log a value that it was given.
+    // Only lines of our own crates: a library may log values that it handles.
     let ours = Targets::new().with_target("ironclaw", level);
-    // Detached, standard error is a file that keeps last words; a second copy of the log is for a terminal or a journal.
+    // Without a terminal, standard error is a file for last words. A second copy of the log only goes to a terminal or a journal.
     let writer = match stderr_is_a_file() {
         true => BoxMakeWriter::new(Mutex::new(file)),
         false => BoxMakeWriter::new(Mutex::new(file).and(std::io::stderr)),
     };
-    // A line that cannot be written is lost. Complaining about it to a standard error on the same full disk would be a panic.
+    // A line that cannot be written is lost. A message about it on a standard error on the same full disk would panic.
     let lines = fmt::layer().with_target(false).with_ansi(false).with_writer(writer).log_internal_errors(false);
     match config.format {
         Format::Text => tracing_subscriber::registry().with(lines.with_filter(ours)).init(),
@@ -89,7 +89,7 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
     Ok(())
 }
 
-/// A log file that is set aside once it is large.
+/// A log file that is moved aside once it is large.
 struct LogFile {
     file: File,
     path: PathBuf,
@@ -99,12 +99,12 @@ struct LogFile {
 
 impl LogFile {
     fn open(path: &Path, bytes_max: u64) -> io::Result<Self> {
-        // Without waiting: a pipe that stands there has no other end.
+        // Non-blocking: a pipe at this path may have no other end.
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
         let found = file.metadata()?;
         if !found.is_file() {
-            return Err(io::Error::other("it is no file"));
+            return Err(io::Error::other("it is not a file"));
         }
         let mut log = Self { file, path: path.to_owned(), bytes: found.len(), bytes_max };
         if log.bytes > bytes_max {
@@ -124,7 +124,7 @@ impl LogFile {
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.bytes + line.len() as u64 > self.bytes_max && self.bytes > 0 {
-            // On a disk where that fails the old file goes on; it is tried again after as much more.
+            // If that fails, the old file continues, with another attempt after as many bytes again.
             if self.set_aside().is_err() {
                 self.bytes = 0;
             }
@@ -150,7 +150,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_log_is_set_aside_while_it_is_written_to() {
+    fn large_log_is_moved_aside_during_a_run() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("host.log");
         let mut log = LogFile::open(&path, 20).expect("opened");
@@ -163,7 +163,7 @@ mod tests {
             ("third line\n", "second line\n")
         );
         drop(log);
-        // One that was large at a start goes aside then.
+        // A file that is large at a start is moved aside then.
         fs::write(&path, "x".repeat(30)).expect("written");
         LogFile::open(&path, 20).expect("opened").write_all(b"fresh\n").expect("written");
         assert_eq!((read(&path).as_str(), read(&path.with_extension("log.1")).len()), ("fresh\n", 30));
@@ -174,6 +174,6 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("host.log");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
-        LogFile::open(&path, 20).err().expect("it is no file");
+        LogFile::open(&path, 20).err().expect("it is not a file");
     }
 }

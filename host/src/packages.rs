@@ -1,6 +1,6 @@
 //! Software in an agent's jail: fetched by the machine's own clients in a jail of their own, pinned by its digest, read-only.
 //!
-//! Never runs a script of a package, and never keeps a file that could reach out of the layer. See [`crate::packages::layer`].
+//! Never runs a script of a package, and never keeps a file that could lead out of the layer. See `packages::layer`.
 
 mod client;
 mod config;
@@ -29,19 +29,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
-/// Names that one change may have; more than a person reads.
+/// Names in one change; a person reads no longer list.
 pub const NAMES_MAX: usize = 64;
-/// Directory of the machine's programs; clients elsewhere are not seen by their jail.
+/// Directory of the machine's programs; jails of clients only see clients in it.
 const PROGRAMS: &str = "/usr";
 /// Program that unpacks an archive for apt.
 const UNPACKER: &str = "/usr/bin/dpkg-deb";
 /// apt's list of the machine's own packages.
 const STATUS: &str = "/var/lib/dpkg/status";
 
-/// The reason that there is no new layer. The one that the agent had is as it was.
+/// The reason that a layer was not built. The former layer of the agent is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// On purpose: a name, a client that is missing or failed, a package that brings what no layer may hold.
+    /// A deliberate refusal: a bad name, a missing or failed client, or a package with content that no layer may hold.
     #[error("{0}")]
     Refused(Refusal),
     /// The client's jail could not be made.
@@ -50,7 +50,7 @@ pub enum Error {
     /// The directories of the agent cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// The system says no.
+    /// The system reports an error.
     #[error("{path}: {source}")]
     Io {
         /// The file.
@@ -87,7 +87,7 @@ impl Error {
     }
 }
 
-/// Logs a breakdown whole, and gives the person who asked what the system said without a path.
+/// Logs a failure completely, and returns it for the person who asked, without a path.
 fn failed(error: &dyn std::error::Error, cause: &str) -> Refusal {
     tracing::error!(%error, "packages could not be fetched or stored");
     let message = format!("packages could not be fetched or stored: {cause}");
@@ -100,10 +100,10 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A layer in its place.
+/// A finished layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// Of everything in it, and the name of its directory.
+    /// Digest of its whole content, and the name of its directory.
     pub digest: Digest,
     /// Number of files, directories and links that it holds.
     pub files: u64,
@@ -111,12 +111,11 @@ pub struct Layer {
     pub bytes: u64,
     /// Fetched packages, `name=version`: the requested ones and those that they need.
     pub installed: Vec<String>,
-    /// Files of packages for places outside of `/usr`, which were left out: such a place by the host's own name for it, and how
-    /// many files.
+    /// Files for places outside of `/usr`, which the layer does not have: their number for each place, under the host's own name for it.
     pub left_out: BTreeMap<&'static str, u64>,
 }
 
-/// Says no to names and machines with which it cannot go well. Runs nothing.
+/// Refuses names and machines that cannot work. Runs nothing.
 pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     if let Some(refusal) = names::refused(wanted) {
         return Some(refusal);
@@ -147,12 +146,12 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
     None
 }
 
-/// Returns the files and directories of the machine that clients are shown.
+/// Returns the files and directories of the machine that clients see.
 pub(crate) fn shown() -> Vec<PathBuf> {
     client::shown().chain(fetch::APT_SETTINGS).chain([STATUS]).map(PathBuf::from).collect()
 }
 
-/// Packages are unpacked below `/usr`; that is right only where `/bin` and its like are links to there.
+/// Returns the links around `/usr`. Packages are unpacked below `/usr`, which is right only if `/bin` and the like link there.
 fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
     let no = |error| {
         Refusal::new(DenialCode::PackagesNotMerged, format!("packages do not fit this machine, because {error}"))
@@ -169,27 +168,29 @@ pub struct FetchContext {
     pub home: Home,
     /// The settings.
     pub config: Config,
-    /// User of the clients as the host's files see it; a uid that no session has, where root gives them.
+    /// User of the clients as the host's files see it. As root, a uid that no session has.
     pub identity: Identity,
 }
 
-/// Fetches packages and builds the layer that holds them. Leftovers of an earlier call for the same change are thrown away; a
-/// layer with the same content is kept as it is.
+/// Fetches packages and builds their layer. Discards leftovers of an earlier call for the same change; reuses a layer with the same
+/// content.
 ///
 /// # Errors
-/// [`Error`]; no layer is touched then.
+/// Returns [`Error`]; every layer is unchanged then.
 pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
     if let Some(refusal) = refused(&context.config, wanted) {
         return Err(refusal.into());
     }
     if wanted.apt.is_empty() && wanted.npm.is_empty() {
-        return Err(
-            Refusal::new(DenialCode::PackagesNone, "no package was asked for, so there is no layer to make").into()
-        );
+        return Err(Refusal::new(
+            DenialCode::PackagesNone,
+            "the change names no package, so there is no layer to build",
+        )
+        .into());
     }
     let work_dir = WorkDir::clear(context, agent, change)?;
     let made = build(context, &work_dir, agent, wanted).await;
-    // The next call for this change would throw it away too.
+    // On failure, the next call for this change discards it.
     if let Err(error) = discard(&work_dir.path) {
         tracing::warn!(%error, "cannot remove a directory that packages were fetched in");
     }
@@ -220,12 +221,12 @@ async fn build(context: &FetchContext, work_dir: &WorkDir, agent: AgentId, wante
 /// The directory of one change while its packages are fetched.
 struct WorkDir {
     path: PathBuf,
-    /// When all of its clients have to be done.
+    /// The deadline of all clients.
     until: Instant,
 }
 
 impl WorkDir {
-    /// Makes an empty one.
+    /// Creates it empty.
     fn clear(context: &FetchContext, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
         let own = context.home.agent(agent);
         make_private(&own)?;
@@ -234,15 +235,15 @@ impl WorkDir {
         let path = all.join(change.to_string());
         discard(&path)?;
         make_private(&path)?;
-        let work_dir = Self { path, until: Instant::now() + context.config.patience() };
+        let work_dir = Self { path, until: Instant::now() + context.config.fetch_time_max() };
         make_private(&work_dir.etc())?;
-        // The client's uid reads it, in a directory that only the host enters.
+        // The client's uid reads it, inside a directory that only the host can enter.
         set_mode(&work_dir.etc(), 0o755)?;
-        client::furnish(context, &work_dir)?;
+        client::create_common_files(context, &work_dir)?;
         Ok(work_dir)
     }
 
-    /// Returns the directory that the clients read beside the machine's settings.
+    /// Returns the directory that the clients read besides the machine's settings.
     fn etc(&self) -> PathBuf {
         self.path.join("etc")
     }
@@ -253,8 +254,8 @@ impl WorkDir {
     }
 }
 
-/// Removes unused layers, and leftovers of fetching. To be called while nothing is fetched, with the layers of the agents and of
-/// the sandboxes that still run.
+/// Removes unused layers and leftovers of fetching. Call it only while no fetch runs, with the layers of the agents and of the running
+/// sandboxes.
 pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
     let agents = home.path().join("agents");
     for agent in entries(&agents) {
@@ -270,14 +271,14 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
                 tracing::warn!(%error, path = %layer.display(), "the directories of these packages stay read-only");
             }
         }
-        // Only what is empty goes.
+        // Removes only empty directories.
         for directory in [agent.join("fetching"), agent.join("layers"), agent] {
             let _ = std::fs::remove_dir(directory);
         }
     }
 }
 
-/// Returns whether the directories of this layer are read-only, as earlier versions made them.
+/// Returns true if the directories of this layer are read-only, as earlier versions made them.
 fn is_of_an_earlier_version(layer: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     layer.symlink_metadata().is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o200 == 0)
@@ -294,7 +295,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Removes a directory whose own directories may be read-only and deeper than a path is long. It is fine if there is none.
+/// Removes a directory tree, also if its directories are read-only or deeper than a path may be. A missing one is no error.
 fn discard(path: &Path) -> Result<(), Error> {
     remove_tree(path).map_err(Error::io(path))
 }
@@ -304,7 +305,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(Error::io(path))
 }
 
-/// Makes the error for a package that brings what no layer may hold.
+/// Returns the refusal of a package with content that no layer may hold.
 fn unfit(message: String) -> Error {
     Refusal::new(DenialCode::PackagesUnfit, message).hint("ask for another package").into()
 }
@@ -355,7 +356,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let top = directory.path().join("agents/agt_x/fetching/chg_x");
         std::fs::create_dir_all(&top).expect("made");
-        // Deeper than any path may be long: made from within, as an unpacker does.
+        // Deeper than any path may be long: created from within, as an unpacker does.
         let made = std::process::Command::new("sh")
             .args([
                 "-c",

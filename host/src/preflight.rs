@@ -1,7 +1,6 @@
-//! Whether this machine can hold an agent, and what to do where it cannot.
+//! The check if this machine can run agents, with a remedy for each failed part.
 //!
-//! It makes a real jail and looks at it rather than guess, and never offers less isolation instead. See `ironclaw_jail::native`
-//! for what is tried.
+//! Makes a real jail and inspects it instead of guessing, and never offers less isolation. See `ironclaw_jail::native` for the steps.
 
 mod diagnosis;
 
@@ -12,11 +11,10 @@ use ironclaw_jail::launcher::trial::try_launch;
 use ironclaw_jail::{System, landlock, sys};
 use std::path::Path;
 
-/// Checks everything that a launch needs, in the order in which a launch needs it.
+/// Checks all needs of a launch, in the order of a launch.
 ///
-/// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first
-/// jail, and is ignored for other users. Forks, so it is to be called before the first thread; with threads every check that
-/// needs a trial fails and says so.
+/// `proc_sys` is `/proc/sys`, or a copy of it in a test; `first_id` is the host uid and gid that root would give to the first jail, and is
+/// ignored for other users. Forks, so it must run before the first thread; with threads, every check that needs a trial fails and says so.
 pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
@@ -28,23 +26,22 @@ pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     Preflight { ok: checks.iter().all(|check| check.ok), checks }
 }
 
-/// The parts of the trial, each with its name and what it means that it worked.
+/// The parts of the trial, each with its name and the result of a success.
 const PARTS: [(Part, &str, &str); 8] = [
     (Part::Launcher, "launcher", "a launcher was forked before there were threads, and answers"),
-    (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be made"),
+    (Part::Namespaces, "namespaces", "user, mount, pid, network, ipc, host name and cgroup namespaces can be created"),
     (Part::Ids, "host ids", "a jail can be given its uid and gid"),
-    (Part::Root, "root of a jail", "an empty root can be mounted, entered, and the host's let go of"),
+    (Part::Root, "root of a jail", "an empty root can be mounted and entered, and the host's root detached"),
     (Part::Privileges, "privileges", "capabilities can be dropped and resources limited"),
     (Part::Landlock, "Landlock domain", "a Landlock domain can be entered"),
     (Part::Seccomp, "seccomp", "seccomp filters can be installed"),
-    (Part::Launch, "a whole jail", "a jail was made, looked at from outside, and found closed"),
+    (Part::Launch, "a whole jail", "a jail was created, inspected from outside, and found closed"),
 ];
 
-/// Makes one jail, part by part: the parts before the one that failed are there, those behind it
-/// were not tried.
+/// Makes one jail, part by part. Parts before the failed one passed, and later ones were not tried.
 fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
     let failed = try_launch(machine.root, first_id, None).err();
-    // The pivot comes last, but is a matter of the root.
+    // The pivot comes last, but belongs to the root.
     let failing = failed.as_ref().map(|failure| match failure.part {
         Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
         part => part,
@@ -61,13 +58,12 @@ fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
         .collect()
 }
 
-/// Says on whose files a command's locks below `/usr` hold. Locks that hold on the machine's files are no reason to launch
-/// nothing.
+/// Reports if a command's locks below `/usr` affect the machine's files. Such locks are no reason to refuse launches.
 fn locks(root: bool, first_id: u32) -> Check {
     let found = match try_launch(root, first_id, Some(System::default())) {
         Ok(true) => "locks on programs hold in the jail alone".to_owned(),
         Ok(false) => {
-            "this kernel lays no file system of its own over /usr, so an agent with run_command can hold locks on \
+            "this kernel mounts no file system of its own over /usr, so an agent with run_command can hold locks on \
                       the machine's files below /usr; take run_command from agents that must not"
                 .to_owned()
         }
@@ -78,7 +74,7 @@ fn locks(root: bool, first_id: u32) -> Check {
 
 fn processes() -> Check {
     match std::fs::read_to_string("/proc/self/status") {
-        Ok(_) => pass("/proc", "processes can be looked at".into()),
+        Ok(_) => pass("/proc", "processes can be inspected".into()),
         Err(error) => fail(
             "/proc",
             Advice::new(format!("cannot read /proc/self/status: {error}"), "mount it: `sudo mount -t proc proc /proc`"),

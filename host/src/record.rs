@@ -1,6 +1,6 @@
-//! The record with the keys that seal and open what is in it, and the bounds of what it keeps.
+//! The record with the keys that seal and open its content, and the bounds on it.
 //!
-//! Decides nothing: each transaction belongs to the module that makes it. See [`crate::pipeline`].
+//! Decides nothing: each transaction belongs to the module that starts it. See [`crate::pipeline`].
 
 use crate::turns::items;
 use ironclaw_contract::operator::LedgerEvent;
@@ -13,7 +13,7 @@ use ironclaw_state::seal::Sealer;
 pub struct Record {
     /// The state, and the ledger in it.
     pub state: State,
-    /// Seals of this start.
+    /// Makes and checks the seals of this run.
     pub sealer: Sealer,
     /// Opens the keys of sessions, secrets and channels.
     pub wrapping: WrappingKey,
@@ -22,17 +22,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// Removes the snapshots from before a change of the schema, because something was erased that is still in them.
+    /// Removes the snapshots from before a change of the schema, since erased content is still in them.
     ///
     /// # Errors
-    /// A snapshot that remains, and those of the state.
+    /// Returns an error for a snapshot that remains, and errors of the record.
     pub async fn forget_snapshots(&self) -> Result<(), ironclaw_state::Error> {
         let removed = self.state.forget_snapshots().await?;
         if removed > 0 {
-            tracing::info!(
-                removed,
-                "snapshots from before an upgrade are gone: something is erased that stood in them"
-            );
+            tracing::info!(removed, "removed snapshots from before an upgrade, which had erased content");
             let entry = Entry::new(LedgerEvent::StateSnapshotsRemoved).with("snapshots", removed);
             self.state.write(move |tx| entry.append(tx).map(drop)).await?;
         }
@@ -42,7 +39,7 @@ impl Record {
 
 /// Runs a test in one transaction of a new record.
 ///
-/// A panic of the test comes out here. In the thread that writes, it would end the process without a word of the test.
+/// A panic of the test is passed on to the caller. In the writing thread, it would end the process without a message of the test.
 #[cfg(test)]
 pub(crate) fn in_a_new_one(
     test: impl FnOnce(&mut ironclaw_state::WriteTx<'_>, &ironclaw_state::keys::MasterKey) + Send + 'static,

@@ -1,6 +1,6 @@
-//! Drops old items of unused sessions: at a start, because the bounds may be tighter than before, and once an hour.
+//! Retention: drops old items of unused sessions, at a start, because the bounds may be tighter than before, and once an hour.
 //!
-//! Never holds up a message: each transaction drops a bounded number. Next: `turns::items::enforce_retention`; [`crate::worker`] for the loop.
+//! Never delays a message: each transaction drops a bounded number. See `turns::items` for the rules, and [`crate::worker`] for the loop.
 
 use crate::error::Error;
 use crate::record::Record;
@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The pause between two passes: an item that a jump of the clock held back is old an hour later.
+/// The pause between two passes. An item that a jump of the clock kept young is old at the next pass.
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// The worker that drops old items.
 pub struct Retention {
-    /// The record that it drops from.
+    /// The record.
     pub record: Arc<Record>,
 }
 
 impl Retention {
     /// Runs until the host stops.
     pub async fn run(self, shutdown: Shutdown) {
-        // A session that is in use drops its own items, so there is no bell to hear.
+        // A session in use drops its own items, so this worker needs no bell.
         worker::run(self, &Notify::new(), &shutdown).await;
     }
 }
@@ -41,7 +41,7 @@ impl Due for Retention {
         for id in over {
             loop {
                 let config = record.retention.clone();
-                // A session that was removed in the meantime holds no items.
+                // A session that was removed meanwhile has no items.
                 let drop = record.state.write(move |tx| match store::find(tx, id)? {
                     Some(_) => items::enforce_retention(tx, id, &config),
                     None => Ok(0),

@@ -1,7 +1,7 @@
-//! The operator's secrets: stored under the master key, or given by systemd; referred to as `secret:NAME` everywhere else.
+//! The operator's secrets: stored under the master key, or given by systemd; settings refer to them as `secret:NAME`.
 //!
-//! Never tells a value to anybody but the code that is about to use it, and writes neither a value nor its digest into the
-//! ledger. Next: `api::secrets`, `model_socket::endpoints`.
+//! Gives a value only to the code that uses it, and writes neither a value nor its digest into the ledger. See `api::secrets`,
+//! `model_socket::endpoints`.
 
 use crate::refusal::{Denied, Refusal};
 use crate::tables::models::{self as table, SecretTimes, WrappedSecret};
@@ -17,27 +17,27 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What stands before a secret's name wherever settings refer to it.
+/// The prefix of a secret's name in settings.
 pub const PREFIX: &str = "secret:";
 
-/// What stands before a secret's name in that of a systemd credential.
+/// The prefix of a secret's name in the name of a systemd credential.
 const CREDENTIAL_PREFIX: &str = "ironclaw-secret-";
 
 /// Characters of a secret's name.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// Bytes of a secret: a signing key in PEM has controls in it and is none; an API key has some hundred bytes.
+/// Bytes of a secret. An API key has some hundred bytes; a signing key in PEM is no secret here, because of its line breaks.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 
 /// Stored secrets of one host.
 const SECRETS_MAX: i64 = 256;
 
-/// Names a secret, and tells nothing of it. Written `secret:NAME`.
+/// The name of a secret, which reveals nothing about it. Written `secret:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName(String);
 
 impl SecretName {
-    /// The name alone.
+    /// Returns the name without the prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -51,32 +51,32 @@ impl fmt::Display for SecretName {
 
 impl FromStr for SecretName {
     type Err = Refusal;
-    /// Reads it with or without `secret:`.
+    /// Parses a name with or without `secret:`.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let name = text.strip_prefix(PREFIX).unwrap_or(text);
         if is_name(name) {
             return Ok(Self(name.to_owned()));
         }
-        // Whoever mixes up name and value must not find the value in an error.
-        let refusal = Refusal::new(DenialCode::SecretName, "this is no secret's name");
+        // A caller may confuse name and value, so the error does not quote the text.
+        let refusal = Refusal::new(DenialCode::SecretName, "invalid name of a secret");
         Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
     }
 }
 
-/// Whether a text can name a secret or what is named after one.
+/// Returns true if a text can be the name of a secret, or of its user.
 pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_CHARACTERS_MAX
         && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
 }
 
-/// A text that can be a secret's value.
+/// Returns a text that can be the value of a secret.
 ///
 /// # Errors
-/// A refusal that holds nothing of it: empty, too long, or with a control character in it.
+/// Refuses an empty or long text, or one with a control character. The refusal has no part of it.
 pub fn value(text: String) -> Result<SecretText, Refusal> {
     let text = SecretText::new(text);
-    let refuse = |why: String| Err(Refusal::new(DenialCode::SecretValue, format!("the value is no secret: {why}")));
+    let refuse = |why: String| Err(Refusal::new(DenialCode::SecretValue, format!("invalid value of a secret: {why}")));
     let bytes = text.expose().len();
     if bytes == 0 {
         return refuse("it is empty".to_owned());
@@ -90,17 +90,17 @@ pub fn value(text: String) -> Result<SecretText, Refusal> {
     Ok(text)
 }
 
-/// Where a secret's value comes from.
+/// The source of a secret's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The record.
     Stored,
-    /// A credential that systemd gives; it wins over a stored one.
+    /// A credential of systemd; it has precedence over a stored value.
     Credential,
 }
 
 impl Source {
-    /// As shown.
+    /// Returns the word for the source.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stored => "stored",
@@ -114,24 +114,24 @@ impl Source {
 pub struct Secret {
     /// Its name.
     pub name: SecretName,
-    /// Where its value comes from.
+    /// The source of its value.
     pub source: Source,
-    /// When it was stored first and last, milliseconds since the epoch; `None` when it only comes from systemd.
+    /// The times at which it was first and last stored, in milliseconds since the epoch; `None` if it only comes from systemd.
     pub stored: Option<(i64, i64)>,
 }
 
-/// Why a secret that is there cannot be had.
+/// The reason that a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// It does not open, or cannot be sealed.
+    /// It cannot be opened or sealed.
     #[error("{name}: {source}")]
     Key {
-        /// Which.
+        /// The name.
         name: SecretName,
-        /// Why.
+        /// The cause.
         source: keys::Error,
     },
     /// A credential that cannot be used.
@@ -139,7 +139,7 @@ pub enum Error {
     Credential {
         /// Its file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         why: String,
     },
 }
@@ -150,7 +150,7 @@ impl From<Error> for Denied<Error> {
     }
 }
 
-/// The value of this secret, for whoever is about to use it; `None` when there is no such secret.
+/// Returns the value of a secret, for immediate use; `None` if there is no such secret.
 pub fn get(tx: &ReadTx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result<Option<SecretText>, Error> {
     if let Some(path) = credential(name) {
         return read_credential(&path).map(Some).map_err(|why| Error::Credential { path, why });
@@ -160,7 +160,7 @@ pub fn get(tx: &ReadTx<'_>, wrapping: &WrappingKey, name: &SecretName) -> Result
     opened.map(Some).map_err(|source| Error::Key { name: name.clone(), source })
 }
 
-/// Every secret by name, without values.
+/// Returns every secret by name, without values.
 pub fn list(tx: &ReadTx<'_>) -> Result<Vec<Secret>, ironclaw_state::Error> {
     let mut secrets = table::secrets(tx)?.into_iter().map(without_value).collect::<Result<Vec<_>, _>>()?;
     for name in credentials() {
@@ -178,13 +178,13 @@ fn without_value(SecretTimes { name, created_at, changed_at }: SecretTimes) -> R
     Ok(Secret { name, source, stored: Some((created_at, changed_at)) })
 }
 
-/// Reads a name that is stored; another version may have written what is none here.
+/// Parses a stored name; another version may have written one that is invalid here.
 fn stored_name(name: &str) -> Result<SecretName, ironclaw_state::Error> {
     let wrong = |_| ironclaw_state::Error::Stored("SecretName cannot hold what another version wrote".to_owned());
     name.parse().map_err(wrong)
 }
 
-/// The secret of this name, without its value.
+/// Returns the secret of this name, without its value.
 pub fn find(tx: &ReadTx<'_>, name: &SecretName) -> Result<Option<Secret>, ironclaw_state::Error> {
     Ok(list(tx)?.into_iter().find(|secret| secret.name == *name))
 }
@@ -192,7 +192,7 @@ pub fn find(tx: &ReadTx<'_>, name: &SecretName) -> Result<Option<Secret>, ironcl
 /// Stores a new secret.
 ///
 /// # Errors
-/// Refuses a name that is taken, and one secret too many.
+/// Refuses a taken name, and a secret beyond the maximum.
 pub fn set(
     tx: &mut WriteTx<'_>,
     wrapping: &WrappingKey,
@@ -215,10 +215,10 @@ pub fn set(
     Ok(())
 }
 
-/// Gives a stored secret another value.
+/// Replaces the value of a stored secret.
 ///
 /// # Errors
-/// Refuses a secret that is not there, and one whose value comes from systemd.
+/// Refuses an unknown secret, and one whose value comes from systemd.
 pub fn rotate(
     tx: &mut WriteTx<'_>,
     wrapping: &WrappingKey,
@@ -237,16 +237,16 @@ pub fn rotate(
     Ok(())
 }
 
-/// Removes a stored secret; `used_by` says what refers to it.
+/// Removes a stored secret; `used_by` lists its users.
 ///
 /// # Errors
-/// Refuses one that is in use or not there, and one that only systemd can take away.
+/// Refuses a secret in use, an unknown one, and one that only comes from systemd.
 pub fn remove(tx: &mut WriteTx<'_>, name: &SecretName, used_by: &[String], by: PersonId) -> Result<(), Denied> {
     let Some(found) = find(tx, name)? else { return Err(unknown(name).into()) };
     if found.stored.is_none() {
         return Err(elsewhere(name).into());
     }
-    // Behind a credential of the same name lies one that nobody uses.
+    // A stored secret behind a credential of the same name has no user.
     if !used_by.is_empty() && found.source == Source::Stored {
         let refusal = Refusal::new(DenialCode::SecretInUse, format!("{name} is in use by {}", used_by.join(", ")));
         return Err(refusal.hint("remove these first, or give it another value with `ironctl secret rotate`").into());
@@ -256,7 +256,7 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &SecretName, used_by: &[String], by: P
     Ok(())
 }
 
-/// Brings every stored secret under another wrapping key.
+/// Encrypts every stored secret under another wrapping key.
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
     for WrappedSecret { name: named, wrapped } in table::wrapped_secrets(tx)? {
         let name = stored_name(&named)?;
@@ -267,13 +267,13 @@ pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Res
     Ok(())
 }
 
-/// There is a secret of this name already.
+/// Returns the refusal of a taken name.
 pub fn exists(name: &SecretName) -> Refusal {
-    let refusal = Refusal::new(DenialCode::SecretExists, format!("there is a {name} already"));
+    let refusal = Refusal::new(DenialCode::SecretExists, format!("{name} exists already"));
     refusal.hint(format!("replace its value with `ironctl secret rotate {}`", name.as_str()))
 }
 
-/// There is no secret of this name.
+/// Returns the refusal of an unknown name.
 pub fn unknown(name: &SecretName) -> Refusal {
     let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {name}"));
     refusal.hint(format!("store it with `ironctl secret set {}`", name.as_str()))
@@ -283,7 +283,7 @@ fn elsewhere(name: &SecretName) -> Refusal {
     let credential = format!("{CREDENTIAL_PREFIX}{}", name.as_str());
     let refusal =
         Refusal::new(DenialCode::SecretElsewhere, format!("{name} comes from the systemd credential {credential}"));
-    refusal.hint("only you can change that: it stands in the unit of the host")
+    refusal.hint("only you can change that, in the systemd unit of the host")
 }
 
 fn wrap(wrapping: &WrappingKey, name: &SecretName, value: &SecretText) -> Result<Vec<u8>, Error> {
@@ -300,13 +300,13 @@ fn note(
     Ok(())
 }
 
-/// The file of the credential for this secret, if systemd gives one.
+/// Returns the file of the credential for this secret, if systemd gives one.
 fn credential(name: &SecretName) -> Option<PathBuf> {
     let file = keys::credentials_directory()?.join(format!("{CREDENTIAL_PREFIX}{}", name.as_str()));
     Some(file).filter(|file| file.exists())
 }
 
-/// Every secret for which systemd gives a credential.
+/// Returns every secret with a credential of systemd.
 fn credentials() -> Vec<SecretName> {
     let entries = keys::credentials_directory().and_then(|directory| directory.read_dir().ok());
     let names = entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -317,12 +317,12 @@ fn read_credential(path: &PathBuf) -> Result<SecretText, String> {
     let said = |error: io::Error| error.to_string();
     let file = File::open(path).map_err(said)?;
     let mode = file.metadata().map_err(said)?.mode() & 0o7777;
-    // systemd gives a credential to its service by an access list, which shows as rights of the group.
+    // systemd gives its service access by an ACL, which shows as rights of the group.
     if mode & 0o037 != 0 {
         return Err(format!("it has mode {mode:04o}, so others may read it"));
     }
     let mut text = String::new();
-    // One byte more than a value, and a line break.
+    // The bytes of a value, a line break, and one more.
     file.take(VALUE_BYTES_MAX as u64 + 3).read_to_string(&mut text).map_err(said)?;
     let end = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
     text.truncate(end);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_none_is_refused_without_being_quoted() {
+    fn invalid_value_is_refused_and_never_quoted() {
         for (text, why) in [
             (String::new(), "is empty"),
             ("zinnober\nzwei".to_owned(), "control character"),

@@ -1,12 +1,12 @@
-//! The end of the host, as one value with two phases: first it is stopping, then it is stopped.
+//! The shutdown of the host, as one value with two phases: stopping, then stopped.
 //!
-//! Decides nothing: the daemon and an operator's request move it, and only forward. It is not the emergency stop, which the record
-//! keeps: see [`crate::latch`].
+//! The daemon and an operator's request move it, and only forward. It is not the emergency stop, which the record keeps: see
+//! [`crate::latch`].
 
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The phase of the end.
+/// The phase of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Running,
@@ -14,7 +14,7 @@ enum Phase {
     Stopped,
 }
 
-/// The end of this host, shared by all that ends with it.
+/// The shutdown of this host, shared by all tasks that end with it.
 #[derive(Debug, Clone)]
 pub struct Shutdown(Arc<watch::Sender<Phase>>);
 
@@ -25,7 +25,7 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// Begins the first phase: sessions come to their end, requests are still answered, and readiness says `stopping`.
+    /// Begins the first phase: sessions end, requests are still answered, and readiness says `stopping`.
     pub fn begin(&self) {
         self.advance(Phase::Stopping);
     }
@@ -35,12 +35,12 @@ impl Shutdown {
         self.advance(Phase::Stopped);
     }
 
-    /// Returns whether the host is in one of the two phases.
+    /// Returns true in either of the two phases.
     pub fn is_stopping(&self) -> bool {
         *self.0.borrow() >= Phase::Stopping
     }
 
-    /// Returns whether the host is in the second phase.
+    /// Returns true in the second phase.
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow() >= Phase::Stopped
     }
@@ -49,7 +49,7 @@ impl Shutdown {
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut phase = self.0.subscribe();
         async move {
-            // Without a sender left no stop can come any more, and the wait ends as well.
+            // Without a sender no stop can come, and the wait ends as well.
             let _ = phase.wait_for(|phase| *phase >= Phase::Stopped).await;
         }
     }

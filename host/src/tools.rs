@@ -1,6 +1,6 @@
-//! The tools that IronClaw brings along: their names, classes, where they run, and the shape of their arguments.
+//! The built-in tools: their names, classes, places of execution, and the schemas of their arguments.
 //!
-//! Never runs one and never decides whether one may run. Next: `model` for who asks for them.
+//! Never runs one, and never decides on a call. See [`crate::turns::calls`].
 
 pub use crate::tables::turns::Runs;
 
@@ -14,72 +14,71 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// The tools in an agent's own workspace; an agent has them unless its configuration says otherwise.
+/// The tools of an agent's own workspace, which an agent has by default.
 pub const WORKSPACE: [&str; 4] = ["read_file", "write_file", "list_dir", "search_files"];
-/// The tools of an agent's own memory; an agent has them unless its configuration says otherwise.
+/// The tools of an agent's memory, which an agent has by default.
 pub const MEMORY: [&str; 2] = ["remember", "recall"];
-/// Runs a command with the machine's programs. An agent has it only if its configuration says so: with it goes a jail that has
-/// something to execute.
+/// Runs a command with the machine's programs. No agent has it by default, since it needs a jail with programs to execute.
 pub const RUN_COMMAND: &str = "run_command";
-/// Proposes a change of what the agent is or may do. An agent has it unless its configuration says otherwise.
+/// Proposes a change of the agent. An agent has it by default.
 pub const REQUEST_CHANGE: &str = "request_capability_change";
-/// The tools that ask the host for something. All but `send_message` are actions of the contract under the same name;
-/// `request_capability_change` is the envelope of any kind of change.
+/// The tools that make requests to the host. All but `send_message` are actions of the contract under the same name;
+/// `request_capability_change` is the envelope of every kind of change.
 pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
-/// Tools of the contract that nothing in this version handles. None of them can be enabled, and no model is offered one.
+/// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
 pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
-/// Seconds that a command may take when the call does not say.
+/// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
-/// Seconds that a command may take.
+/// Most seconds of a command.
 const COMMAND_SECONDS_MAX: u32 = 120;
-/// The most that `search_files` gives at once.
+/// Most results of one `search_files`.
 const SEARCH_HITS_MAX: u32 = 200;
-/// Bytes of one note of the memory: a page; what is longer belongs into a file.
+/// Bytes of one note of the memory: a page. A longer text belongs in a file.
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
-/// The most notes that `recall` gives at once.
+/// Most notes of one `recall`.
 pub const RECALLED_MAX: usize = 20;
-/// Characters of an unknown tool's name that are shown.
+/// Shown characters of an unknown tool's name.
 const SHOWN_CHARACTERS_MAX: usize = 64;
 
-/// A tool as a model is told of it and as the host judges it.
+/// A tool as a model sees it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     /// Its name; unique.
     pub name: &'static str,
-    /// What it does, in words for a model.
+    /// Its description, for a model.
     pub description: &'static str,
-    /// What sort of effect it has.
+    /// The kind of its effect.
     pub class: Class,
-    /// Where it runs.
+    /// The place of execution.
     pub runs: Runs,
-    /// JSON Schema of its arguments: an object that takes no other properties than those listed, at any depth, except in
-    /// the payload of a change, which has a schema of its own.
+    /// JSON Schema of its arguments: an object without additional properties at any depth, except in the payload of a change, which has a
+    /// schema of its own.
     pub parameters: Value,
 }
 
-/// What sort of effect a call has; the words of a turn's scope.
+/// The kind of effect of a call; the words of a turn's scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Looks at something.
+    /// Reads data.
     Read,
-    /// Changes something of the agent's own, now or later.
+    /// Changes data of the agent itself, now or later.
     Write,
-    /// Lets something out to somebody.
+    /// Sends data to a recipient.
     Send,
-    /// Runs a program of somebody else's choice.
+    /// Runs a program that others choose.
     Exec,
     /// Spends or promises money or goods.
     Trade,
-    /// Puts something to a person and does nothing else; without their answer it has no effect.
+    /// Asks a person; without an answer it has no effect.
     Ask,
 }
 
 impl Class {
-    /// Every one of them.
+    /// Every class.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
 
-    /// As it is written in configuration and in the ledger.
+    /// Returns its word in configuration and ledger.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -98,7 +97,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A word that is no class; it is refused, never mapped to a near one.
+/// A word that is no class. It is refused, never mapped to a similar one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown class of tools {0:?}: it is one of read, write, send, exec, trade, ask")]
 pub struct UnknownClass(pub String);
@@ -111,17 +110,17 @@ impl FromStr for Class {
     }
 }
 
-/// The tools that an agent has unless its configuration says otherwise.
+/// Returns the tools that an agent has by default.
 pub fn usual() -> impl Iterator<Item = &'static str> {
     WORKSPACE.into_iter().chain(MEMORY).chain([REQUEST_CHANGE])
 }
 
-/// The tools that an agent may have: those that something in this version handles.
+/// Returns the tools that an agent may have: those with a handler in this version.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
     builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name))
 }
 
-/// The tools that a model is offered which may call these.
+/// Returns the tools that a model with these enabled tools sees.
 pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
     handled().filter(move |tool| enabled.iter().any(|name| name == tool.name))
 }
@@ -129,12 +128,12 @@ pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
 /// Refuses names of tools that no agent can have.
 ///
 /// # Errors
-/// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists those that there are.
+/// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists the valid ones.
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
         let (code, message) = match find(name) {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
-                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: nothing handles it in this version"))
+                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
             Some(_) => continue,
             None => {
@@ -148,14 +147,14 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> =
         LazyLock::new(|| workspace().into_iter().chain(memory()).chain([run_command()]).chain(actions()).collect());
     &BUILTIN
 }
 
-/// The built-in tool of exactly this name.
+/// Returns the built-in tool of exactly this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     builtin().iter().find(|tool| tool.name == name)
 }
@@ -178,17 +177,17 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "path": path(),
                 "offset": { "type": "integer", "minimum": 0, "description": "Bytes to skip." },
-                "limit": { "type": "integer", "minimum": 1, "description": "Bytes to read at most." },
+                "limit": { "type": "integer", "minimum": 1, "description": "The most bytes to read." },
             }),
         ),
         local(
             "write_file",
             Class::Write,
-            "Writes a text file of the workspace and makes the directories above it.",
+            "Writes a text file of the workspace and creates the directories above it.",
             &["path", "content"],
             json!({
                 "path": path(),
-                "content": { "type": "string", "description": "The whole text, or what is added with append." },
+                "content": { "type": "string", "description": "The whole text, or the addition with append." },
                 "append": { "type": "boolean", "description": "Add to the end instead of replacing the file." },
             }),
         ),
@@ -201,7 +200,7 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "pattern": { "type": "string", "minLength": 1, "description": "Regular expression over a line." },
                 "path": path(),
-                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "Lines to give at most." },
+                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "The most lines to return." },
             }),
         ),
     ]
@@ -219,25 +218,25 @@ fn memory() -> [Tool; MEMORY.len()] {
         host(
             "remember",
             Class::Write,
-            "Keeps a note for later conversations. It is shared by everybody who talks to you.",
+            "Keeps a note for later conversations. All people who talk to you share it.",
             &["text"],
             json!({
                 "text": {
                     "type": "string",
                     "minLength": 1,
                     "maxLength": REMEMBERED_BYTES_MAX,
-                    "description": "What is worth knowing later, complete in itself.",
+                    "description": "The note, complete in itself.",
                 },
             }),
         ),
         host(
             "recall",
             Class::Read,
-            "Looks notes up by words that stand in them; the best fits first.",
+            "Finds notes by their words, the best matches first.",
             &["query"],
             json!({
                 "query": { "type": "string", "minLength": 1, "description": "Words to look for." },
-                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "Notes to give at most." },
+                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "The most notes to return." },
             }),
         ),
     ]
@@ -246,7 +245,7 @@ fn memory() -> [Tool; MEMORY.len()] {
 fn run_command() -> Tool {
     Tool {
         name: RUN_COMMAND,
-        description: "Runs a shell command in the workspace with the programs in /usr, and gives its output and exit code. \
+        description: "Runs a shell command in the workspace with the programs in /usr, and returns its output and exit code. \
             There is no network; nothing outlives the call; /tmp is small and nothing in the workspace can be executed \
             directly, so name the interpreter: sh x.sh, python3 x.py.",
         class: Class::Exec,
@@ -254,19 +253,19 @@ fn run_command() -> Tool {
         parameters: object(
             &["command"],
             json!({
-                "command": { "type": "string", "minLength": 1, "description": "What /bin/sh -c is given." },
+                "command": { "type": "string", "minLength": 1, "description": "The command for /bin/sh -c." },
                 "timeout_seconds": {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": COMMAND_SECONDS_MAX,
-                    "description": format!("After so many seconds it is ended; {COMMAND_SECONDS_USUAL} if absent."),
+                    "description": format!("Time limit in seconds; {COMMAND_SECONDS_USUAL} if absent."),
                 },
             }),
         ),
     }
 }
 
-/// Returns what a model is told of the payload of a kind; nothing of one that no agent may propose.
+/// Returns the description of a kind's payload for a model; `None` for a kind that no agent may propose.
 const fn payload(kind: ChangeKind) -> Option<&'static str> {
     Some(match kind {
         ChangeKind::Persona => r#"{"instructions"}"#,
@@ -286,13 +285,13 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
     })
 }
 
-/// Returns what a model is told of the payloads of all kinds.
+/// Returns the descriptions of the payloads of all kinds.
 fn payloads() -> String {
     let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!(" {kind}: {payload}.")));
-    format!("To what.{}", told.collect::<String>())
+    format!("The payload of each kind.{}", told.collect::<String>())
 }
 
-/// The arguments of an action are its JSON in the contract without `action`.
+/// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
 fn actions() -> [Tool; ACTIONS.len()] {
     [schedule_task(), ask_user_question(), skill_install(), request_change(), send_message()]
 }
@@ -302,17 +301,17 @@ fn row(name: &'static str, class: Class, description: &'static str, required: &[
 }
 
 fn reason() -> Value {
-    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "Why, for the person who decides." })
+    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "The reason, for the person who decides." })
 }
 
 fn schedule_task() -> Tool {
     row(
         "schedule_task",
         Class::Write,
-        "Books a prompt for later, once or again and again. It must have a run_at or a recurrence.",
+        "Schedules a prompt, once or repeatedly. It must have a run_at or a recurrence.",
         &["prompt"],
         json!({
-            "prompt": { "type": "string", "minLength": 1, "description": "What you will be told when the time comes." },
+            "prompt": { "type": "string", "minLength": 1, "description": "The prompt that you get at that time." },
             "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
             "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
         }),
@@ -323,7 +322,7 @@ fn ask_user_question() -> Tool {
     row(
         "ask_user_question",
         Class::Ask,
-        "Puts a question to the person. The answer comes as a later message.",
+        "Asks the person a question. The answer comes as a later message.",
         &["question"],
         json!({
             "question": { "type": "string", "minLength": 1, "description": "The question." },
@@ -333,7 +332,7 @@ fn ask_user_question() -> Tool {
                 "items": { "type": "string", "minLength": 1 },
                 "description": "Answers to choose from.",
             },
-            "allow_freeform": { "type": "boolean", "description": "Whether another answer may be typed." },
+            "allow_freeform": { "type": "boolean", "description": "True if the person may type another answer." },
         }),
     )
 }
@@ -346,11 +345,11 @@ fn skill_install() -> Tool {
             "version": { "type": "string", "minLength": 1, "description": "Its version." },
         }),
     );
-    skill["description"] = "Which skill; what it brings along is looked up, not taken from here.".into();
+    skill["description"] = "The skill. The host looks up its content itself.".into();
     row(
         "skill_install",
         Class::Ask,
-        "Proposes to install a skill by name. A person sees what it brings along and decides.",
+        "Proposes to install a skill by name. A person sees its content and decides.",
         &["payload"],
         json!({ "payload": skill, "reason": reason() }),
     )
@@ -361,10 +360,10 @@ fn request_change() -> Tool {
     row(
         REQUEST_CHANGE,
         Class::Ask,
-        "Proposes a change of what you are or may do. A person decides.",
+        "Proposes a change of your settings or permissions. A person decides.",
         &["kind", "payload", "reason"],
         json!({
-            "kind": { "type": "string", "enum": kinds, "description": "What would change." },
+            "kind": { "type": "string", "enum": kinds, "description": "The kind of change." },
             "payload": { "type": ["object", "array"], "description": payloads() },
             "reason": reason(),
         }),

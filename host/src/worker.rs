@@ -1,8 +1,8 @@
-//! The loop of a worker: it does what is due, and then waits for a bell, for a task in flight, or for the next time.
+//! The loop of a worker: it does due work, then waits for a bell, a task in flight, or the next due time.
 //!
-//! Knows no rule of what is due, which [`Due::process_due`] has. Goes on after an error of the host, and ends with a closed record or
-//! the shutdown. Without a bell or the end of a task it never looks again before a pause. Next: [`crate::shutdown`] for its end;
-//! `changes::worker`, `outbound::dispatch` and [`crate::retention_worker`] for the workers that use it.
+//! [`Due::process_due`] has the rules of the work. The loop continues after an error of the host, and ends with a closed record or the
+//! shutdown. Without a bell or a finished task it always pauses. See [`crate::shutdown`] for its end, and `changes::worker`,
+//! `outbound::dispatch` and [`crate::retention_worker`] for the workers.
 
 use crate::error::Error;
 use crate::shutdown::Shutdown;
@@ -10,36 +10,36 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// The pause before a due time that has passed: work that is due and cannot be done must not keep the host busy.
+/// The pause before a due time in the past: due work that cannot be done must not keep the host busy.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Work that is due from time to time.
+/// Work with due times.
 pub trait Due: Send {
-    /// What the log says when work waits because of an error of the host.
+    /// The log message for work that waits because of an error of the host.
     const FAILED: &'static str;
 
-    /// The wait after an error of the host, such as a full disk.
+    /// The pause after an error of the host, such as a full disk.
     const RETRY_AFTER: Duration;
 
-    /// The longest wait for a time: a machine that slept does not count its sleep, and a clock may be set.
+    /// The longest pause: a machine that sleeps does not count its sleep, and a clock may be set.
     const LOOK_AGAIN: Duration;
 
-    /// The longest wait for tasks in flight once the host is stopped.
+    /// The longest wait for tasks in flight after the shutdown.
     const IN_FLIGHT_TIME_MAX: Duration = Duration::ZERO;
 
-    /// What the log says when tasks in flight take longer than that.
+    /// The log message for tasks in flight that take longer than that.
     const INTERRUPTED: &'static str = "the host stops before a worker has finished";
 
-    /// Does what is due, and returns for how long nothing more is due. The loop never drops it, so a stop waits for its end.
+    /// Does the due work, and returns the wait until more is due. The loop never drops it, so a stop waits for its end.
     fn process_due(&mut self) -> impl Future<Output = Result<Wait, Error>> + Send;
 
-    /// Finishes one of the tasks in flight. Returns `None` when there is none. Must lose nothing when it is dropped before its end.
+    /// Finishes one of the tasks in flight, or returns `None` without one. It must be cancel-safe.
     fn finish_one(&mut self) -> impl Future<Output = Option<()>> + Send {
         std::future::ready(None)
     }
 }
 
-/// The time for which nothing is due.
+/// The wait until more work is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until the bell rings or a task in flight ends.
@@ -49,12 +49,12 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Makes the wait from now until a time of the same clock, both in milliseconds.
+    /// Returns the wait until a time of the same clock; both are in milliseconds.
     pub fn until(at: i64, now: i64) -> Self {
         Self::AtMost(Duration::from_millis(u64::try_from(at.saturating_sub(now)).unwrap_or(0)))
     }
 
-    /// Returns how long to sleep; `None` for no end.
+    /// Returns the duration of the sleep; `None` for no end.
     fn bounded(self, longest: Duration) -> Option<Duration> {
         match self {
             Self::Bell => None,
@@ -64,8 +64,8 @@ impl Wait {
     }
 }
 
-/// Does the work that is due until the host is stopped or its record is closed, then waits for the tasks in flight. A bell that
-/// rings while work is being done is heard directly after it.
+/// Does due work until the host stops or its record is closed, then waits for the tasks in flight. A bell during the work takes effect
+/// directly after it.
 pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     let stopped = shutdown.stopped();
     tokio::pin!(stopped);
@@ -79,7 +79,7 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
             }
         };
         tokio::select! {
-            // The stop comes first: no bell may keep a worker from it.
+            // The stop comes first, so that no bell delays it.
             biased;
             () = &mut stopped => break,
             () = bell.notified() => {}
@@ -93,7 +93,7 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     }
 }
 
-/// Sleeps this long, or for ever.
+/// Sleeps for this time, or forever.
 async fn pass(wait: Option<Duration>) {
     match wait {
         Some(wait) => sleep(wait).await,
@@ -109,7 +109,7 @@ mod tests {
     use tokio::task::JoinSet;
     use tokio::time::Instant;
 
-    /// Work that answers with each of these once, and then that its record is closed.
+    /// Work that returns each of these once, and then that its record is closed.
     struct Script {
         answers: std::vec::IntoIter<Result<Wait, Error>>,
         looks: Arc<AtomicU32>,
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Runs to the end; gives the looks and the time.
+    /// Runs to the end; returns the number of passes and the time.
     async fn ran(script: Script, bell: &Notify, shutdown: &Shutdown) -> (u32, Duration) {
         let (looks, begun) = (Arc::clone(&script.looks), Instant::now());
         timeout(Duration::from_secs(60), run(script, bell, shutdown)).await.expect("it ends");
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn stop_ends_a_worker_once_its_tasks_in_flight_are_done() {
         let shutdown = Shutdown::default();
-        // Before the bell, which rings all the same.
+        // Before the bell, which rings anyway.
         shutdown.finish();
         let bell = Notify::new();
         bell.notify_one();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn end_of_a_task_in_flight_has_a_worker_look_again() {
+    async fn finished_task_in_flight_wakes_the_worker() {
         let mut script = Script::new([Ok(Wait::Bell)]);
         script.in_flight.spawn(a_moment());
         assert_eq!(ran(script, &Notify::new(), &Shutdown::default()).await.0, 2);

@@ -16,7 +16,7 @@ const ROOMS: &[&str] = &["inbound", "outbound", "turns"];
 
 /// The modules of the host, lowest layer first. A module imports from the layers below its own.
 const LAYERS: &[&[&str]] = &[
-    &["refusal", "settings", "observe", "tables", "shutdown"],
+    &["refusal", "toml_file", "observe", "tables", "shutdown"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "quota"],
@@ -30,7 +30,7 @@ const LAYERS: &[&[&str]] = &[
     &["runtime"],
     &["changes"],
     &["emergency_stop"],
-    &["api", "rotation"],
+    &["api", "key_rotation"],
     &["config", "audit", "daemon", "command", "main", "lib", "inbound", "outbound", "turns"],
 ];
 

@@ -13,7 +13,7 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_host::maintenance::Keeper;
+use ironclaw_host::maintenance::HeadPublisher;
 use ironclaw_host::{audit, daemon};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Config, Entry, archive};
@@ -108,7 +108,7 @@ fn append(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path) {
 fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, name: &str, rotate: u64) {
     let entries = fill(runtime, path, rotate);
     let bare = bare(path);
-    let beside = audit::Beside::default();
+    let evidence = audit::Evidence::default();
     let (mut hashed, mut verified, mut decrypted) = (Samples::default(), Samples::default(), Samples::default());
     // Alternating, so that a slow minute of the machine affects both.
     for _ in 0..TIMES {
@@ -116,7 +116,7 @@ fn verify(report: &mut Report, runtime: &tokio::runtime::Runtime, path: &Path, n
         assert_eq!(hash_only(&bare), bare.len());
         hashed.push(begun.elapsed().as_secs_f64());
         let begun = Instant::now();
-        let whole = audit::verify(path, &beside).expect("it is whole");
+        let whole = audit::verify(path, &evidence).expect("it is whole");
         verified.push(begun.elapsed().as_secs_f64());
         assert_eq!(whole.entries, entries);
         if whole.chains == 1 {
@@ -146,7 +146,8 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     runtime.block_on(async {
         let config = Config { rotate_entries: u64::MAX, ..Config::default() };
         let sink = Sink::Nowhere("a bench");
-        let (keeper, _) = Keeper::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a keeper");
+        let (head_publisher, _) =
+            HeadPublisher::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a publisher");
         let (mut next, mut first) = (0, 0);
         while next < ENTRIES as u64 {
             let append = |tx: &mut ironclaw_state::WriteTx<'_>| {
@@ -158,11 +159,11 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
             };
             next = state.write(append).await.expect("appended") + 1;
             if next - first >= rotate {
-                first = keeper.rotate(archive::Why::Entries).await.expect("rotated").last + 1;
+                first = head_publisher.rotate(archive::Why::Entries).await.expect("rotated").last + 1;
                 next = first + 1;
             }
         }
-        keeper.stop().await;
+        head_publisher.stop().await;
         state.close().await;
         next
     })

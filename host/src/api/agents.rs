@@ -1,6 +1,6 @@
 //! Agents over the API.
 //!
-//! Only an operator comes here; an agent's own wish for a change goes another way. Next: `registry`.
+//! For operators only; a proposal of an agent goes through the gateway. See `registry`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
@@ -25,7 +25,7 @@ use ironclaw_contract::operator::{
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
 use ironclaw_state::ReadTx;
 
-/// `GET /v1/agents`: those that the caller may talk to.
+/// `GET /v1/agents`: the agents that the caller may talk to.
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
     let list = move |tx: &ReadTx<'_>| {
         let mut shown = Vec::new();
@@ -48,7 +48,7 @@ pub async fn show(
     let found = find(&api, agent).await?;
     let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
         true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
-        // As whoever writes to it is told: that there is one of this name is not hidden there either.
+        // A message to this agent gets the same refusal, so the existence of the name is not hidden there either.
         false => Err(routing::not_yours(&found).into()),
     };
     Ok(Json(api.record.state.read(show).await?))
@@ -79,7 +79,7 @@ pub async fn create(
     Ok(Json(made))
 }
 
-/// `DELETE /v1/agents/{agent}`: its sessions are erased with it.
+/// `DELETE /v1/agents/{agent}`: also erases its sessions.
 pub async fn remove(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -127,7 +127,7 @@ pub async fn set_model(
     Ok(Json(AgentModel { model: agent.model }))
 }
 
-/// Sets something of an agent at once, where the policy leaves it to the caller; gives the agent as it is then.
+/// Applies settings of an agent at once, if the policy leaves that to the caller. Returns the changed agent.
 pub async fn set(
     api: &Api,
     person: &Person,
@@ -145,17 +145,17 @@ pub async fn set(
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
-/// The agent of this name or id.
+/// Finds an agent by name or id.
 pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
     Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await?)
 }
 
-/// Checks that the policy lets this person do by a command what a change of this kind does.
+/// Checks that the policy lets this person apply a change of this kind directly.
 pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
     decide::direct(changes.policy().rule(kind), kind, person)
 }
 
-/// What this person is shown of an agent: how its jail is made and who else has to do with it is for whoever decides about it.
+/// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.
 fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
     let shown = plain(agent, store::of_agent(tx, agent.id)?.len() as u64);
     match roles::role_for(tx, to, agent)?.role() {
@@ -200,7 +200,7 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
 }
 
 fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
-    // Names each field, so that a new one has to be shown or left out.
+    // Names each field, so that a new one must be shown or left out explicitly.
     let registry::Agent {
         id,
         name,
@@ -209,7 +209,7 @@ fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
         persona,
         enabled_tools,
         access,
-        // `GET /v1/status` shows what lowers the guard.
+        // `GET /v1/status` shows lowered guards.
         mode: _,
         created_at,
     } = agent.clone();

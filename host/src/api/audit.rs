@@ -1,6 +1,6 @@
 //! The ledger over the API: its signed head, and rotating it.
 //!
-//! Verifying is never asked of the host that is to be verified: `ironclaw-host audit` does that. See [`crate::maintenance`].
+//! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::maintenance`].
 
 use super::{Answer, Api, Body, Reply};
 use crate::maintenance::AcceptError;
@@ -14,12 +14,12 @@ use ironclaw_ledger::archive::{Error, Why};
 
 /// `GET /v1/audit/head`
 pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
-    Ok(Json(api.about.keeper.head().await?))
+    Ok(Json(api.about.head_publisher.head().await?))
 }
 
 /// `POST /v1/audit/rotate`
 pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Rotated> {
-    let rotated = api.about.keeper.rotate(Why::Asked(Some(person.id))).await;
+    let rotated = api.about.head_publisher.rotate(Why::Asked(Some(person.id))).await;
     rotated.map(Json).map_err(|error| match error {
         Error::Empty(_) => Refusal::new(DenialCode::LedgerEmpty, error.to_string()).into(),
         Error::Broken(_) => Refusal::new(DenialCode::LedgerBroken, error.to_string()).into(),
@@ -28,7 +28,7 @@ pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>
     })
 }
 
-/// A reason has at most so many characters, which is what an entry holds.
+/// Characters of a reason, the bound of a ledger entry.
 const REASON_CHARACTERS_MAX: usize = 400;
 
 /// `POST /v1/audit/accept`
@@ -42,7 +42,7 @@ pub async fn accept(
         let why = "the reason has 1 to 400 characters, and no control characters";
         return Err(Refusal::new(DenialCode::ReasonInvalid, why).into());
     }
-    let accepted = api.about.keeper.accept(person.id, reason).await;
+    let accepted = api.about.head_publisher.accept(person.id, reason).await;
     accepted.map(Json).map_err(|error| match error {
         AcceptError::Nothing => Refusal::new(DenialCode::NothingToAccept, error.to_string())
             .hint("`ironctl audit verify` says whether the ledger is whole")

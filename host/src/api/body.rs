@@ -1,7 +1,6 @@
-//! Reads a request's body: so many bytes for its path, so many values, and large ones few at a time.
+//! Request bodies, with bounds on bytes, values, and large bodies in flight.
 //!
-//! Never gives a handler what is not strictly of its shape, and never reads a large body beside the connections of others.
-//! Next: `api::routes`, which says how large a body may be.
+//! A handler only gets values that strictly match its type. Large bodies are parsed off the async threads. See `api::routes` for the sizes.
 
 use super::{Answer, Api};
 use crate::refusal::Refusal;
@@ -20,63 +19,63 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Bytes of a request that is no message.
+/// Bytes of a request that is not a message.
 pub const REQUEST_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-/// Bytes of a message: its text with its files, half of whose characters JSON escapes.
+/// Bytes of a message: its text and files, where JSON may escape half of the characters.
 pub const MESSAGE_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 
-/// Values in a request: the largest change has some hundreds.
+/// Values in a request; the largest change has some hundreds.
 pub const REQUEST_VALUES_MAX: usize = 8192;
 
-/// A body that is larger is read by a thread of its own, and few of them are at once.
+/// A larger body is parsed by a blocking thread, and needs a permit.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Large bodies that are read at once, by the API and the port for webhooks together.
+/// Large bodies in flight, for the API and the port for webhooks together.
 const LARGE_AT_ONCE_MAX: usize = 8;
 
-/// Large bodies of one person, or one channel, that are read at once.
+/// Large bodies in flight of one person or channel.
 const LARGE_OF_ONE_MAX: usize = 2;
 
-/// A body must be there within this time.
+/// Time in which a body must arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Who may read a large body now: few at once, and of each person or channel fewer.
-pub struct Large {
+/// The permits for large bodies: few in total, and fewer for each person or channel.
+pub struct LargeBodies {
     all: Arc<Semaphore>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for Large {
+impl Default for LargeBodies {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)), each: Mutex::default() }
     }
 }
 
-impl Large {
-    /// Waits until one more of `whose` may be read; gives nothing for a body that is not large.
+impl LargeBodies {
+    /// Waits for a permit for `whose`; returns `None` if the body is not large.
     pub async fn permit(&self, whose: &str, bytes: Option<usize>) -> Option<[OwnedSemaphorePermit; 2]> {
         if bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX) {
             return None;
         }
         let own = {
             let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only those who read something now have an entry that means anything.
+            // Only entries with permits in use matter.
             each.retain(|_, own| own.available_permits() < LARGE_OF_ONE_MAX || Arc::strong_count(own) > 1);
             let fresh = || Arc::new(Semaphore::new(LARGE_OF_ONE_MAX));
             Arc::clone(each.entry(whose.to_owned()).or_insert_with(fresh))
         };
-        // Their own first: whoever waits for it takes nothing from others.
+        // Their own permit first: a wait for it takes no permit from others.
         let own = own.acquire_owned().await.ok()?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some([own, all])
     }
 }
 
-/// Reads a text strictly into `T`, in a thread of its own where it is long.
+/// Parses a text strictly into `T`, on a blocking thread if it is long.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a sentence about the first mistake.
 pub async fn read<T: DeserializeOwned + Send + 'static>(bytes: Bytes) -> Result<T, String> {
     let limits = Limits::bytes(bytes.len()).values(REQUEST_VALUES_MAX);
     let read = move || canonical::from_slice(&bytes, limits).map_err(|error| error.to_string());
@@ -87,7 +86,7 @@ pub async fn read<T: DeserializeOwned + Send + 'static>(bytes: Bytes) -> Result<
     reading.await.unwrap_or_else(|_| Err("it could not be read".to_owned()))
 }
 
-/// A request's body, strictly of this shape; anything else is answered in the API's own words.
+/// The body of a request, strictly of this type. Other content is refused in the API's own words.
 pub struct Body<T>(pub T);
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
@@ -100,10 +99,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
         let _permit = api.callers.large.permit(&whose, says).await;
         let malformed = |what: String| Answer::from(Refusal::new(DenialCode::RequestMalformed, what));
         let read_body = timeout(BODY_TIME_MAX, Bytes::from_request(request, api)).await;
-        let late = |_| malformed(format!("the body did not come within {} seconds", BODY_TIME_MAX.as_secs()));
+        let late = |_| malformed(format!("the body did not arrive within {} seconds", BODY_TIME_MAX.as_secs()));
         let bytes = read_body.map_err(late)?.map_err(|error| match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                let words = "the request is larger than this path takes";
+                let words = "the request is larger than this path accepts";
                 Answer::from(Refusal::new(DenialCode::RequestTooLarge, words))
             }
             _ => malformed(error.body_text()),
@@ -118,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_of_one_person_wait_for_each_other() {
-        let large = Large::default();
+        let large = LargeBodies::default();
         assert!(large.permit("bob", Some(INLINE_BYTES_MAX)).await.is_none(), "a small one waits for nothing");
         let mut held = Vec::new();
         for _ in 0..LARGE_OF_ONE_MAX {

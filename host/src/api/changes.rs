@@ -1,8 +1,9 @@
-//! Changes of agents over the API: what waits for a person, the text that a person is shown, and what that person says.
+//! Changes over the API: the list, the review page, and the votes of people.
 //!
-//! Decides nothing: a yes goes to the gateway with the digest of what was shown, and a no with its reason. Next: `gateway::decide`.
+//! Decides nothing: an approval goes to the gateway with the digest of the shown page, and a rejection with its reason. See
+//! `gateway::decide`.
 
-use super::auth::{Current, still_stands};
+use super::auth::{Current, check_still_valid};
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::changes::Shown;
 use crate::error::Error;
@@ -28,10 +29,10 @@ use tokio::time::Instant;
 /// Changes in one answer.
 const CHANGES_AT_ONCE: usize = 200;
 
-/// More than can wait at once.
+/// More changes than can wait at once.
 const EVERY_WAITING: usize = 1 << 20;
 
-/// Longest wait for what comes of a change.
+/// Milliseconds of the longest wait for the outcome of a change.
 const WAIT_MS_MAX: u64 = 60_000;
 
 /// The word for changes of every status.
@@ -40,15 +41,15 @@ const EVERY: &str = "all";
 /// Query of `GET /v1/changes`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Which {
-    /// `pending approved applied rejected expired withdrawn failed unknown`, several with commas between, or `all`; without it, what
-    /// waits for a person.
+pub struct ListQuery {
+    /// `pending approved applied rejected expired withdrawn failed unknown`, several with commas between, or `all`. Without it, the changes
+    /// that wait for a decision.
     #[serde(default)]
     status: Option<String>,
-    /// Of this agent only, by name or id.
+    /// An agent by name or id; only its changes.
     #[serde(default)]
     agent: Option<String>,
-    /// So many at most; at most 200.
+    /// The number of changes; at most 200.
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
     limit: usize,
@@ -58,26 +59,26 @@ const fn usual_limit() -> usize {
     CHANGES_AT_ONCE
 }
 
-/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all, a member those that they asked for or may decide; the newest
-/// first. Without a status: what waits for whoever asks, and the oldest first.
+/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all, a member those that they asked for or may decide; newest first.
+/// Without a status: those that the caller may decide, oldest first.
 pub async fn list(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
-    Query(which): Query<Which>,
+    Query(query): Query<ListQuery>,
 ) -> Reply<Changes> {
-    // Without a status it is asked what waits for whoever asks.
-    let waits = which.status.is_none();
-    let statuses = statuses(which.status.as_deref())?;
-    let agent = match which.agent {
-        // What concerned a removed agent is found by its id.
+    // Without a status, only the changes that the caller may decide.
+    let waits = query.status.is_none();
+    let statuses = statuses(query.status.as_deref())?;
+    let agent = match query.agent {
+        // The changes of a removed agent are found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
             Err(_) => agents::find(&api, agent).await?.id,
         }),
         None => None,
     };
-    let limit = which.limit.clamp(1, CHANGES_AT_ONCE);
-    // Of what waits, what somebody else decides is left out first; each agent has few that wait.
+    let limit = query.limit.clamp(1, CHANGES_AT_ONCE);
+    // The filter for the caller comes before the limit; few changes of each agent wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
     let changes = Arc::clone(&api.changes);
     let found = api.state().read(move |tx| {
@@ -94,7 +95,7 @@ pub async fn list(
                     theirs.push(row);
                 }
             }
-            // Whoever decides begins with the one that waits longest.
+            // The oldest comes first.
             theirs.reverse();
             rows = theirs;
         }
@@ -122,12 +123,12 @@ pub async fn submit(
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wait {
-    /// How long to wait until an approved change is applied, in milliseconds; at most 60000.
+    /// The longest wait until an approved change is applied, in milliseconds; at most 60000.
     #[serde(default)]
     wait_ms: u64,
 }
 
-/// `GET /v1/changes/{id}?wait_ms=N`: at once, unless it is approved and what comes of it is still open.
+/// `GET /v1/changes/{id}?wait_ms=N`: answers at once, unless the change is approved and not applied yet.
 pub async fn show(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -143,25 +144,25 @@ pub async fn show(
         return Ok(Json(found));
     }
     while Instant::now() < until {
-        let stands = api.state().read(move |tx| store::find(tx, change)).await?;
-        if stands.is_none_or(|row| row.status != Status::Approved) {
+        let row = api.state().read(move |tx| store::find(tx, change)).await?;
+        if row.is_none_or(|row| row.status != Status::Approved) {
             break;
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
                 Ok(Ok(event)) if !event.event.name().starts_with("change.") => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
-                // The host is stopping: nothing more will come.
+                // The host is stopping: no further events.
                 Ok(Err(RecvError::Closed)) => return Ok(Json(found)),
             }
         }
     }
     // The token may have ended during the wait.
-    still_stands(&api, &current).await?;
+    check_still_valid(&api, &current).await?;
     Ok(Json(whole(&api, &person, change).await?))
 }
 
-/// `POST /v1/changes/{id}/approve`: yes to exactly what was shown.
+/// `POST /v1/changes/{id}/approve`: approves exactly the shown page.
 pub async fn approve(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -204,7 +205,7 @@ fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
     }
 }
 
-/// What was asked for on behalf of a member, and what concerns the agents that they are an admin of; newest first.
+/// Returns the changes on behalf of a member, and those of the agents that they administer; newest first.
 fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
     for agent in roles::administered(tx, person.id)? {
@@ -217,7 +218,7 @@ fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Ro
     Ok(rows)
 }
 
-/// A change with what a person is shown.
+/// Returns a change with its review page.
 async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, Answer> {
     let shown = api.changes.show(person, change).await?;
     let needed = api.changes.approvals_needed(&shown.row);
@@ -261,7 +262,7 @@ fn view(tx: &ReadTx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
 
 fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
     let given = store::approvals(tx, row.id)?;
-    // What counts: while it waits what is good, afterwards what it was decided by, whatever the policy says by now.
+    // While the change waits, valid approvals count; afterwards those that decided it, whatever the policy says by now.
     let counts = |state: &str| match row.status {
         Status::Pending | Status::Unknown | Status::Approved => state == "live",
         Status::Applied => state == "used",
@@ -307,7 +308,7 @@ fn asker(tx: &ReadTx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
             let on_behalf_of = Some(*principal);
             Ok(Asker { kind: "agent".to_owned(), id: RequesterId::Agent(id), name, on_behalf_of })
         }
-        // Who asked is gone with its agent; on whose behalf, is known.
+        // The agent that asked was removed; the person behind it is known.
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),
     }
 }

@@ -1,6 +1,6 @@
-//! Channels over the API: which there are, making and removing one, trying one, and which agent hears it.
+//! Channels over the API: list, add, remove, test, and the agent that hears one.
 //!
-//! Never gives a secret but in the answer to making it. Next: `registry::channels`, `inbound::channel`.
+//! A secret is only in the answer to the request that made it. See `registry::channels`, `inbound::channel`.
 
 use super::{Answer, Api, Body, Reply, agents};
 use crate::inbound::channel::Destination;
@@ -30,7 +30,7 @@ pub async fn add(
     Extension(person): Extension<Person>,
     Body(new): Body<NewChannel>,
 ) -> Reply<NewChannelMade> {
-    // A channel that no agent hears opens no turn; who hears it is a change of its own.
+    // A channel without an agent opens no turn; connecting an agent is a change of its own.
     let direct = match new.agent {
         Some(_) => {
             let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person);
@@ -61,7 +61,7 @@ pub async fn add(
     Ok(Json(NewChannelMade { channel: made, secret: said }))
 }
 
-/// `DELETE /v1/channels/{channel}`: what is still to be sent on it is dead, and an agent that hears it hears it no more.
+/// `DELETE /v1/channels/{channel}`: disconnects its agent, and its unsent deliveries become dead letters.
 pub async fn remove(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -90,17 +90,17 @@ pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<
     let to = Destination::of(&found, &api.record.wrapping)?;
     if api.stops.is_on() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
-        return Err(refusal.hint("`ironctl resume` lets everything go on").into());
+        return Err(refusal.hint("`ironctl resume` ends the stop").into());
     }
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
-        Outcome::Received => (true, "it took it".to_owned()),
+        Outcome::Received => (true, "the receiver accepted it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
     };
     Ok(Json(ChannelTest { received, result: words }))
 }
 
-/// `POST /v1/channels/{channel}/agents`: whoever heard it before hears it no more.
+/// `POST /v1/channels/{channel}/agents`: disconnects the agent that heard it before.
 pub async fn connect(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -143,12 +143,12 @@ fn wiring(channel: &Channel, engage: Engage) -> Wiring {
     Wiring { channel: channel.name.clone(), engage, pattern: None }
 }
 
-/// Names the two commands that lead to the same where the policy asks for more than one person.
+/// Adds a hint with the two commands that have the same effect if the policy needs approvals of other people.
 fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
     let name = short(name);
     let payload = format!(r#"{{"channel":"{name}","engage":"all"}}"#);
     refusal.hint(format!(
-        "make it without --agent, then propose who hears it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
+        "create it without --agent, then propose the agent for it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
          --reason WHY`"
     ))
 }

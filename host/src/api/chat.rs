@@ -1,6 +1,6 @@
-//! The operator's chat over the API: send, wait, follow, look back, and why.
+//! The operator's chat over the API: send, wait, follow, history, and the reasons of an outcome.
 //!
-//! Everything is read from the record; nothing waits in memory but the waiting itself. Next: `inbound::channel::loopback`, `outbound::delivery`.
+//! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
 
 mod history;
 mod why;
@@ -8,8 +8,8 @@ mod why;
 pub use history::history;
 pub use why::why;
 
-use super::auth::{Current, still_stands};
-use super::draft::Following;
+use super::auth::{Current, check_still_valid};
+use super::draft::PartialOutput;
 use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
 use crate::inbound::channel::{Received, loopback};
@@ -39,13 +39,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A long poll lasts this long at most.
+/// Milliseconds of the longest poll.
 const WAIT_MS_MAX: u64 = 60_000;
 
 /// Files of one message.
 const FILES_MAX: usize = 8;
 
-/// Characters of a thread's name.
+/// Bytes of the name of a thread.
 const THREAD_BYTES_MAX: usize = 64;
 
 /// `POST /v1/agents/{agent}/messages`
@@ -56,12 +56,12 @@ pub async fn send(
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     if new.files.len() > FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")).into());
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {FILES_MAX} files")).into());
     }
     if let Some(file) =
         new.files.iter().find(|file| file.name.is_empty() || file.name.len() > 255 || file.name.contains(['/', '\0']))
     {
-        return Err(Refusal::new(DenialCode::FileName, format!("{:?} is no file's name", file.name)).into());
+        return Err(Refusal::new(DenialCode::FileName, format!("invalid file name {:?}", file.name)).into());
     }
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
@@ -82,7 +82,7 @@ pub async fn send(
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
-/// The id on the loopback by which a person speaks: their own, or one of their identities there that they named.
+/// Returns the sender id of a person on the loopback: their own, or one of their identities there.
 async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<String, Answer> {
     let own = Identity::own(person.id);
     let Some(named) = named.filter(|named| *named != person.name && *named != own.sender) else {
@@ -95,14 +95,14 @@ async fn speaker(api: &Api, person: &Person, named: Option<String>) -> Result<St
         return Err(Answer::noted(identity::not_yours(&named)));
     }
     if identity.channel != loopback::NAME {
-        let message = format!("{identity} speaks on its own channel, and not from here");
+        let message = format!("{identity} is an identity of another channel");
         let refusal = Refusal::new(DenialCode::IdentityElsewhere, message);
-        return Err(Answer::noted(refusal.hint("from here speaks who is linked as loopback:NAME")));
+        return Err(Answer::noted(refusal.hint("link your account first: `ironctl person link PERSON loopback:NAME`")));
     }
     Ok(identity.sender)
 }
 
-/// The name of a thread as a channel has it: empty for the one without a name.
+/// Returns the name of a thread as a channel has it; empty for the unnamed thread.
 fn thread(name: Option<String>) -> Result<String, Answer> {
     let Some(name) = name else { return Ok(String::new()) };
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
@@ -117,7 +117,7 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Wait {
-    /// How long to wait for the answer, in milliseconds; at most 60000.
+    /// The longest wait for the answer, in milliseconds; at most 60000.
     #[serde(default)]
     wait_ms: u64,
 }
@@ -134,14 +134,14 @@ pub async fn message(
     Ok(Json(wait_for(&api, &current, &found, wait).await?))
 }
 
-/// The message when it is settled, or where it stands when the wait is over.
+/// Waits until a message is settled. Returns it as it then is, or at the end of the wait.
 ///
-/// The token is looked at together with it: nobody is shown what came after the end of theirs.
+/// Each read also checks the token, so that no person sees a result from after the end of their token.
 async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
     let mut events = api.record.state.events_of(message.session);
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     loop {
-        let view = look_as(api, message.id, current).await?;
+        let view = read_for(api, message.id, current).await?;
         if settled(&view) {
             return Ok(view);
         }
@@ -150,21 +150,21 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
                 Ok(Ok(event)) if !may_settle(&event) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
                 Ok(Err(RecvError::Closed)) | Err(_) => {
-                    return Ok(with_what_it_waits_for(api, look_as(api, message.id, current).await?));
+                    return Ok(with_wait_reason(api, read_for(api, message.id, current).await?));
                 }
             }
         }
     }
 }
 
-/// Gives the reason of a message that waits for what the machine is short of, or for a record that can be written. To be called
-/// once it is known that the message is not settled: one that has a reason of its own is.
-fn with_what_it_waits_for(api: &Api, mut view: MessageView) -> MessageView {
+/// Adds the reason of a message that waits for a resource of the machine, or for a writable record. Only for unsettled messages: settled
+/// ones have their own reason.
+fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let shown = api.sessions.shown(view.session_id);
         view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&api.about.home)) {
             Some(shortage) => Some(format!(
-                "it is kept, and answered once there is room again; {}: {}",
+                "the message is kept, and answered once there is room again; {}: {}",
                 shortage.words(),
                 shortage.remedy()
             )),
@@ -181,12 +181,12 @@ fn settled(view: &MessageView) -> bool {
     view.status == "delivered" || view.reason.is_some() || is_lost(view)
 }
 
-/// Whether its answer did not arrive, as far as anybody knows, and nothing more is tried.
+/// Returns true if the answer did not arrive, as far as the host knows, and there is no further attempt.
 fn is_lost(view: &MessageView) -> bool {
     matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
-/// Whether a wait for a message of this event's session may be over with it; everything else is not worth a look.
+/// Returns true if an event may end a wait for a message of its session.
 fn may_settle(event: &Committed) -> bool {
     matches!(
         event.event,
@@ -200,7 +200,8 @@ fn may_settle(event: &Committed) -> bool {
     )
 }
 
-/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when what it waits for changes, and the words of the answer as they come, then the message.
+/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when its wait has another reason, the partial answer, then the
+/// message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -210,36 +211,36 @@ pub async fn events(
     let id = own(&api, &person, &message).await?;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
-        // Ends when the listener goes or their token ends, or the host cannot look any more.
+        // Ends when the client disconnects, the token ends, or the host cannot read.
         let _ = follow(&api, id, &current, &sender).await;
     });
     Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
 }
 
-type Listener = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
+type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
-async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> Result<(), Answer> {
+async fn follow(api: &Api, id: MessageId, current: &Current, to: &EventSender) -> Result<(), Answer> {
     let mut events = api.record.state.events();
     let mut shortages = api.sessions.shortages();
     let (mut last, mut said) = (None, None);
-    let mut words: Option<Following> = None;
+    let mut words: Option<PartialOutput> = None;
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
             last = Some(stage.seq);
-            say(api, current, to, "stage", stage).await?;
+            send_event(api, current, to, "stage", stage).await?;
         }
-        let view = look(api, id).await?;
+        let view = read_view(api, id).await?;
         if settled(&view) {
-            return say(api, current, to, "message", view).await;
+            return send_event(api, current, to, "message", view).await;
         }
-        let view = with_what_it_waits_for(api, view);
+        let view = with_wait_reason(api, view);
         if view.reason != said {
             said.clone_from(&view.reason);
-            say(api, current, to, "waiting", &view).await?;
+            send_event(api, current, to, "waiting", &view).await?;
         }
-        still_stands(api, current).await?;
-        look_for_words(api, &view, &mut words);
+        check_still_valid(api, current).await?;
+        follow_output(api, &view, &mut words);
         loop {
             tokio::select! {
                 event = events.recv() => match event {
@@ -247,7 +248,7 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
                     Ok(_) | Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return Ok(()),
                 },
-                draft = more(&mut words) => say(api, current, to, "draft", draft).await?,
+                draft = next_draft(&mut words) => send_event(api, current, to, "draft", draft).await?,
                 Ok(()) = shortages.changed() => break,
                 () = to.closed() => return Ok(()),
             }
@@ -255,32 +256,38 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &Listener) -> R
     }
 }
 
-/// Whether an event may change what is told of this message.
+/// Returns true if an event may change the view of this message.
 fn concerns(event: &Committed, view: &MessageView) -> bool {
     event.session.is_none_or(|session| session == view.session_id)
 }
 
-/// Follows the words of the turn that works on the message, once there are some.
-fn look_for_words(api: &Api, view: &MessageView, words: &mut Option<Following>) {
+/// Follows the partial output of the turn that works on the message, once there is some.
+fn follow_output(api: &Api, view: &MessageView, words: &mut Option<PartialOutput>) {
     let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
         let watched = api.sessions.words(view.session_id, turn);
-        *words = watched.map(|watched| Following::new(turn, watched));
+        *words = watched.map(|watched| PartialOutput::new(turn, watched));
     }
 }
 
-async fn more(words: &mut Option<Following>) -> Draft {
+async fn next_draft(words: &mut Option<PartialOutput>) -> Draft {
     match words {
         Some(words) => words.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// One event, unless the token ended before there was room for it.
-async fn say(api: &Api, current: &Current, to: &Listener, name: &str, what: impl Serialize) -> Result<(), Answer> {
+/// Sends one event, unless the token ended before the channel had room for it.
+async fn send_event(
+    api: &Api,
+    current: &Current,
+    to: &EventSender,
+    name: &str,
+    what: impl Serialize,
+) -> Result<(), Answer> {
     let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
     let room = to.reserve().await.map_err(|_| gone())?;
-    still_stands(api, current).await?;
+    check_still_valid(api, current).await?;
     room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
     Ok(())
 }
@@ -305,7 +312,7 @@ pub async fn retry(
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
-/// The message of this id, or the caller's newest; somebody else's is not there.
+/// Returns the id of a message of the caller; `last` is the newest. A message of another person counts as unknown.
 async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Answer> {
     Ok(own_message(api, person, message).await?.id)
 }
@@ -324,19 +331,19 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
     })
 }
 
-/// As [`look`], and as [`still_stands`] at the same moment.
-async fn look_as(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
+/// Reads a message and checks the token in the same transaction.
+async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
     let (record, token) = (Arc::clone(&api.record), current.clone());
     let look = api.record.state.read(move |tx| {
         let token = tokens::find_token(tx, &token.0)?;
         Ok::<_, Error>((token, view(tx, &record.wrapping, id)?))
     });
     let (token, view) = look.await?;
-    current.stands(token)?;
+    current.check(token)?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 
-async fn look(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
+async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let record = Arc::clone(&api.record);
     let view = api.record.state.read(move |tx| view(tx, &record.wrapping, id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
@@ -358,7 +365,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     }
     let receipt = delivery.as_ref().map_or("pending", |delivery| delivery::shown(&delivery.state));
     let halted = match session.standing {
-        // A notice that is on its way says more than the standing, and comes in a moment.
+        // A notice that is on its way is more precise than the state, and arrives soon.
         Standing::Parked | Standing::Quarantined if delivery.is_none() => {
             session.reason.clone().or_else(|| Some("its session is halted".to_owned()))
         }
@@ -366,12 +373,13 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     };
     let standing = if session.standing == Standing::Parked { "parked" } else { "quarantined" };
     let halted = halted.map(|why| {
-        format!("{} is {standing} ({why}); `ironctl session release {}` lets it go on", session.id, session.id)
+        format!("{} is {standing} ({why}); `ironctl session release {}` releases it", session.id, session.id)
     });
     let reason = match latch::find(tx)? {
-        Some(stopped) if message.status != Status::Delivered => {
-            Some(format!("everything is stopped by {}; it is kept, and answered after `ironctl resume`", stopped.by))
-        }
+        Some(stopped) if message.status != Status::Delivered => Some(format!(
+            "everything is stopped by {}; the message is kept, and answered after `ironctl resume`",
+            stopped.by
+        )),
         _ => halted,
     };
     Ok(Some(MessageView {

@@ -1,7 +1,7 @@
-//! The words of an answer while it is being made, as whoever follows the message is told them.
+//! The partial answer of a turn, as a stream for clients that follow its message.
 //!
-//! Never lets through what looks like a wrapper of the host, also where it comes in pieces; a slow listener is told more at once.
-//! Next: `api::chat`, `open_turns::streaming`.
+//! Never lets through a look-alike of the host's wrappers, not even in pieces. A slow client gets more text at once. See `api::chat`,
+//! `open_turns::streaming`.
 
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;
@@ -11,31 +11,31 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Words that come within this time of the last ones are told together.
-const REST: Duration = Duration::from_millis(20);
+/// Text that comes within this time of the last event is sent in one event.
+const COALESCE_TIME: Duration = Duration::from_millis(20);
 
-/// Follows the words of one turn.
-pub struct Following {
-    /// Which.
+/// A reader of the partial output of one turn.
+pub struct PartialOutput {
+    /// The turn.
     pub turn: TurnId,
     words: watch::Receiver<Words>,
-    neutral: Neutral,
-    rested: Instant,
+    neutral: Neutralizer,
+    next_at: Instant,
 }
 
-impl Following {
-    /// From the beginning of what stands there now.
+impl PartialOutput {
+    /// Starts at the beginning of the present text.
     pub fn new(turn: TurnId, words: watch::Receiver<Words>) -> Self {
-        Self { turn, words, neutral: Neutral::default(), rested: Instant::now() }
+        Self { turn, words, neutral: Neutralizer::default(), next_at: Instant::now() }
     }
 
-    /// Waits for more words; for ever, when there will be none. Dropped while it waits, it has lost nothing.
+    /// Waits for more text, forever if the turn has ended. Cancel-safe: a dropped wait loses no text.
     pub async fn next(&mut self) -> Draft {
-        tokio::time::sleep_until(self.rested).await;
+        tokio::time::sleep_until(self.next_at).await;
         loop {
             let more = self.neutral.take(&self.words.borrow_and_update());
             if let Some(more) = more {
-                self.rested = Instant::now() + REST;
+                self.next_at = Instant::now() + COALESCE_TIME;
                 return more;
             }
             if self.words.changed().await.is_err() {
@@ -45,30 +45,30 @@ impl Following {
     }
 }
 
-/// Where a listener stands in one attempt.
+/// The position of a client in one attempt, with the filter for look-alikes.
 #[derive(Default)]
-struct Neutral {
+struct Neutralizer {
     attempt: u32,
-    /// Bytes of the model's words that were looked at.
-    looked: usize,
-    /// Bytes that were told.
-    told: u64,
+    /// Bytes of the model's text that were read.
+    read: usize,
+    /// Bytes that were sent.
+    sent: u64,
     stream: lookalike::Stream,
 }
 
-impl Neutral {
-    /// What is new and decided; what may become a look-alike is held back.
+impl Neutralizer {
+    /// Returns the new text that is safe to send. Holds back text that may become a look-alike.
     fn take(&mut self, words: &Words) -> Option<Draft> {
         if words.attempt != self.attempt {
             *self = Self { attempt: words.attempt, ..Self::default() };
         }
-        let text = self.stream.push(words.text.get(self.looked..).unwrap_or_default());
-        self.looked = words.text.len();
+        let text = self.stream.push(words.text.get(self.read..).unwrap_or_default());
+        self.read = words.text.len();
         if text.is_empty() {
             return None;
         }
-        let from = self.told;
-        self.told += text.len() as u64;
+        let from = self.sent;
+        self.sent += text.len() as u64;
         Some(Draft { attempt: self.attempt, from, text })
     }
 }
@@ -78,9 +78,9 @@ mod tests {
     use super::*;
     use ironclaw_model::draft;
 
-    /// What a listener is told of words that come in these pieces.
+    /// Returns the events for text that comes in these pieces.
     fn told(pieces: &[&str]) -> Vec<Draft> {
-        let (mut neutral, mut words) = (Neutral::default(), Words { attempt: 1, text: String::new() });
+        let (mut neutral, mut words) = (Neutralizer::default(), Words { attempt: 1, text: String::new() });
         let mut told = Vec::new();
         for piece in pieces {
             words.text.push_str(piece);
@@ -112,7 +112,7 @@ mod tests {
         let draft = draft::Draft::default();
         draft.begin();
         draft.push("one [");
-        let mut following = Following::new(TurnId::new(), draft.watch());
+        let mut following = PartialOutput::new(TurnId::new(), draft.watch());
         assert_eq!(following.next().await, Draft { attempt: 1, from: 0, text: "one ".to_owned() });
         draft.begin();
         draft.push("two ");

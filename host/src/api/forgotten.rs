@@ -1,6 +1,6 @@
-//! `why` for a message whose row was forgotten. The ledger says what became of it.
+//! The outcome of a message whose row was removed by retention, read from the ledger.
 //!
-//! Answers only the person on whose behalf the message was recorded. Next: `ledger::forgotten`.
+//! Answers only the person on whose behalf the message was recorded. See `ironclaw_ledger::forgotten`.
 
 use super::{Answer, Api};
 use crate::error::Error;
@@ -11,10 +11,10 @@ use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
 use ironclaw_ledger::forgotten;
 use tokio::sync::Semaphore;
 
-/// One search of the archives at a time: each reads whole files, and anyone may ask for any id.
+/// One search of the archives at a time: each reads whole files, and any person may ask for any id.
 static SEARCH: Semaphore = Semaphore::const_new(1);
 
-/// What the ledger says of a message without a row; `None` where it says nothing to this person.
+/// Returns the outcome that the ledger has for a message without a row; `None` if it is not this person's.
 pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why>, Answer> {
     let Ok(id) = message.parse::<MessageId>() else { return Ok(None) };
     let (live, now) = api.state().read(move |tx| Ok::<_, Error>((forgotten::find_live(tx, id)?, tx.now()))).await?;
@@ -29,7 +29,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     let is_theirs = |of: &str| of.parse::<PersonId>().is_ok_and(|of| of == person.id);
     let Some(mut found) = found.filter(|found| is_theirs(&found.person)) else { return Ok(None) };
     let complete = api.state().read(move |tx| {
-        // The host tells nothing of a session that was removed.
+        // A removed session has no outcome for its messages.
         let session = store::find(tx, found.session)?.filter(|session| session.standing != Standing::Removed);
         found.add_live(tx, id)?;
         Ok::<_, Error>(session.map(|_| found))

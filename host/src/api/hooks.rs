@@ -1,10 +1,10 @@
-//! Where webhooks come in: a port of its own with one kind of path, `POST /hooks/NAME`.
+//! The entrance for webhooks: a port of its own with one path, `POST /hooks/NAME`.
 //!
-//! Never answers that a message was taken before it stands in the record, and never tells whoever has no secret which channels there
-//! are. The order: size, signature, age, whether it came before, limit, agent, shape, sender, record. Next: `inbound::channel::webhook`, `inbound::inbox`.
+//! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
+//! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
 
-use super::body::Large;
-use super::door::Admission;
+use super::body::LargeBodies;
+use super::connections::ConnectionHandle;
 use super::port::Port;
 use super::refusals::Refusals;
 use super::{Answer, RETRY_AFTER_SECONDS};
@@ -32,14 +32,14 @@ use ironclaw_state::ReadTx;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Requests without a valid signature whose answer says so, at once and then in a second; the others are told to slow down.
+/// Requests without a valid signature that get their reason: a burst, then a rate for each second. The others are asked to slow down.
 const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 const FAILURES_A_SECOND: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
-/// Where refusals say that they were knocked for.
+/// The entrance, for entries about refusals.
 const VIA: &str = "webhook";
 
-/// What every request works with.
+/// The state of every request.
 #[derive(Clone)]
 pub struct Hooks {
     record: Arc<Record>,
@@ -47,18 +47,19 @@ pub struct Hooks {
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
-    /// Who may read a large body now.
-    large: Arc<Large>,
+    /// Permits for large bodies.
+    large: Arc<LargeBodies>,
 }
 
 impl Hooks {
-    /// The way in of webhooks, with so many signed requests in a minute; `large` is the API's, as one bound holds for both.
-    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<Large>) -> Self {
+    /// Returns the entrance, with a limit on signed requests for each minute. The API and this port share `large`, as one bound holds for
+    /// both.
+    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<LargeBodies>) -> Self {
         let per_minute = NonZeroU32::new(per_minute);
         Self {
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
-            // The settings were refused if it is none.
+            // The settings refuse 0.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
             large,
             record,
@@ -66,9 +67,10 @@ impl Hooks {
         }
     }
 
-    /// Serves the port until the host is stopped; open requests are answered first. A connection has the bounds of [`Port`]: it lasts
-    /// ten seconds, and makes room for the next when all places are taken, until a signed request came on it; the answer to that is
-    /// the last on it.
+    /// Serves the port until the host stops. Open requests are answered first.
+    ///
+    /// A connection has the bounds of [`Port`]. It lasts ten seconds and gives way to a new one if all are taken, until it carries a signed
+    /// request. The answer to that request is the last on it.
     ///
     /// # Errors
     /// When the socket breaks.
@@ -76,10 +78,10 @@ impl Hooks {
         let refusals = self.refusals.clone();
         let app = Router::new()
             .route("/hooks/{name}", post(receive))
-            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is nothing here")) })
+            .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such path")) })
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
-        let served = axum::serve(port, app.into_make_service_with_connect_info::<Admission>())
+        let served = axum::serve(port, app.into_make_service_with_connect_info::<ConnectionHandle>())
             .with_graceful_shutdown(shutdown.stopped())
             .await;
         refusals.flush().await;
@@ -87,11 +89,10 @@ impl Hooks {
     }
 }
 
-/// `POST /hooks/{name}`. Handled by itself: what has to follow a message that is recorded follows it, whether or not anybody waits
-/// for the answer.
+/// `POST /hooks/{name}`. Runs in a task of its own, so that the steps after a recorded message run even if the client is gone.
 async fn receive(
     State(hooks): State<Hooks>,
-    ConnectInfo(admission): ConnectInfo<Admission>,
+    ConnectInfo(handle): ConnectInfo<ConnectionHandle>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
@@ -99,21 +100,22 @@ async fn receive(
     let body = body(request).await;
     let handled = tokio::spawn(async move {
         let mut signed = false;
-        let mut answer = match take(&hooks, &name, &headers, body, || signed = admission.answer()).await {
+        let mut answer = match accept(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
             Ok(taken) => Json(taken).into_response(),
             Err(Denied::Refused(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;
                 refused(refusal)
             }
             Err(Denied::Failed(error)) => {
-                tracing::error!(%error, "a webhook was not taken");
-                // The cause is ours, and nothing for whoever sent it.
-                let refusal = Refusal::new(DenialCode::NotTaken, "the host could not take it; nothing of it is kept");
-                refused(refusal.hint("send it again under the same id"))
+                tracing::error!(%error, "a webhook request failed");
+                // The sender gets no cause, since the fault is the host's.
+                let refusal =
+                    Refusal::new(DenialCode::NotTaken, "the host could not accept the request, and kept no part of it");
+                refused(refusal.hint("send it again with the same id"))
             }
         };
         if signed {
-            // Its place is kept for this answer alone.
+            // The connection only remains open for this answer.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
@@ -121,7 +123,7 @@ async fn receive(
     handled.await.unwrap_or_else(|_| refused(Refusal::new(DenialCode::NotTaken, "the host is stopping")))
 }
 
-/// The body, as long as it is none too large; one that says so itself is not read.
+/// Reads the body, unless it is too large. A body whose declared length is too large is not read.
 async fn body(request: Request) -> Result<Bytes, Refusal> {
     let too_large = || {
         let words = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
@@ -134,11 +136,11 @@ async fn body(request: Request) -> Result<Bytes, Refusal> {
     match Bytes::from_request(request, &()).await {
         Ok(body) => Ok(body),
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
-        Err(_) => Err(Refusal::new(DenialCode::RequestMalformed, "the body did not come whole")),
+        Err(_) => Err(Refusal::new(DenialCode::RequestMalformed, "the body is incomplete")),
     }
 }
 
-async fn take(
+async fn accept(
     hooks: &Hooks,
     name: &str,
     headers: &HeaderMap,
@@ -151,26 +153,28 @@ async fn take(
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
     let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
-    // Before any limit: nobody's noise stands in the way of whoever has the secret.
+    // Before any limit: unsigned requests of others never block a sender with the secret.
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
         let refusal = match hooks.failures.check() {
             Ok(()) => refusal,
-            Err(_) => slow_down(DenialCode::TooManyFailures, "too many requests here have no valid signature"),
+            Err(_) => {
+                slow_down(DenialCode::TooManyFailures, "too many requests without a valid signature came to this port")
+            }
         };
         return Err(refusal.into());
     }
     is_signed();
     let (Some(channel), Some(claimed)) = (channel, claimed) else {
-        return Err(ironclaw_state::Error::Stored("a signature without a channel was taken".to_owned()).into());
+        return Err(ironclaw_state::Error::Stored("a signature without a channel was accepted".to_owned()).into());
     };
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
-    // Before the limit and before anybody has to hear it: whoever overheard it uses up nothing, and what is kept is said to be.
+    // Before the limit and before the check for an agent: a replayed request uses no quota, and a recorded message is acknowledged.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: seen.message });
     }
     if hooks.signed.check_key(&channel.name).is_err() {
-        let words = "this channel makes more requests in a minute than it may";
+        let words = "this channel has used up its requests for this minute";
         return Err(slow_down(DenialCode::TooManyRequests, words).into());
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
@@ -185,7 +189,7 @@ async fn take(
     Ok(Taken { message_id: recorded.message })
 }
 
-/// Finds the webhook of this name. A channel of another kind is answered for as one that is not there: it has another entrance.
+/// Finds the webhook of this name. A channel of another kind counts as unknown, since it has another entrance.
 fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw_state::Error> {
     let found = channels::find(tx, name)?;
     Ok(found.filter(|channel| match channel.kind {
@@ -193,7 +197,7 @@ fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw
     }))
 }
 
-/// What the headers say, if all three are there once.
+/// Returns the signature headers, if each is there exactly once.
 fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
     let one = |name: &str| {
         let mut all = headers.get_all(name).iter();
@@ -204,13 +208,13 @@ fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
 }
 
 fn slow_down(code: DenialCode, words: &str) -> Refusal {
-    Refusal::new(code, words).hint("wait a moment, and send it again under the same id")
+    Refusal::new(code, words).hint("wait a moment, and send it again with the same id")
 }
 
-/// A refusal as HTTP: what may be sent again later has another code than what never will be taken.
+/// Returns a refusal as HTTP. A request that may be sent again later gets another status than a permanently refused one.
 fn refused(refusal: Refusal) -> Response {
     let status = match refusal.code {
-        // The channel is wired to an agent that was removed meanwhile: the sender may try again.
+        // The agent of the channel was removed meanwhile: the sender may try again.
         DenialCode::AgentUnknown => StatusCode::SERVICE_UNAVAILABLE,
         code => StatusCode::from_u16(code.status()).expect("the list holds statuses"),
     };

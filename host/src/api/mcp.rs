@@ -1,6 +1,6 @@
 //! The catalogue of MCP servers over the API.
 //!
-//! Only looks: a server comes into it by a change that people approve. Next: `registry::mcp`.
+//! Read-only: a server enters the catalogue by an approved change. See `registry::mcp`.
 
 use super::{Answer, Api, Reply};
 use crate::registry::mcp::{self, Server};

@@ -1,6 +1,6 @@
-//! The memory of an agent over the API: look, search, add, forget.
+//! The memory of an agent over the API: list, search, add, remove.
 //!
-//! A note may be made of anybody's words, so only who runs agents looks at it. Next: `turns::memories`.
+//! A note may contain words of any person, so only operators read it. See `turns::memories`.
 
 use super::{Answer, Api, Body, Reply, agents, id};
 use crate::refusal::{Decide, Denied};
@@ -21,17 +21,17 @@ const NOTES_AT_ONCE: usize = 200;
 /// Query of `GET /v1/agents/{agent}/memory`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Look {
-    /// Words that a note has; without them, the newest.
+pub struct NotesQuery {
+    /// Words of a note; without them, the newest notes.
     #[serde(default)]
     query: Option<String>,
 }
 
-/// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or those that fit best.
-pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(look): Query<Look>) -> Reply<Notes> {
+/// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or the best matches.
+pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(asked): Query<NotesQuery>) -> Reply<Notes> {
     let agent = agents::find(&api, agent).await?.id;
-    // One more than is shown says whether there are more.
-    let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &look.query {
+    // One more than the limit shows if there are more.
+    let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &asked.query {
         Some(query) => {
             let found = memories::search(tx, agent, query, NOTES_AT_ONCE + 1)?;
             memories::notes(tx, agent, &found)
@@ -63,7 +63,8 @@ pub async fn add(
         let (Kept::New(kept) | Kept::Existing(kept)) = memories::keep(tx, agent, draft)?;
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
-    let missing = || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note is gone again"));
+    let missing =
+        || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"));
     Ok(Json(shown(kept.await?.ok_or_else(missing)?)))
 }
 
@@ -76,7 +77,7 @@ pub async fn forget(
     let agent = agents::find(&api, agent).await?.id;
     let id: MemoryId = id(&note, DenialCode::NoteUnknown, "note")?;
     if api.record.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
-        // Before it is erased: a crash in between leaves nothing that was erased in a snapshot.
+        // Before the erasure: after a crash in between, no snapshot has an erased note.
         api.record.forget_snapshots().await?;
     }
     let forgotten = api.record.state.decide(move |tx| {

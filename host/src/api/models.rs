@@ -1,7 +1,7 @@
-//! Model endpoints over the API: added after a test, listed, tried out, made the default, removed.
+//! Model endpoints over the API: add after a test, list, test, set as the default, remove.
 //!
-//! Only an owner says where a secret is sent. An endpoint whose test fails leaves nothing behind, not even the key that came
-//! with it. Next: `registry::models`, `model_socket::endpoints`.
+//! Only an owner decides on the destination of a secret. An endpoint whose test fails leaves no trace, not even the key that came with it.
+//! See `registry::models`, `model_socket::endpoints`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
@@ -28,16 +28,16 @@ use ironclaw_state::{ReadTx, WriteTx};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Characters of what an endpoint said to its test.
+/// Characters of an endpoint's reply to its test.
 const SAID_CHARACTERS_MAX: usize = 200;
 
-/// What the ledger calls a refusal of a change.
+/// The ledger event for a refused change.
 const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
     let mut models = api.state().read(all).await?;
-    say_broken(&api, &mut models);
+    add_faults(&api, &mut models);
     Ok(Json(models))
 }
 
@@ -48,7 +48,7 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
         Ok::<_, Denied>(one(tx, &model)?)
     };
     let mut model = api.state().read(show).await?;
-    say_broken(&api, std::slice::from_mut(&mut model));
+    add_faults(&api, std::slice::from_mut(&mut model));
     Ok(Json(model))
 }
 
@@ -64,7 +64,7 @@ pub async fn presets() -> Reply<Vec<ModelPreset>> {
     Ok::<_, Answer>(Json(presets.collect()))
 }
 
-/// `POST /v1/models`: tested first, unless that is not wanted; then kept with the key that came with it, in one change.
+/// `POST /v1/models`: tests the endpoint unless the request says otherwise, then keeps it with its key in one change.
 pub async fn add(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
@@ -76,15 +76,15 @@ pub async fn add(
     let spec = models::read(wanted(new))?;
     let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
     if value.is_some() && key.is_none() {
-        let refusal = Refusal::new(DenialCode::SecretName, "a key without the name of a secret to keep it in");
+        let refusal = Refusal::new(DenialCode::SecretName, "the key needs the name of a secret to keep it in");
         return Err(refusal.into());
     }
-    let wish = Wish { spec, key, value, replace, default };
-    // Nothing of this is kept yet; what would be refused then is refused before a request is made.
-    let (named, brings_value) = (wish.key.clone(), wish.value.is_some());
-    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wish.spec.clone());
+    let wanted_endpoint = NewEndpoint { spec, key, value, replace, default };
+    // Checks before the test, so that a request that cannot be kept sends nothing.
+    let (named, brings_value) = (wanted_endpoint.key.clone(), wanted_endpoint.value.is_some());
+    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wanted_endpoint.spec.clone());
     let checked = api.state().read(move |tx| {
-        left_to(tx, changes.policy(), &asks, &spec.name, replace, default)?;
+        check_may_set(tx, changes.policy(), &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -92,19 +92,19 @@ pub async fn add(
         Err(Denied::Refused(refusal)) => return Err(noted(&api, &by, refusal).await),
         Err(Denied::Failed(error)) => return Err(error.into()),
     }
-    let tested = if test { Some(test_first(&api, &by, &wish).await?) } else { None };
+    let tested = if test { Some(test_first(&api, &by, &wanted_endpoint).await?) } else { None };
     let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
-        // A refusal rolls back, too: the key that came with an endpoint is not kept without it.
-        let moved = keep(tx, &record, &changes, &giver, &wish).map_err(Denied::Failed)?;
-        Ok(KeptModel { model: one(tx, &wish.spec.name)?, tested, moved })
+        // A refusal rolls back as well: the key is not kept without its endpoint.
+        let moved = keep(tx, &record, &changes, &giver, &wanted_endpoint).map_err(Denied::Failed)?;
+        Ok(KeptModel { model: one(tx, &wanted_endpoint.spec.name)?, tested, moved })
     });
     Ok(Json(kept.await?))
 }
 
-/// An endpoint that an owner wants to be kept.
-struct Wish {
+/// An endpoint to keep, with its key.
+struct NewEndpoint {
     spec: Spec,
     /// The secret that holds its key.
     key: Option<SecretName>,
@@ -114,19 +114,19 @@ struct Wish {
     default: bool,
 }
 
-/// Makes one small request to an endpoint that is not kept yet.
-async fn test_first(api: &Api, by: &Person, wish: &Wish) -> Result<TestedModel, Answer> {
-    let sent = match &wish.value {
+/// Sends one small request to an endpoint that is not kept yet.
+async fn test_first(api: &Api, by: &Person, wanted_endpoint: &NewEndpoint) -> Result<TestedModel, Answer> {
+    let sent = match &wanted_endpoint.value {
         Some(value) => Some(SecretText::new(value.expose().to_owned())),
-        None => stored_key(api, wish.key.clone()).await?,
+        None => stored_key(api, wanted_endpoint.key.clone()).await?,
     };
-    match api.models.try_out(wish.spec.clone(), sent).await {
-        Ok(probe) => Ok(view_of_test(&wish.spec.name, &probe)),
-        Err(error) => Err(noted(api, by, failed(&error, &wish.spec, false)).await),
+    match api.models.try_out(wanted_endpoint.spec.clone(), sent).await {
+        Ok(probe) => Ok(view_of_test(&wanted_endpoint.spec.name, &probe)),
+        Err(error) => Err(noted(api, by, failed(&error, &wanted_endpoint.spec, false)).await),
     }
 }
 
-/// Keeps an endpoint, with its key and as the default where that is wanted. Returns the agents that go over to it.
+/// Keeps an endpoint with its key, and makes it the default if that is wanted. Returns the agents that move to it.
 ///
 /// # Errors
 /// [`Undone`] if one part is refused or fails.
@@ -135,15 +135,15 @@ fn keep(
     record: &Record,
     changes: &Changes,
     by: &Giver,
-    wish: &Wish,
+    wanted_endpoint: &NewEndpoint,
 ) -> Result<Vec<String>, Undone> {
-    let Wish { spec, key, value, replace, default } = wish;
-    // Other people may have decided something while the test ran: an agent may use the endpoint by now.
+    let NewEndpoint { spec, key, value, replace, default } = wanted_endpoint;
+    // Other people may have decided meanwhile: an agent may use the endpoint by now.
     let Some(person) = registry::person_by_id(tx, by.person)? else {
         let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    left_to(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
+    check_may_set(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
         secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }
@@ -151,7 +151,7 @@ fn keep(
     if !default {
         return Ok(Vec::new());
     }
-    let moved = followers_elsewhere(tx, &spec.name)?;
+    let moved = agents_that_move(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
     changes.settle(tx, by, None, wanted)?;
     Ok(moved)
@@ -181,9 +181,9 @@ pub async fn set_default(
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
-    // Not `decide`: a refusal is rolled back.
+    // Not `decide`, since a refusal must roll back.
     let set = api.state().write(move |tx| {
-        let moved = followers_elsewhere(tx, &model)?;
+        let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.settle(tx, &giver, None, wanted)?;
         Ok::<_, Denied<crate::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
@@ -195,17 +195,17 @@ pub async fn set_default(
     }
 }
 
-/// The agents that go over to this endpoint once it is the default.
-fn followers_elsewhere(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+/// Returns the agents that move to this endpoint once it is the default.
+fn agents_that_move(tx: &ReadTx<'_>, name: &str) -> Result<Vec<String>, ironclaw_state::Error> {
     let follows = |agent: &registry::Agent| agent.follows_default && agent.model != name;
     Ok(registry::agents(tx)?.into_iter().filter(follows).map(|agent| agent.name).collect())
 }
 
-/// Checks that the policy lets one person add an endpoint that gives agents another default, or replaces an endpoint that they use.
+/// Checks that the policy lets one person change the default endpoint, or replace an endpoint in use.
 ///
 /// # Errors
-/// Refuses a person who needs other people's approval for that.
-fn left_to(
+/// Refuses a person who needs the approval of others for that.
+fn check_may_set(
     tx: &ReadTx<'_>,
     policy: &Policy,
     by: &Person,
@@ -224,7 +224,7 @@ fn left_to(
     direct.map_err(|refusal| refusal.hint(hint).into())
 }
 
-/// `POST /v1/models/{model}/test`: one small request to this endpoint alone, without those behind it.
+/// `POST /v1/models/{model}/test`: sends one small request to this endpoint, without its fallbacks.
 pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<TestedModel> {
     let find = move |tx: &ReadTx<'_>| {
         models::known(tx, &model)?;
@@ -242,7 +242,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     }
 }
 
-/// Why a change of several parts was undone, as the person who asked for it is told.
+/// The answer to a change that was rolled back.
 struct Undone(Answer);
 
 impl<E: Into<Answer>> From<E> for Undone {
@@ -260,8 +260,8 @@ impl From<Denied> for Denied<Undone> {
     }
 }
 
-/// Makes a change of the record with the endpoints that are open: they are opened before the change is committed, and put in place
-/// after it, even if the caller has gone.
+/// Applies a change of the record together with the open endpoints. Opens them before the commit and puts them in place after it, even if
+/// the caller has gone.
 async fn change<T: Send + 'static>(
     api: &Api,
     make: impl FnOnce(&mut WriteTx<'_>) -> Result<T, Denied<Undone>> + Send + 'static,
@@ -324,7 +324,7 @@ fn check(
     }
 }
 
-/// Records a refusal in the ledger, and returns the answer to it.
+/// Records a refusal in the ledger, and returns its answer.
 async fn noted(api: &Api, by: &Person, refusal: Refusal) -> Answer {
     let by = by.id;
     let Err(denied) = api.state().decide(move |tx| refuse::<Infallible>(tx, REFUSED, by, refusal)).await;
@@ -339,10 +339,10 @@ async fn stored_key(api: &Api, key: Option<SecretName>) -> Result<Option<SecretT
     Ok(Some(found.ok_or_else(|| secrets::unknown(&name))?))
 }
 
-/// Why a test gave nothing, what the provider said to that, and what to do; `kept` when the endpoint stands in the record.
+/// Returns the refusal for a failed test: the reason, the reply of the provider, and a hint; `kept` if the record has the endpoint.
 fn failed(error: &ironclaw_model::Error, spec: &Spec, kept: bool) -> Refusal {
     let sentence = error.sentence();
-    // What is to be done about one that is kept stands behind the colon, and would mislead here.
+    // The remedy after the colon is for a kept endpoint, and would mislead before that.
     let why = if kept { sentence.as_str() } else { sentence.split(": ").next().unwrap_or_default() };
     let said = match error {
         ironclaw_model::Error::Failed(tried) => tried.failures.last().and_then(|failure| failure.detail.for_operator()),
@@ -362,14 +362,14 @@ fn failed(error: &ironclaw_model::Error, spec: &Spec, kept: bool) -> Refusal {
     refusal.hint(remedy(fault, spec, kept))
 }
 
-/// What to do about a test that failed in this way.
+/// Returns the remedy for a failed test.
 fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     let place = spec.base_url.as_ref().map_or("its script", url::Url::as_str);
     let model = &spec.model;
     let key = match &spec.key {
         Some(key) if kept => format!("the key, {PREFIX}{key}"),
         Some(_) => "the key".to_owned(),
-        None => "whether it wants a key".to_owned(),
+        None => "whether it needs a key".to_owned(),
     };
     let Some(fault) = fault else { return format!("check the address {place}, the model {model:?}, and {key}") };
     match fault {
@@ -410,7 +410,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     }
 }
 
-/// The endpoint that stands in no row.
+/// The built-in endpoint, which has no row.
 fn builtin() -> Spec {
     Spec {
         name: scripted::NAME.to_owned(),
@@ -424,19 +424,19 @@ fn builtin() -> Spec {
     }
 }
 
-/// Says of those that cannot be asked why not.
-fn say_broken(api: &Api, models: &mut [Model]) {
+/// Adds the reason to each endpoint that cannot be used.
+fn add_faults(api: &Api, models: &mut [Model]) {
     let endpoints = api.models.current();
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }
 }
 
-/// A sentence for each endpoint that cannot be asked, for `status`.
+/// Returns a warning for each endpoint that cannot be used, for `status`.
 pub fn broken(api: &Api) -> Vec<String> {
     let endpoints = api.models.current();
     let broken = endpoints.broken();
-    broken.map(|(name, why)| format!("model endpoint {name} cannot be asked: {why} (`ironctl model list`)")).collect()
+    broken.map(|(name, why)| format!("model endpoint {name} cannot be used: {why} (`ironctl model list`)")).collect()
 }
 
 fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {

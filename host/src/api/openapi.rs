@@ -1,7 +1,7 @@
 //! The API as an OpenAPI 3.1 document.
 //!
-//! The host serves the committed copy. A test makes the document of the list of routes and of the types of their handlers, and
-//! compares it with the copy; `IRONCLAW_GOLDEN=write` rewrites the copy. See `api::routes`.
+//! The host serves the committed copy. A test generates the document from the routes and the types of their handlers, and compares it with
+//! the copy; `IRONCLAW_GOLDEN=write` rewrites the copy. See `api::routes`.
 
 use super::{Answer, Reply};
 use axum::Json;
@@ -15,7 +15,7 @@ mod generated;
 /// The committed copy.
 const COPY: &str = include_str!("../../../docs/openapi.json");
 
-/// The document; its shape is OpenAPI's own.
+/// The document, in OpenAPI's own format.
 #[derive(Clone, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema), schema(value_type = Object))]
 #[serde(transparent)]

@@ -1,6 +1,6 @@
-//! People over the API: who there is, what each may do, and by which accounts each is known.
+//! People over the API: names, roles and identities.
 //!
-//! Never gives an identity to a second person while a conversation of the first stands under it. Next: `registry::people`.
+//! Never gives an identity to a second person while the first has a conversation under it. See `registry::people`.
 
 use super::auth::Current;
 use super::{Api, Body, Reply, tokens};
@@ -24,8 +24,10 @@ pub async fn list(
     let people = api
         .state()
         .read(move |tx| {
-            let around = Around::look(tx)?;
-            Ok::<_, ironclaw_state::Error>(around.people.iter().map(|person| around.view(person, &current)).collect())
+            let directory = Directory::look(tx)?;
+            Ok::<_, ironclaw_state::Error>(
+                directory.people.iter().map(|person| directory.view(person, &current)).collect(),
+            )
         })
         .await?;
     Ok(Json(people))
@@ -41,7 +43,7 @@ pub async fn show(
         .state()
         .read(move |tx| {
             let person = registry::known_person(tx, &person)?;
-            Ok::<_, Denied>(Around::look(tx)?.view(&person, &current))
+            Ok::<_, Denied>(Directory::look(tx)?.view(&person, &current))
         })
         .await?;
     Ok(Json(found))
@@ -70,7 +72,7 @@ pub async fn set_role(
     let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
-        of_known(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, giver))
+        with_known_person(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, giver))
     })
     .await
 }
@@ -84,12 +86,13 @@ pub async fn link(
     Body(new): Body<NewIdentity>,
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
-        of_known(tx, &person, by.id, |tx, person| {
+        with_known_person(tx, &person, by.id, |tx, person| {
             let identity = read_identity(tx, &new.identity, by.id)?;
             if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
-                let message = format!("under {identity} stands another person's conversation, {session}");
-                let hint =
-                    format!("whoever gets the identity would read on there: `ironctl session remove {session}` first");
+                let message = format!("{identity} still has another person's conversation, {session}");
+                let hint = format!(
+                    "its new person would see that conversation; remove it first: `ironctl session remove {session}`"
+                );
                 let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
                 return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal);
             }
@@ -108,7 +111,7 @@ pub async fn unlink(
     Path((person, identity)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
-        of_known(tx, &person, by.id, |tx, person| {
+        with_known_person(tx, &person, by.id, |tx, person| {
             let identity = read_identity(tx, &identity, by.id)?;
             registry::people::unlink(tx, person, &identity, by.id)?;
             Ok(person.clone())
@@ -122,8 +125,8 @@ fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Ident
     text.parse().or_else(|refusal| refuse(tx, LedgerEvent::IdentityRefused, by, refusal))
 }
 
-/// Does something to a person who must exist, and records the refusal of an unknown one in the ledger.
-fn of_known(
+/// Applies a change to a known person, and records the refusal of an unknown one in the ledger.
+fn with_known_person(
     tx: &mut WriteTx<'_>,
     person: &str,
     by: PersonId,
@@ -134,7 +137,7 @@ fn of_known(
     act(tx, &person)
 }
 
-/// One change, its entry, and how the person stands after it.
+/// Applies one change with its entry, and returns the changed person.
 async fn change(
     api: &Api,
     current: TokenId,
@@ -144,21 +147,21 @@ async fn change(
         .state()
         .decide(move |tx| {
             let person = act(tx)?;
-            Ok::<_, Denied>(Around::look(tx)?.view(&person, &current))
+            Ok::<_, Denied>(Directory::look(tx)?.view(&person, &current))
         })
         .await?;
     api.people_changed();
     Ok(Json(changed))
 }
 
-/// Everybody, because what looks like another's can only be said beside the others.
-struct Around {
+/// All people, identities and tokens: a look-alike is only visible beside the others.
+struct Directory {
     people: Vec<Person>,
     identities: Vec<(Identity, PersonId)>,
     tokens: Vec<registry::Token>,
 }
 
-impl Around {
+impl Directory {
     fn look(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self { people: registry::people(tx)?, identities: registry::identities(tx)?, tokens: registry::tokens(tx)? })
     }

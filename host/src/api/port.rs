@@ -1,28 +1,28 @@
-//! A loopback port: the API for programs that cannot reach the unix socket, and another for webhooks.
+//! The loopback ports: one for programs that cannot reach the unix socket, and one for webhooks.
 //!
-//! Closed unless the settings open it, and never on an address that another machine can reach. How many may be connected, and who makes
-//! room for whom, is the same as at the unix socket. Next: `api::door`, `api::auth`.
+//! Closed unless the settings open them, and never on an address that other machines can reach. The bounds on connections are those of the
+//! unix socket. See `api::connections`, `api::auth`.
 
-use super::door::{Admission, Bounds, Door};
+use super::connections::{BoundedListener, Bounds, ConnectionHandle};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, UnixListener};
 
-/// Connections to the port of the API at once, beside the one that is kept for `/healthz` and `/readyz`.
-const API: Bounds = Bounds { connections_max: 63, keeps_one: true };
+/// Connections to the port of the API, besides the one that is reserved for `/healthz` and `/readyz`.
+const API: Bounds = Bounds { connections_max: 63, reserves_one: true };
 
-/// Connections to the port of webhooks at once; nothing else is answered there.
-const HOOKS: Bounds = Bounds { connections_max: 64, keeps_one: false };
+/// Connections to the port for webhooks, which answers nothing else.
+const HOOKS: Bounds = Bounds { connections_max: 64, reserves_one: false };
 
-/// Connections to the unix socket at once: `/healthz` has a place there too.
-const UNIX: Bounds = Bounds { connections_max: 4096, keeps_one: true };
+/// Connections to the unix socket, which also reserves one for `/healthz`.
+const UNIX: Bounds = Bounds { connections_max: 4096, reserves_one: true };
 
-/// Reads the setting of this name: empty for no port, else a loopback address with a port.
+/// Parses the setting of this name: empty for no port, else a loopback address with a port.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// Returns a sentence about the mistake.
 pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
     if setting.is_empty() {
         return Ok(None);
@@ -32,19 +32,19 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
         .map_err(|_| format!("{name} is {setting:?}: expected an address such as 127.0.0.1:8787 or [::1]:8787"))?;
     if !address.ip().is_loopback() {
         return Err(format!(
-            "{name} is {setting:?}: only a loopback address is opened, such as 127.0.0.1:8787; from another machine use ssh -L, or a proxy with TLS"
+            "{name} is {setting:?}: only a loopback address is allowed, such as 127.0.0.1:8787; from another machine use ssh -L, or a proxy with TLS"
         ));
     }
     Ok(Some(address))
 }
 
-/// The open port.
-pub type Port = Door<TcpListener>;
+/// An open port.
+pub type Port = BoundedListener<TcpListener>;
 
 /// The unix socket.
-pub type Socket = Door<UnixListener>;
+pub type Socket = BoundedListener<UnixListener>;
 
-/// What a port is for.
+/// The purpose of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
     /// The API.
@@ -64,24 +64,24 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
         For::Api => API,
         For::Hooks => HOOKS,
     };
-    Ok(Door::new(listener, port, bounds))
+    Ok(BoundedListener::new(listener, port, bounds))
 }
 
-/// The unix socket with its bounds.
+/// Returns the unix socket with its bounds.
 pub fn unix(listener: UnixListener) -> Socket {
-    Door::new(listener, 0, UNIX)
+    BoundedListener::new(listener, 0, UNIX)
 }
 
 impl Port {
-    /// Where it listens.
+    /// Returns the address of the port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.local_addr().ok()
     }
 }
 
-impl Connected<IncomingStream<'_, Port>> for Admission {
+impl Connected<IncomingStream<'_, Port>> for ConnectionHandle {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
-        stream.io().admission()
+        stream.io().handle()
     }
 }
 

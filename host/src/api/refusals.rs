@@ -1,7 +1,7 @@
-//! Puts into the ledger that somebody was not let in, so that whoever knocks often fills it no faster than rarely.
+//! Ledger entries about refused requests, at a bounded rate.
 //!
-//! Each reason is written when it first comes, then counted and written as a sum at the end of a window that doubles while it
-//! goes on. Never says who a token belongs to and never holds what was sent. Next: `api::auth`.
+//! The first refusal of each reason is written at once. Later ones are counted, and a sum is written at the end of each window; windows
+//! double while refusals continue. Never names the person of a token, and never holds content of a request. See `api::auth`.
 
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 /// The first window.
 const WINDOW_MIN: Duration = Duration::from_secs(10);
 
-/// The longest window: a day of knocking makes at most 24 entries a reason beyond the first few.
+/// The longest window: a day of refusals makes at most 24 entries of each reason after the first few.
 const WINDOW_MAX: Duration = Duration::from_secs(3600);
 
-/// What was refused, and where it knocked.
+/// A code with the entrance of the request.
 pub type Reason = (DenialCode, &'static str);
 
-/// One reason's window.
+/// The window of one reason.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     ends: Instant,
@@ -28,18 +28,18 @@ struct Window {
     counted: u64,
 }
 
-/// What to do about one refusal.
+/// The next step for one refusal.
 #[derive(Debug, PartialEq, Eq)]
 enum Todo {
-    /// Write it now; nothing of its kind came lately.
+    /// Write it now: its reason has no open window.
     Write,
-    /// It is the first that is only counted: write the sum at this time.
+    /// Write a sum at this time: it is the first in its window.
     SumUpAt(Instant),
-    /// It is counted.
+    /// Only count it.
     Nothing,
 }
 
-/// Every reason's window. The reasons are a closed set of words of our own, so this is bounded.
+/// The windows of all reasons. The reasons are a closed set of the host's own words, so their number is bounded.
 #[derive(Debug, Default)]
 struct Windows(HashMap<Reason, Window>);
 
@@ -50,7 +50,7 @@ impl Windows {
                 window.counted += 1;
                 if window.counted == 1 { Todo::SumUpAt(window.ends) } else { Todo::Nothing }
             }
-            // Counted ones are summed up by whoever was told to; a window that ran out without any is over.
+            // The task of the first counted refusal writes the sum; a window that ended with none is over.
             _ => {
                 self.0.insert(reason, Window { ends: now + WINDOW_MIN, length: WINDOW_MIN, counted: 0 });
                 Todo::Write
@@ -58,7 +58,7 @@ impl Windows {
         }
     }
 
-    /// How many were counted; the next window is twice as long.
+    /// Returns the count of a window, and doubles the next window.
     fn sum_up(&mut self, reason: Reason, now: Instant) -> u64 {
         let Some(window) = self.0.get_mut(&reason) else { return 0 };
         let counted = std::mem::take(&mut window.counted);
@@ -68,7 +68,7 @@ impl Windows {
     }
 }
 
-/// The notebook that every request shares.
+/// The counter that all requests share.
 #[derive(Clone)]
 pub struct Refusals {
     state: State,
@@ -77,12 +77,12 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// An empty one, whose entries are called this.
+    /// Returns an empty counter that writes entries of this event.
     pub fn new(state: State, event: LedgerEvent) -> Self {
         Self { state, event, windows: Arc::default() }
     }
 
-    /// Notes one refusal. When this returns, it is in the ledger or counted.
+    /// Counts one refusal. When this returns, the ledger has it or a sum will include it.
     pub async fn note(&self, reason: Reason) {
         self.state.metrics().refused(reason.0.name(), reason.1);
         let todo = self.windows().note(reason, Instant::now());
@@ -99,7 +99,7 @@ impl Refusals {
         }
     }
 
-    /// Writes down what is counted; for the end of the host.
+    /// Writes the open sums; called when the host ends.
     pub async fn flush(&self) {
         let reasons: Vec<Reason> = self.windows().0.keys().copied().collect();
         for reason in reasons {
@@ -122,7 +122,7 @@ impl Refusals {
         tracing::warn!(%code, via, count, "{}", self.event);
         let entry = Entry::new(self.event).with("code", code).with("via", via).with("count", count);
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
-            tracing::error!(%error, "a refusal was not noted");
+            tracing::error!(%error, "cannot record a refusal");
         }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_of_a_kind_is_written_and_a_flood_ever_less_often() {
+    fn first_refusal_is_written_and_a_flood_in_few_sums() {
         let (start, reason) = (Instant::now(), (DenialCode::TokenInvalid, "loopback"));
         let mut windows = Windows::default();
         assert_eq!(windows.note(reason, start), Todo::Write);

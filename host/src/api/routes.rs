@@ -1,7 +1,7 @@
-//! What a path of the API is: method, path, the role that it needs, what it is for, and its handler.
+//! The routes of the API: method, path, least role, purpose and handler.
 //!
-//! A route needs a role and a sentence. Tests also read the schemas of its request and answer off the types of its handler, so a
-//! handler whose types have no schema does not compile in tests. See `api::routes` for the list, `api::openapi` for the document.
+//! Each route needs a role and a sentence. Tests also derive the schemas of request and answer from the types of the handler, so a handler
+//! whose types have no schema does not compile in tests. See [`crate::api`] for the list, `api::openapi` for the document.
 
 use super::Api;
 use super::auth::require_role;
@@ -14,10 +14,10 @@ use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
 
-/// The paths that need no token; where the peer is looked at, these are the only ones that go on without.
+/// The paths that need no token; authentication lets only these pass without one.
 pub const OPEN_TO_ALL: [&str; 2] = ["/healthz", "/readyz"];
 
-/// A handler. In tests its types must have schemas.
+/// A handler. In tests, its types must have schemas.
 #[cfg(not(test))]
 pub trait Described<D> {}
 
@@ -26,11 +26,11 @@ impl<H> Described<()> for H {}
 
 /// One path with one method.
 pub struct Route {
-    /// With its parameters in braces.
+    /// The path, with its parameters in braces.
     pub path: &'static str,
-    /// The least role that may use it; `None` where no token is needed.
+    /// The least role that may use it; `None` if it needs no token.
     pub needs: Option<Role>,
-    /// Bytes of a body that it takes.
+    /// Bytes of a body.
     pub bytes_max: usize,
     /// The part that only the document of the API shows.
     #[cfg(test)]
@@ -113,7 +113,7 @@ where
     Route::new::<H, D>("DELETE", path, about, routing::delete(handler)).for_role(needs)
 }
 
-/// The routes as axum wants them, each behind its role.
+/// Returns the router of these routes, each behind its role.
 pub fn router(routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
         let handler = match route.needs {
@@ -127,7 +127,7 @@ pub fn router(routes: Vec<Route>) -> Router<Api> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_path_gets_into_the_router_through_the_list_alone() {
+    fn router_has_only_the_routes_of_the_list() {
         let sources = [
             include_str!("../api.rs"),
             include_str!("routes.rs").split("#[cfg(test)]\nmod tests").next().expect("split gives one"),

@@ -1,6 +1,6 @@
-//! Secrets over the API: set, listed, given another value, removed.
+//! Secrets over the API: set, list, rotate, remove.
 //!
-//! A value comes in and never goes out: no answer has a field for one. Next: `secrets`.
+//! A value comes in and never goes out: no answer has a field for one. See `secrets`.
 
 use super::{Api, Body, Reply};
 use crate::error::Error;
@@ -79,7 +79,7 @@ pub async fn remove(
     Ok(Json(removed))
 }
 
-/// What an old value was stored as goes from the log of the database, too, and from what was kept before a change of the schema.
+/// Erases the stored form of an old value from the write-ahead log and the snapshots.
 async fn forget(api: &Api) -> Result<(), Error> {
     api.state().checkpoint().await?;
     Ok(api.record.forget_snapshots().await?)
@@ -91,7 +91,7 @@ fn note(tx: &mut WriteTx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), iro
     Ok(())
 }
 
-/// What refers to a secret, in words: everything that can, and nothing else, stands here.
+/// Returns the users of a secret in words. The list is complete: it covers every table that can refer to a secret.
 fn users(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut users = registry::models::using_secret(tx, name)?;
     users.extend(registry::mcp::using_secret(tx, name)?);

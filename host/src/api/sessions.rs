@@ -1,6 +1,6 @@
-//! Sessions over the API: look, put to sleep, release, erase, prove.
+//! Sessions over the API: list, show, stop, release, erase, self-test.
 //!
-//! Next: `runtime::actor`.
+//! The actor of each session does the work. See `runtime::actor`.
 
 use super::{Answer, Api, Reply, id, status};
 use crate::refusal::Refusal;
@@ -24,7 +24,7 @@ pub async fn show(State(api): State<Api>, Path(session): Path<String>) -> Reply<
     view(&api, id).await
 }
 
-/// `POST /v1/sessions/{id}/stop`: sleeps now; messages wait.
+/// `POST /v1/sessions/{id}/stop`: puts it to sleep now; its messages wait.
 pub async fn stop(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -35,7 +35,7 @@ pub async fn stop(
     view(&api, id).await
 }
 
-/// `POST /v1/sessions/{id}/release`: leaves the parked or quarantined state.
+/// `POST /v1/sessions/{id}/release`: ends the parked or quarantined state.
 pub async fn release(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -60,7 +60,7 @@ pub async fn remove(
     Ok(before)
 }
 
-/// `POST /v1/sessions/{id}/prove`: launches the probe under this session's walls.
+/// `POST /v1/sessions/{id}/prove`: runs the self-test inside the walls of this session.
 pub async fn prove(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -71,7 +71,7 @@ pub async fn prove(
     proof.map(Json).map_err(|message| Answer::from(Refusal::new(DenialCode::ProveFailed, message)))
 }
 
-/// The session of this id, or that there is none.
+/// Returns the id of a known session, or refuses it.
 pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
     let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
     let found = api.record.state.read(move |tx| store::find(tx, id)).await?;

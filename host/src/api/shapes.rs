@@ -1,8 +1,8 @@
-//! Schemas of requests and answers, read off the types of the handlers. Tests make the document of the API of them.
+//! Schemas of requests and answers, from the types of the handlers. Tests generate the API's document from them.
 
 use super::Answer;
 use super::body::Body;
-use super::watching::Exposition;
+use super::health::Exposition;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::Sse;
@@ -12,31 +12,31 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Array, ArrayItems, Schema};
 
-/// What is read off a handler's types.
+/// The schemas of a handler.
 #[derive(Default)]
 pub struct Shapes {
-    /// The shape of the query, an object; each property is a parameter.
+    /// The schema of the query, an object; each property is a parameter.
     pub query: Option<RefOr<Schema>>,
-    /// The shape of the body that it takes.
+    /// The schema of the body.
     pub body: Option<Named>,
-    /// What it answers when all is well.
+    /// The status, content type and schemas of a successful answer.
     pub answer: Option<(StatusCode, &'static str, Vec<Named>)>,
     /// Every schema that the others refer to, by name.
     pub components: Vec<(String, RefOr<Schema>)>,
 }
 
-/// A shape that may have a name among the components.
+/// A schema that may be a component.
 pub struct Named {
-    /// Name among the components.
+    /// Its name among the components.
     pub name: String,
-    /// The schema, of one element where a list is meant.
+    /// The schema, of one element for a list.
     pub schema: RefOr<Schema>,
-    /// Whether a list of it is meant.
+    /// True for a list of it.
     pub list: bool,
 }
 
 impl Named {
-    /// Whether it stands among the components; the rest is written where it is used.
+    /// Returns true if it is among the components. Other schemas are written in place.
     pub fn is_component(&self) -> bool {
         match &self.schema {
             RefOr::T(Schema::Object(object)) => !object.properties.is_empty(),
@@ -65,64 +65,64 @@ impl Shapes {
     }
 }
 
-/// A handler whose types say what it takes and gives.
+/// A handler whose types have schemas.
 pub trait Described<D> {
-    /// What they say.
+    /// Returns its schemas.
     fn shapes() -> Shapes;
 }
 
 /// An argument of a handler.
-pub trait Takes {
-    /// Notes what of the request it reads.
+pub trait RequestPart {
+    /// Adds the schema of the part that it reads.
     fn note(_: &mut Shapes) {}
 }
 
-impl<T> Takes for State<T> {}
-impl<T> Takes for Extension<T> {}
-impl<T> Takes for Path<T> {}
+impl<T> RequestPart for State<T> {}
+impl<T> RequestPart for Extension<T> {}
+impl<T> RequestPart for Path<T> {}
 
-impl<T: ToSchema> Takes for Query<T> {
+impl<T: ToSchema> RequestPart for Query<T> {
     fn note(shapes: &mut Shapes) {
         shapes.query = Some(T::schema());
     }
 }
 
-impl<T: ToSchema> Takes for Body<T> {
+impl<T: ToSchema> RequestPart for Body<T> {
     fn note(shapes: &mut Shapes) {
         shapes.body = Some(shapes.named::<T>());
     }
 }
 
-/// What a handler answers.
-pub trait Gives {
-    /// Notes it.
+/// The answer of a handler.
+pub trait ResponseType {
+    /// Adds its schema.
     fn note(shapes: &mut Shapes);
 }
 
-impl<T: ToSchema> Gives for Result<Json<T>, Answer> {
+impl<T: ToSchema> ResponseType for Result<Json<T>, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::OK, "application/json", answer));
     }
 }
 
-/// The one handler that answers with another code says that it has only taken something down.
-impl<T: ToSchema> Gives for Result<(StatusCode, Json<T>), Answer> {
+/// The status 202 of the handlers that only record a message.
+impl<T: ToSchema> ResponseType for Result<(StatusCode, Json<T>), Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::ACCEPTED, "application/json", answer));
     }
 }
 
-impl Gives for Result<Exposition, Answer> {
+impl ResponseType for Result<Exposition, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
     }
 }
 
-/// The stages of a message and the words of its answer as they come, then the message.
-impl<S> Gives for Result<Sse<S>, Answer> {
+/// The stages of a message and its partial answer, then the message.
+impl<S> ResponseType for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
         use ironclaw_contract::operator::{Draft, MessageView, Stage};
         let answer = vec![shapes.named::<Stage>(), shapes.named::<Draft>(), shapes.named::<MessageView>()];
@@ -136,8 +136,8 @@ macro_rules! described {
         where
             F: Fn($($argument),*) -> Fut,
             Fut: Future<Output = Out>,
-            Out: Gives,
-            $($argument: Takes,)*
+            Out: ResponseType,
+            $($argument: RequestPart,)*
         {
             fn shapes() -> Shapes {
                 let mut shapes = Shapes::default();

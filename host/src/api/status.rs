@@ -1,6 +1,6 @@
-//! The daemon and its sessions as they are: what the kernel reports, not what was intended.
+//! The daemon and its sessions, as the kernel and the record report them.
 //!
-//! Next: `jail::inspect`.
+//! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
 use super::{Api, Reply, models, stops, usage};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
 use ironclaw_state::ReadTx;
 
-/// A record that is further ahead of the machine's clock is warned of.
+/// Milliseconds by which the record may be ahead of the machine's clock without a warning.
 const AHEAD_MS_MAX: i64 = 60_000;
 
 /// `GET /v1/status`
@@ -31,8 +31,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
-    warnings.extend(api.about.keeper.warnings());
-    warnings.extend(lacking(&api));
+    warnings.extend(api.about.head_publisher.warnings());
+    warnings.extend(shortage_warnings(&api));
     for session in &sessions {
         let mode = session.status.mode.parse::<Mode>().ok();
         if let Some(warning) = mode.and_then(Mode::warning) {
@@ -69,8 +69,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     }))
 }
 
-/// A sentence for what the host is short of, and for a record that cannot be written.
-fn lacking(api: &Api) -> Vec<String> {
+/// Returns a warning for each resource that the host lacks, and for a record that cannot be written.
+fn shortage_warnings(api: &Api) -> Vec<String> {
     let mut said = Vec::new();
     if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
@@ -78,25 +78,25 @@ fn lacking(api: &Api) -> Vec<String> {
     let ahead_ms = api.record.state.ahead_ms();
     if ahead_ms > AHEAD_MS_MAX {
         said.push(format!(
-            "this machine's clock was ahead once, or is behind now: the times of the ledger are {} s ahead of it until it has caught up; \
-             days, ceilings and expiry go by the machine's clock",
+            "this machine's clock was ahead earlier, or is behind now: ledger times stay {} s ahead of it until it catches up; \
+             days, ceilings and expiry use the machine's clock",
             ahead_ms / 1000
         ));
     }
     if let Some(shortage) = api.sessions.shortage() {
-        said.push(format!("work waits, and goes on by itself once there is room; {}", lack(shortage)));
+        said.push(format!("work waits, and continues by itself once there is room; {}", shortage_text(shortage)));
     }
     said
 }
 
 /// `POST /v1/stop`
 pub async fn stop(State(api): State<Api>) -> Reply<Stopping> {
-    // Open requests are answered, and further ones find no server; the sessions end meanwhile.
+    // Open requests are answered and further ones find no server, while the sessions end.
     api.about.shutdown.finish();
     Ok(Json(Stopping { stopping: true }))
 }
 
-/// Every session, with what the kernel reports of the awake ones.
+/// Returns every session, with the kernel's report of the awake ones.
 pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
     let rows = api
         .record
@@ -106,7 +106,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
     Ok(rows.into_iter().map(|row| with_kernel(api, row)).collect())
 }
 
-/// One session as the record has it.
+/// Returns one session as the record has it.
 pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error> {
     let agent = registry::agent_by_id(tx, row.agent)?;
     let turn_id = turns::open_id(tx, row.id)?;
@@ -141,21 +141,21 @@ fn origin(origin: &Origin) -> String {
     format!("{}:{}{thread}", origin.channel, origin.platform_id)
 }
 
-/// Adds what the kernel reports, asked now.
+/// Adds the present report of the kernel.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     let Some(shown) = api.sessions.shown(session.status.id) else { return session };
     let Shown { phase, sandbox, reader, progress: _, shortage } = shown;
     let state = match phase {
         Phase::Asleep => match shortage {
-            // A standing of the session itself says more.
+            // A state of the session itself is more precise.
             Some(shortage) if session.status.state == "asleep" => {
-                session.status.reason = Some(lack(shortage));
+                session.status.reason = Some(shortage_text(shortage));
                 "waiting"
             }
             _ => return session,
         },
         Phase::Waiting => {
-            session.status.reason = in_line(api, session.status.id);
+            session.status.reason = queue_position(api, session.status.id);
             "waiting"
         }
         Phase::Starting => "starting",
@@ -170,13 +170,13 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     session
 }
 
-/// What a session waits for that the machine is short of, in words.
-fn lack(shortage: Shortage) -> String {
+/// Returns the shortage that a session waits for, in words.
+fn shortage_text(shortage: Shortage) -> String {
     format!("{}: {}", shortage.words(), shortage.remedy())
 }
 
-/// Where a session stands that waits for a place among the awake ones, in words: `for a place (3rd; 50 of 50 are taken)`.
-pub fn in_line(api: &Api, session: SessionId) -> Option<String> {
+/// Returns the position of a session that waits for a slot, in words: `for a place (3rd; 50 of 50 are taken)`.
+pub fn queue_position(api: &Api, session: SessionId) -> Option<String> {
     let (place, room) = (api.sessions.line(session)?, api.sessions.room());
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",

@@ -1,6 +1,6 @@
-//! What stops a turn or everything, over the API.
+//! Cancelling a turn and the emergency stop, over the API.
 //!
-//! Next: `emergency_stop`, `runtime::cancel`.
+//! Only passes requests on. See `emergency_stop`, `runtime::cancel`.
 
 use super::{Answer, Api, Reply, sessions};
 use crate::registry::Person;
@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{Cancelled, Panicked, Resumed, Stopped};
 
-/// `POST /v1/sessions/{id}/cancel`: ends the open turn, or the one that would be next; a member only their own.
+/// `POST /v1/sessions/{id}/cancel`: ends the open turn, or the next one if none is open; a member only their own.
 pub async fn cancel(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -25,7 +25,7 @@ pub async fn cancel(
     }))
 }
 
-/// `POST /v1/panic`: ends every agent's processes, and lets nothing begin until [`resume`].
+/// `POST /v1/panic`: ends the processes of every agent, and lets none start until [`resume`].
 pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Panicked> {
     let panicked = api.stops.panic(&person).await?;
     Ok(Json(Panicked {
@@ -41,7 +41,7 @@ pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>
     Ok(Json(Resumed { resumed }))
 }
 
-/// The stop that lasts, if one does.
+/// Returns the emergency stop, if one is on.
 pub async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
     let stopped = api.stops.stopped().await?;
     Ok(stopped.map(|stopped| Stopped { since: ironclaw_ledger::rfc3339(stopped.at), by: stopped.by }))

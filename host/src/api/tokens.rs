@@ -1,9 +1,9 @@
-//! Tokens over the API: made, listed, ended, replaced; and ended when their time comes.
+//! Tokens over the API: create, list, revoke, rotate, and their expiry.
 //!
-//! Tells the text of a token in the one answer that made it, and writes it nowhere but into the owner's own file. Next: `registry::tokens`.
+//! The text of a token is only in the answer that made it, and in the owner's own file. See `registry::tokens`.
 
 use super::auth::Current;
-use super::door::Places;
+use super::connections::Connections;
 use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::broadcast::error::RecvError;
 
-/// `GET /v1/tokens`: the caller's; to an owner, everybody's.
+/// `GET /v1/tokens`: the caller's tokens; an owner sees all.
 pub async fn list(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -80,17 +80,17 @@ pub async fn revoke(
     Ok(Json(view(&ended, &current)))
 }
 
-/// `POST /v1/tokens/{id}/rotate`: `current` for the one that the request came with.
+/// `POST /v1/tokens/{id}/rotate`: `current` for the token of the request.
 ///
-/// The text of the token in the owner's file goes into that file, which is whole at every moment: the fresh one lies beside it
-/// before the old one ends, and a start puts it in place if a crash came between.
+/// A token in the owner's file is replaced in that file, which is complete at every moment. The new text is in a second file before the old
+/// token ends, and a start of the host adopts it after a crash in between.
 pub async fn rotate(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
     Extension(Current(current)): Extension<Current>,
     Path(id): Path<String>,
 ) -> Reply<IssuedToken> {
-    // Two at once would both write the file's next token, and one of them would put the other's in place.
+    // Two rotations at once would both write the second file, and one would adopt the token of the other.
     let _alone = api.callers.rotating.lock().await;
     let fresh = Fresh::new()?;
     let text = fresh.text().to_owned();
@@ -120,7 +120,7 @@ pub async fn rotate(
     Ok(Json(IssuedToken { token: view(&token, &current), text: Some(text), saved_to: None }))
 }
 
-/// Whether the home's own file holds the token of this digest.
+/// Returns true if the owner's file holds the token of this digest.
 fn holds(home: &home::Home, digest: &Digest) -> bool {
     let held = home::read_small(&home.owner_token()).unwrap_or_default();
     bool::from(Digest::of(held.trim().as_bytes()).as_bytes().ct_eq(digest.as_bytes()))
@@ -148,7 +148,7 @@ fn managed(tx: &ReadTx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<
     }
 }
 
-/// When a token ends that is made at `now`: a duration from then, or RFC 3339.
+/// Returns the end of a token that is made at `now`: a duration from then, or RFC 3339.
 fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at.as_millisecond());
@@ -156,17 +156,17 @@ fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     let shown: String = text.chars().take(64).collect();
     let refuse = || {
         let message =
-            format!("{shown:?} is no time: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
+            format!("invalid expiry {shown:?}: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
         Answer::from(Refusal::new(DenialCode::ExpiryMalformed, message))
     };
     let span: Span = text.parse().map_err(|_| refuse())?;
-    // A day is 24 hours here: an end is a moment and knows no time zone. Months and years have no length without one.
+    // A day is 24 hours here, since an expiry has no time zone. Months and years have no length without one.
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
     let length = i64::try_from(length.as_millis()).map_err(|_| refuse())?;
     now.checked_add(length).filter(|at| Timestamp::from_millisecond(*at).is_ok()).ok_or_else(refuse)
 }
 
-/// A token as it is listed.
+/// Returns a token as a list shows it.
 pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     operator::Token {
         id: token.id.clone(),
@@ -181,12 +181,12 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     }
 }
 
-/// The ends of tokens. Each is written down when its time comes, so that it is kept even if no request comes with the token before a
-/// clock is set back.
+/// The expiry of tokens. Each expiry is recorded when it is due, so that it holds even if no request comes with the token before a clock is
+/// set back.
 struct Expiry(Api);
 
 impl Due for Expiry {
-    const FAILED: &'static str = "the ends of tokens wait a moment after an error of the host";
+    const FAILED: &'static str = "expired tokens were not recorded; the host tries again";
     const RETRY_AFTER: Duration = Duration::from_secs(1);
     const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -198,19 +198,19 @@ impl Due for Expiry {
             return Ok(Wait::until(next, now));
         }
         api.state().write(tokens::expire).await?;
-        api.callers.tokens.forget();
+        api.callers.tokens.invalidate();
         Ok(Wait::AtMost(Duration::ZERO))
     }
 }
 
-/// Ends tokens in time until the host is stopped.
-pub async fn expire_in_time(api: Api, shutdown: Shutdown) {
+/// Expires tokens that are due, until the host stops.
+pub async fn expire_due(api: Api, shutdown: Shutdown) {
     let callers = Arc::clone(&api.callers);
     worker::run(Expiry(api), &callers.expiry, &shutdown).await;
 }
 
-/// Takes its place from each connection whose token ended; it has a moment to show another.
-pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
+/// Withdraws the admission of each connection whose token ended. The connection has a moment to show another one.
+pub async fn withdraw_ended(api: Api, sockets: Vec<Connections>) {
     let mut events = api.state().events();
     loop {
         match events.recv().await {
@@ -226,8 +226,8 @@ pub async fn withdraw_in_time(api: Api, doors: Vec<Places>) {
             Err(RecvError::Closed) => return,
         }
         match api.state().read(registry::tokens).await {
-            Ok(tokens) => doors.iter().for_each(|places| {
-                places.withdraw_unless(|id| {
+            Ok(tokens) => sockets.iter().for_each(|connections| {
+                connections.withdraw_unless(|id| {
                     tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)
                 });
             }),
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_a_duration_or_a_moment_and_nothing_vague() {
+    fn expiry_is_a_duration_or_a_time_and_nothing_vague() {
         let now = 1_700_000_000_000;
         let end = |text: &str| end_of(text, now).ok();
         assert_eq!(end("30d"), Some(now + 30 * 86_400_000));

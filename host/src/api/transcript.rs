@@ -1,7 +1,6 @@
-//! A conversation as the record has it, for whoever had it and whoever runs agents.
+//! The transcript of a session, for its person and for operators.
 //!
-//! Never shows an item without its author and labels, and never shows somebody else's conversation without a line in the
-//! ledger. Next: `turns::items`.
+//! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
 use super::{Answer, Api, Reply, sessions};
 use crate::error::Error;
@@ -29,17 +28,17 @@ use std::sync::Arc;
 /// Items in one answer.
 const ITEMS_AT_ONCE: usize = 200;
 
-/// Bytes of words in one answer, unless one item alone has more.
+/// Bytes of text in one answer, unless one item alone has more.
 const BYTES_AT_ONCE: u64 = 1 << 20;
 
 /// Query of `GET /v1/sessions/{id}/transcript`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Page {
-    /// From the item behind this number on.
+    /// The number of the item before the first one.
     #[serde(default)]
     after_seq: u64,
-    /// The last so many instead.
+    /// The last items, up to this number, in place of a page.
     last: Option<usize>,
 }
 
@@ -116,7 +115,7 @@ fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Trans
         covers: None,
     };
     fill(tx, item, body, &mut shown)?;
-    // A body that holds more than words is one author's as a whole.
+    // A body with structure belongs to one author as a whole.
     let whole = matches!(tuple.kind, ItemKind::Output | ItemKind::Result);
     let span = |span: ironclaw_contract::seam::message::Span| TranscriptSpan {
         author: author(&span.author),
@@ -126,7 +125,7 @@ fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Trans
     Ok(shown)
 }
 
-/// Fills in the text of an item and what else its kind has.
+/// Fills in the text of an item and the other fields of its kind.
 fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptItem) -> Result<(), Error> {
     let tuple = &item.tuple;
     let damaged =
@@ -174,7 +173,7 @@ fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<String, ironclaw_state::E
     Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
 }
 
-/// An author in words.
+/// Returns an author in words.
 pub fn author(author: &Author) -> String {
     match author {
         Author::Person { person } => format!("person {person}"),

@@ -1,6 +1,6 @@
-//! What models took, and the ceilings, over the API.
+//! The usage of models, and the ceilings, over the API.
 //!
-//! Counts and ids, never words. Next: `turns::budget::book`.
+//! Counts and ids, never content. See `turns::budget::book`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents, id};
@@ -21,21 +21,21 @@ use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A ceiling of which only this part is left is nearly reached: a tenth.
+/// A ceiling is nearly reached when less than one part in this many is left.
 const NEAR_SHARE: u64 = 10;
 
 /// Query of `GET /v1/usage`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Which {
-    /// How many days, today included; at most 3650, usually 7.
+pub struct UsageQuery {
+    /// The number of days, with today; at most 3650, by default 7.
     #[serde(default = "usual_days")]
     #[cfg_attr(test, schema(required = false))]
     days: u32,
-    /// Of this agent only, by name or id.
+    /// An agent by name or id; only its usage.
     #[serde(default)]
     agent: Option<String>,
-    /// Of this session only.
+    /// A session; only its usage.
     #[serde(default)]
     session: Option<String>,
 }
@@ -45,9 +45,9 @@ const fn usual_days() -> u32 {
 }
 
 /// `GET /v1/usage?days=N&agent=A&session=S`
-pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<Usage> {
-    let agent = match which.agent {
-        // What a removed agent used is found by its id.
+pub async fn show(State(api): State<Api>, Query(query): Query<UsageQuery>) -> Reply<Usage> {
+    let agent = match query.agent {
+        // The usage of a removed agent is found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
             Err(_) => agents::find(&api, agent).await?.id,
@@ -55,11 +55,11 @@ pub async fn show(State(api): State<Api>, Query(which): Query<Which>) -> Reply<U
         None => None,
     };
     let session: Option<SessionId> =
-        which.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
+        query.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
         let endpoints = models.current();
-        let rows = book::rows(tx, which.days, agent, session)?;
+        let rows = book::rows(tx, query.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, &changes.proposals.grounds.budget, agent, session)?;
         Ok::<_, Error>(Usage { rows, ceilings })
@@ -83,7 +83,7 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
     }
 }
 
-/// Every ceiling that is set: the host's, those of each agent, and of each session that is there; or of the named ones only.
+/// Returns every ceiling that is set: of the host, of each agent, and of each present session; or only of the named ones.
 fn ceilings(
     tx: &ReadTx<'_>,
     config: &budget::Config,
@@ -127,7 +127,7 @@ fn ceilings(
     Ok(ceilings)
 }
 
-/// A sentence for each ceiling that is reached or nearly so, for `status`.
+/// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
     let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.grounds.budget, None, None)).await?;
@@ -140,23 +140,23 @@ pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     Ok(ceilings.into_iter().filter_map(said).collect())
 }
 
-/// How near a ceiling is, where somebody should know.
+/// Returns the state of a ceiling that is reached or nearly reached, in words.
 fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
     let is_reached = match ceiling.name.starts_with("tokens") {
-        // No request takes fewer tokens than are booked for its output.
+        // Each request books at least this many tokens for its output.
         true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
         false => ceiling.left == 0,
     };
-    // Whatever is left may be too little for the next request.
+    // The rest may be too little for the next request.
     let is_near = ceiling.left <= ceiling.limit.div_ceil(NEAR_SHARE);
     match (is_reached, is_near) {
-        (true, _) => Some("reached: no model is asked"),
+        (true, _) => Some("reached: no request goes to a model"),
         (false, true) => Some("nearly reached: requests may be refused"),
         (false, false) => None,
     }
 }
 
-/// A sentence for each agent whose ceiling of cost counts nothing, because an endpoint that it may use has no prices.
+/// Returns a warning for each agent with a ceiling of cost that may use an endpoint without prices.
 pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let unpriced = api.state().read(move |tx| {
@@ -169,7 +169,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
             for endpoint in endpoints.chain(&agent.model).iter().filter(|endpoint| endpoint.spec.is_unpriced()) {
                 let (name, agent) = (&endpoint.spec.name, &agent.name);
                 said.push(format!(
-                    "the ceiling of cost of agent {agent} counts nothing at model endpoint {name}, which has no prices \
+                    "the ceiling of cost of agent {agent} has no effect at model endpoint {name}, which has no prices \
                      (`ironctl model add {name} --replace --price-in … --price-out …`)"
                 ));
             }
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ceiling_is_warned_of_before_it_is_reached() {
+    fn nearly_reached_ceiling_leads_to_a_warning() {
         let state = |name: &str, limit: u64, used: u64| {
             let left = limit.saturating_sub(used);
             state_of(&operator::Ceiling { name: name.to_owned(), of: None, limit, used, left, until: None })

@@ -1,4 +1,4 @@
-//! The daemon's program with fail points, for tests: beside the real one and never in its place.
+//! The daemon with fail points, for tests; never installed in place of the real one.
 
 fn main() -> std::process::ExitCode {
     ironclaw_host::command::main()

@@ -1,4 +1,4 @@
-//! The daemon's program with a relay in its links, for the bench: beside the real one and never in its place.
+//! The daemon with a relay in its links, for benchmarks; never installed in place of the real one.
 
 fn main() -> std::process::ExitCode {
     ironclaw_host::command::main()

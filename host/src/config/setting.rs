@@ -1,7 +1,7 @@
 //! The list of every setting with its default, unit, bounds and one sentence.
 //!
-//! The template of `config.toml` and the tables of the manual are made from it; tests compare it with [`super::Config`].
-//! The `check` of each table enforces the bounds. See [`crate::config`].
+//! The template of `config.toml` and the tables of the manual are generated from it, and tests compare it with [`super::Config`]. The
+//! `check` of each table enforces the bounds. See [`crate::config`].
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Setting {
     pub unit: &'static str,
     /// The values that are accepted.
     pub bounds: Bounds,
-    /// One sentence.
+    /// The meaning in one sentence.
     pub meaning: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub enum DefaultValue {
     Is(&'static str),
     /// No value: the host uses something else.
     Unset {
-        /// What it uses instead.
+        /// The substitute, in words.
         instead: &'static str,
         /// A value that is accepted, as TOML.
         example: &'static str,

@@ -1,7 +1,7 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
-use super::grounds::Exposed;
-use crate::{rotation, settings};
+use super::mount_policy::Exposed;
+use crate::{key_rotation, toml_file};
 use ironclaw_ledger::{archive, head};
 use ironclaw_state::home;
 use ironclaw_state::keys;
@@ -16,7 +16,7 @@ pub enum Error {
     Home(#[from] home::Error),
     /// The settings or the policy.
     #[error(transparent)]
-    Settings(#[from] settings::Error),
+    Settings(#[from] toml_file::Error),
     /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
@@ -35,13 +35,13 @@ pub enum Error {
     /// The signing key of the ledger.
     #[error(transparent)]
     Head(#[from] head::Error),
-    /// A rotation beside no host.
+    /// A rotation of the ledger without a running host.
     #[error(transparent)]
     Rotate(#[from] archive::Error),
     /// The master key does not open the record.
     #[error(transparent)]
-    Rotation(#[from] rotation::Error),
-    /// The home was not set up to its end.
+    Rotation(#[from] key_rotation::Error),
+    /// The set-up of the home did not finish.
     #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),
     /// The sandbox's program is missing.
@@ -55,7 +55,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// A file or directory of the host's own that jails would show.
+    /// A file or directory of the host that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),
     /// The loopback port.
@@ -67,7 +67,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The worker that sends deliveries exited; no delivery would go out.
-    #[error("what sends deliveries came to its end by itself")]
+    #[error("delivery worker exited unexpectedly")]
     DispatchEnded,
     /// The launcher died; nothing can be launched.
     #[error("the launcher (process {0}) died")]

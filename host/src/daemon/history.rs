@@ -1,7 +1,6 @@
-//! Detection at a start of a lost or restored record, and its consequences: another generation of the record, an entry, a
-//! warning.
+//! Detection of a lost or restored record at a start, and its consequences: another generation of the record, an entry, a warning.
 //!
-//! Decides nothing about what is lost: `state::log`, heads and archives say so. See [`crate::gateway::store`] and
+//! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::store`] and
 //! [`crate::outbound::delivery::journal`].
 
 use crate::gateway::store;
@@ -11,7 +10,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{State, WriteTx, log};
 
-/// Names in the ledger what the write-ahead log lost, and treats the record as one that was put back. Returns warnings.
+/// Records in the ledger the losses of the write-ahead log, and treats the record as restored. Returns warnings.
 pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
     let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
@@ -24,7 +23,7 @@ pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<Stri
         warnings.push(one.sentence());
     }
     if !lost.is_empty() {
-        // Each loss is a history of its own.
+        // Each loss begins its own history.
         let unknown = begin_generation(tx, &[format!("log of {boot}")])?;
         warnings.push(put_back(unknown.unwrap_or(0)));
     }
@@ -34,7 +33,7 @@ pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<Stri
     Ok(warnings)
 }
 
-/// Treats the record as one that was put back where heads or archives know another history. Gives a warning.
+/// Treats the record as restored if heads or archives know another history. Returns a warning.
 pub(super) async fn begin_another(
     state: &State,
     other_history: Vec<String>,
@@ -47,7 +46,7 @@ pub(super) async fn begin_another(
     Ok(warning)
 }
 
-/// Gives how many changes wait for a person; `None` when all of this history was known before.
+/// Returns the number of changes that wait for a person; `None` if all of this history was known before.
 fn begin_generation(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
@@ -63,7 +62,7 @@ fn put_back(unknown: usize) -> String {
         many => format!(", and {many} changes wait for a decision (`ironctl inbox`)"),
     };
     format!(
-        "this record was put back to an earlier state: approvals from before are void, and open replies are not sent by themselves \
+        "this record was restored to an earlier state: earlier approvals are void, and open replies are not sent by themselves \
          (`ironctl delivery list`){waiting}"
     )
 }

@@ -1,12 +1,12 @@
-//! Commands on a home that serve nothing: set-up and rotation of the ledger.
+//! Commands on a home without serving it: set-up, and rotation of the ledger.
 
 use super::error::{Error, io};
-use super::grounds;
+use super::mount_policy;
 use super::startup::open_state;
 use crate::gateway::policy;
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::registry::{self, Fresh};
-use crate::{config, latch, rotation};
+use crate::{config, key_rotation, latch};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
@@ -17,14 +17,14 @@ use ironclaw_state::keys::{self, MasterKey};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Sets up a home: master key, state, genesis, owner and token, settings. A second time it changes nothing.
+/// Sets up a home: master key, record, owner with token, settings. A second call changes nothing.
 ///
-/// Returns what was made.
+/// Returns the created parts.
 ///
 /// # Errors
-/// [`home::Error::RecordMissing`] in a home that had a record: a new one would hide what is left of it.
+/// [`home::Error::RecordMissing`] for a home that had a record: a new one would hide the remains.
 pub fn init(path: &Path) -> Result<Made, Error> {
-    grounds::refuse_home(path)?;
+    mount_policy::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
     home.check_for_lost_record()?;
@@ -32,15 +32,15 @@ pub fn init(path: &Path) -> Result<Made, Error> {
         home.begin_setup()?;
     }
     MasterKey::create(&home, &config.keys)?;
-    // Held until the end: no host may start in between and share the write-ahead log.
+    // Held until the end: no host may start meanwhile and share the write-ahead log.
     let held = match home.hold() {
         Ok(held) => Some(held),
         Err(home::Error::Running(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    // A host that runs has settled this itself.
+    // A running host has settled this itself.
     if held.is_some() && home.has_record() {
-        rotation::settle(&home, &config.keys)?;
+        key_rotation::settle(&home, &config.keys)?;
     }
     let master = MasterKey::load(&home, &config.keys)?;
     State::create(&home.state_db())?;
@@ -53,14 +53,14 @@ pub fn init(path: &Path) -> Result<Made, Error> {
     })
 }
 
-/// Files that [`init`] made.
+/// The part of a home that [`init`] created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// The home.
     Home,
-    /// A token of the owner, in the place of one that was lost or that no live token fits.
+    /// A token of the owner, in place of one that is lost or no longer valid.
     Token,
-    /// Nothing: everything is in place.
+    /// Nothing, since all parts exist.
     Nothing,
 }
 
@@ -107,20 +107,21 @@ async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Resu
     Ok(made)
 }
 
-/// Rotates the ledger of a home on which no host runs.
+/// Rotates the ledger of a home without a running host.
 pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     let home = Home::open(path)?;
     let _lock = home.hold()?;
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    rotation::settle(&home, &config.keys)?;
+    key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     block_on(async {
         let state = open_state(State::open, &home, &config, &master)?;
         let rotated = async {
-            let (keeper, _) = Keeper::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
-            let rotated = keeper.rotate(archive::Why::Asked(None)).await?;
-            keeper.stop().await;
+            let (head_publisher, _) =
+                HeadPublisher::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+            let rotated = head_publisher.rotate(archive::Why::Asked(None)).await?;
+            head_publisher.stop().await;
             Ok::<_, Error>(rotated)
         };
         let rotated = rotated.await;
@@ -129,7 +130,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     })
 }
 
-/// Runs a command of this program that serves nothing.
+/// Runs a command that serves nothing.
 fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(io("start the runtime"))?.block_on(work)

@@ -1,4 +1,4 @@
-//! Records that a run of the host begins and ends, in the record and in the ledger.
+//! The begin and the end of a run, in the record and in the ledger.
 
 use super::error::Error;
 use super::history;
@@ -12,7 +12,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 
-/// Writes the BOOT entry; says so when the last run did not end in order.
+/// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
 pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
     let policy_digest = policy.digest().to_string();
     let begun: Option<(Option<String>, Vec<String>)> = state
@@ -46,7 +46,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
     home.end_setup()?;
     if policy::is_absent(&home.policy()) {
         let warning = format!(
-            "{} is missing or empty, so every default holds: one yes of an owner or admin is enough for any change; `ironctl init` writes one to edit",
+            "{} is missing or empty, so every default applies: one approval of an owner or admin is enough for any change; `ironctl init` writes a file to edit",
             home.policy().display()
         );
         tracing::warn!("{warning}");
@@ -58,14 +58,14 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
         warnings.push(warning);
     }
     if previous.is_some() {
-        let warning = "the last run did not end in order; what was open was taken up again";
+        let warning = "the last run did not end cleanly; open work was resumed";
         tracing::warn!("{warning}");
         warnings.push(warning.to_owned());
     }
     Ok(warnings)
 }
 
-/// Writes the entry of an end in order.
+/// Writes the entry of an orderly end.
 pub(super) async fn end(state: &State, boot: BootId) -> Result<(), Error> {
     state
         .write(move |tx| {

@@ -1,7 +1,6 @@
-//! Finds the private directory that the sockets of a host are in.
+//! The private directory for the sockets of a host.
 //!
-//! Never uses a name that another user could take before: it is below a directory of our own, or it cannot be foreseen. See
-//! [`crate::daemon`].
+//! Its name cannot be taken by another user before: it is below a directory of our own, or it is random. See [`crate::daemon`].
 
 use super::error::Error;
 use ironclaw_contract::canonical::Digest;
@@ -12,14 +11,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a unix socket's path that the system takes, with room for the name of a session's socket.
+/// Bytes of a socket's path that the system accepts, less room for the name of a session's socket.
 const SOCKET_PATH_BYTES_MAX: usize = 80;
 
-/// Directory for the sockets when there is no other place.
+/// The parent of the directory if no other place fits.
 const TEMPORARY: &str = "/tmp";
 
-/// Returns a private directory with a short path: in the user's runtime directory, in the home where its path is short, or under
-/// a random name.
+/// Returns a private directory with a short path: in the user's runtime directory, else in the home, else under a random name.
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
     let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
     let login = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| Path::new(&path).canonicalize().ok());
@@ -39,7 +37,7 @@ pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Removes what a host that was killed left under a random name.
+/// Removes the randomly named directory of a host that was killed.
 pub(super) fn remove_left(home: &Home) {
     let run = home::read_small(&home.run_file()).ok();
     let run = run.and_then(|text| serde_json::from_str::<Run>(&text).ok());
@@ -51,7 +49,7 @@ pub(super) fn remove_left(home: &Home) {
     if let Some(left) = left.filter(is_random).filter(|path| is_own(path))
         && let Err(error) = home::remove_tree(&left)
     {
-        tracing::warn!(%error, path = %left.display(), "cannot remove what an earlier host left");
+        tracing::warn!(%error, path = %left.display(), "cannot remove the socket directory of an earlier host");
     }
 }
 
@@ -67,13 +65,13 @@ fn prefix() -> String {
     format!("ironclaw-{}-", geteuid())
 }
 
-/// Returns whether it is a directory of ours in which no other user can create a file.
+/// Returns true for a directory of ours in which no other user can create a file.
 fn is_own(path: &Path) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)
 }
 
-/// Makes the directory, or takes the one that is there if it is ours alone.
+/// Creates the directory, or accepts an existing one that is private.
 fn private(path: &Path) -> Result<(), String> {
     home::make_private(path).map_err(|error| error.to_string())?;
     let found = path.symlink_metadata().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Opens the sockets of the API and of webhooks, and says where they are.
+//! The sockets of the API and of webhooks, and the file that announces them.
 
 use super::error::Error;
 use super::runtime;
@@ -57,7 +57,7 @@ impl Sockets {
     }
 }
 
-/// Writes the run file, by which commands find the host.
+/// Writes the run file, which leads commands to the host.
 pub(super) fn announce(home: &Home, paths: &Paths, listen: Option<String>) -> Result<(), Error> {
     let run = Run {
         pid: std::process::id(),
@@ -75,7 +75,7 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
     use std::os::unix::fs::FileTypeExt;
     match socket.symlink_metadata() {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(socket).map_err(refuse)?,
-        Ok(_) => return Err(refuse(std::io::Error::other("something that is no socket stands there"))),
+        Ok(_) => return Err(refuse(std::io::Error::other("another file has this path, and it is not a socket"))),
         Err(_) => {}
     }
     let listener = UnixListener::bind(socket).map_err(refuse)?;
@@ -85,7 +85,7 @@ fn listen(socket: &Path) -> Result<UnixListener, Error> {
 
 /// Opens the loopback port of this setting, if it names one.
 async fn open_port(name: &str, listen: &str, what: port::For) -> Result<Option<Port>, Error> {
-    // An address that is no loopback address was refused with the settings.
+    // The settings refuse other addresses.
     let Ok(Some(address)) = port::parse(name, listen) else { return Ok(None) };
     let opened = port::open(address, what).await;
     opened.map(Some).map_err(|source| Error::Listen { address: address.to_string(), source })

@@ -1,17 +1,17 @@
-//! Opens what the daemon runs on: the home, the settings, the master key, the record, and what the stages share.
+//! The base of the daemon: the home, the settings, the master key, the record, and the shared parts.
 //!
 //! Writes nothing to the ledger. See [`super::run_record`].
 
 use super::error::{Error, io};
 use super::sockets::Paths;
-use super::{grounds, runtime};
+use super::{mount_policy, runtime};
 use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::emergency_stop::EmergencyStop;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
 use crate::open_turns::OpenTurns;
@@ -23,7 +23,7 @@ use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
 use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
-use crate::{observe, packages, registry, rotation};
+use crate::{key_rotation, observe, packages, registry};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -37,7 +37,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// A home that this process holds, with its settings, its master key and its record.
+/// A locked home, with its settings, its master key and its record.
 pub(super) struct Opened {
     pub state: State,
     pub master: MasterKey,
@@ -52,22 +52,22 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     home.check_room()?;
     let lock = home.hold()?;
-    // A killed host leaves its directory behind, with a socket path that is ours as soon as we listen: no other process may pose
-    // as the host there.
+    // A killed host leaves its directory behind, with a socket path that is ours once we listen: no other process may pose as the host
+    // there.
     runtime::remove_left(&home);
     home.prepare_start()?;
     let (config, _) = config::load(&home)?;
-    grounds::refuse_shown(&config, &home)?;
+    mount_policy::refuse_shown(&config, &home)?;
     observe::start(&config.log, &home)?;
     latch::keep_reserve(&home);
-    rotation::settle(&home, &config.keys)?;
+    key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
     Ok(Opened { state, master, config, home, _lock: lock })
 }
 
-/// The parts of a host that are shared.
+/// The shared parts of a host.
 pub(super) struct Parts {
     pub record: Arc<Record>,
     pub changes: Arc<Changes>,
@@ -92,7 +92,7 @@ impl Parts {
         let proposals = Arc::new(Proposals {
             record: Arc::clone(&record),
             policy: policy::load(&home.policy())?,
-            grounds: Arc::new(grounds::look(config, home, &paths.runtime, &paths.socket)?),
+            grounds: Arc::new(mount_policy::look(config, home, &paths.runtime, &paths.socket)?),
         });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
         let specs = state.read(registry::models::specs).await?;
@@ -117,7 +117,7 @@ impl Parts {
         Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops })
     }
 
-    /// Finishes what a crash cut short, and wakes every session that has work, unless everything is stopped.
+    /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
     pub async fn resume(&self) -> Result<(), Error> {
         recovery::recover(&self.record, &self.jails.home).await?;
         if !self.stops.start_stopped().await? {
@@ -127,7 +127,7 @@ impl Parts {
     }
 }
 
-/// Makes what the actors of sessions work with.
+/// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
     proposals: Arc<Proposals>,
@@ -171,14 +171,14 @@ async fn runtime(
     })
 }
 
-/// Starts to keep the ledger. Returns also which other history the heads and archives know.
-pub(super) async fn keeper(opened: &Opened) -> Result<(Keeper, Vec<String>), Error> {
+/// Starts the maintenance of the ledger. Also returns the names of heads and archives of another history.
+pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Vec<String>), Error> {
     let Opened { home, config, master, state, .. } = opened;
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::Nowhere("the settings were refused"));
-    Ok(Keeper::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
+    Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
 }
 
-/// Removes the layers of software that no agent has.
+/// Removes layers of software without an agent.
 pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Error> {
     // Nothing is fetched yet, and no sandbox runs.
     let layers = state.read(registry::software::layers).await?;
@@ -190,7 +190,7 @@ pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Err
     Ok(())
 }
 
-/// Opens the record by `open`; a key that was replaced gets an error that says so.
+/// Opens the record by `open`. A replaced key gets an explicit error.
 pub(super) fn open_state(
     open: fn(&Path, &SessionKey) -> Result<State, ironclaw_state::Error>,
     home: &Home,
@@ -198,10 +198,11 @@ pub(super) fn open_state(
     master: &MasterKey,
 ) -> Result<State, Error> {
     let source = Source::of(home, &config.keys);
-    open(&home.state_db(), &master.state_key()).map_err(|error| rotation::explain(home, &source, master, error).into())
+    open(&home.state_db(), &master.state_key())
+        .map_err(|error| key_rotation::explain(home, &source, master, error).into())
 }
 
-/// Finds how jails are made, and connects the launcher that makes them.
+/// Returns the configuration of jails, and connects the launcher.
 fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch::Config, Launcher), Error> {
     let me = std::env::current_exe().map_err(io("find this program"))?;
     let sandbox = me.with_file_name("ironclaw-sandbox");
@@ -214,7 +215,7 @@ fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch:
     Ok((launch::Config { uids, sandbox, runtime: paths.runtime.clone() }, launcher))
 }
 
-/// Settles a token of the owner that was about to take its file when the host died: it does, if the record has it.
+/// Settles a token that was about to enter the owner's file when the host died: the file gets it if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
     let digest = Digest::of(text.trim().as_bytes());

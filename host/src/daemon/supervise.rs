@@ -1,4 +1,4 @@
-//! Waits until the host has a reason to stop.
+//! The reasons for which a running host stops.
 
 use super::error::{Error, io};
 use super::startup::Opened;
@@ -20,9 +20,9 @@ pub(super) async fn until_damaged(
     opened: &Opened,
     serve: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), Error> {
-    // A worker that finds damage stops at once: nothing is built on it, and nothing that is whole is lost.
+    // A worker that finds damage stops the host at once: no change builds on the damage, and no intact data is lost.
     tokio::select! {
-        // Damage comes first: work on the record fails because of it, and says less about the reason.
+        // Damage comes first: other failures follow from it and say less about the cause.
         biased;
         error = opened.state.damaged() => {
             tracing::error!(%error, "stopping");
@@ -45,7 +45,7 @@ pub(super) async fn wait(workers: &mut Workers, launcher: &Launcher) -> Result<R
         _ = interrupt.recv() => Reason::Asked,
         () = shutdown.stopped() => Reason::Asked,
         () = launcher.died() => Reason::LauncherDied,
-        // A stop that comes in this very moment ends it too, and is no failure.
+        // A stop at the same moment ends it too, and is no failure.
         _ = sending => {
             if !shutdown.is_stopped() {
                 return Err(Error::DispatchEnded);

@@ -1,14 +1,14 @@
-//! Starts the tasks of a host that runs, and ends those that have something to finish.
+//! The background tasks of a running host, and their orderly end.
 
 use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers, Large};
+use crate::api::{About, Api, Callers, LargeBodies};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::inbound::channel;
-use crate::maintenance::Keeper;
+use crate::maintenance::HeadPublisher;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
 use crate::shutdown::Shutdown;
@@ -22,7 +22,7 @@ const REQUESTS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Tasks that run until the host stops.
 pub(super) struct Workers {
-    /// Ends the tasks; the API moves it too, when an operator asks for a stop.
+    /// Ends the tasks; an operator triggers it over the API.
     pub shutdown: Shutdown,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
@@ -31,8 +31,14 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts to apply changes, to remove what is old, to send, and to answer on the sockets.
-    pub fn start(parts: &Parts, config: &Config, sockets: Sockets, keeper: &Keeper, warnings: Vec<String>) -> Self {
+    /// Starts the workers for changes, retention and deliveries, and the servers on the sockets.
+    pub fn start(
+        parts: &Parts,
+        config: &Config,
+        sockets: Sockets,
+        head_publisher: &HeadPublisher,
+        warnings: Vec<String>,
+    ) -> Self {
         let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
@@ -51,7 +57,7 @@ impl Workers {
             home: jails.home.clone(),
             launcher_pid: jails.launcher.pid(),
             hooks: hooks.as_ref().and_then(Port::address),
-            keeper: keeper.clone(),
+            head_publisher: head_publisher.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
             shutdown: shutdown.clone(),
@@ -73,7 +79,7 @@ impl Workers {
         Self { shutdown, sending, serving, receiving }
     }
 
-    /// Ends the tasks that answer and the one that sends.
+    /// Ends the servers and the delivery worker.
     pub async fn end(self) {
         self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
@@ -83,20 +89,19 @@ impl Workers {
             }
         })
         .await;
-        // Bounded by itself.
+        // It bounds its own end.
         if !self.sending.is_finished() {
             let _ = self.sending.await;
         }
     }
 }
 
-/// Starts what receives the messages of each kind of channel, where the settings open an entrance for it. A kind whose messages come
-/// through a route of the API starts nothing of its own.
+/// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.
 fn start_receivers(
     parts: &Parts,
     config: &Config,
     hooks: Option<Port>,
-    large: &Arc<Large>,
+    large: &Arc<LargeBodies>,
     shutdown: &Shutdown,
 ) -> Vec<JoinHandle<std::io::Result<()>>> {
     let mut hooks = hooks;

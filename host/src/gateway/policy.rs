@@ -3,7 +3,7 @@
 //! The file can require more people and fewer roles, but always at least one person. See [`crate::gateway::decide`].
 
 use crate::registry::Role;
-use crate::settings::{self, Error};
+use crate::toml_file::{self, Error};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde::Deserialize;
@@ -102,16 +102,16 @@ impl Policy {
 /// # Errors
 /// Refuses a policy that is not valid; the host then does not start.
 pub fn load(path: &Path) -> Result<Policy, Error> {
-    let text = match settings::read(path) {
+    let text = match toml_file::read(path) {
         Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read?,
     };
-    compile(&settings::parse(&text, path)?).map_err(|what| settings::refused(path, what))
+    compile(&toml_file::parse(&text, path)?).map_err(|what| toml_file::refused(path, what))
 }
 
 /// Returns whether there is no policy to read: no file, or an empty one.
 pub fn is_absent(path: &Path) -> bool {
-    match settings::read(path) {
+    match toml_file::read(path) {
         Ok(text) => text.trim().is_empty(),
         Err(_) => !path.exists(),
     }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Policy, String> {
-        let written: Written = settings::parse(text, Path::new("p.toml")).map_err(|error| error.to_string())?;
+        let written: Written = toml_file::parse(text, Path::new("p.toml")).map_err(|error| error.to_string())?;
         compile(&written)
     }
 

@@ -1,10 +1,9 @@
-//! Comparison of a ledger with heads outside and with archives: another history, a copy of the home, nothing at all; and an
-//! owner's word on it.
+//! Comparison of a ledger with the heads outside and the archives, and the acceptance of a difference by an owner.
 //!
-//! Reads directories off the runtime's threads, and waits for none of them longer than a start may take. See
+//! Detects another history, a copy of the home, and missing heads. Reads directories on blocking threads, each with a time limit. See
 //! [`ironclaw_ledger::foreign`].
 
-use super::{Keeper, Shared};
+use super::{HeadPublisher, Shared};
 use crate::tables::facts::{self, Fact};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
@@ -24,10 +23,10 @@ use std::time::Duration;
 /// Longest time for which a start waits for the directory of the heads.
 const HEADS_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Heads that one entry accepts; more of them take several entries.
+/// Heads in one entry of acceptance; more heads take several entries.
 const ACCEPTED_HEADS_MAX: usize = 1024;
 
-/// The reason that nothing was accepted.
+/// The reason that an acceptance failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// Heads and archives agree with the ledger.
@@ -44,7 +43,7 @@ pub enum AcceptError {
     State(#[from] ironclaw_state::Error),
 }
 
-/// Heads and archives that know another history.
+/// Heads and archives of another history.
 #[derive(Debug, Default)]
 struct Found {
     heads: Vec<Contradiction>,
@@ -52,20 +51,19 @@ struct Found {
 }
 
 impl Found {
-    /// Returns the first entry that is not the same in it; archives begin before what they differ in, so they say it only without
-    /// heads.
+    /// Returns the first entry that differs. Archives begin before their difference, so they count only without heads.
     fn from(&self) -> Option<u64> {
         let of_heads = self.heads.iter().map(|head| head.from).min();
         of_heads.or_else(|| self.archives.iter().map(|archive| archive.first).min())
     }
 }
 
-impl Keeper {
-    /// Accepts, on the word of an owner, that heads and archives know another history: they are named in the ledger, and a verification
-    /// goes by that. Archives of it are moved aside.
+impl HeadPublisher {
+    /// Records that an owner accepts heads and archives of another history. A verification then goes by these entries, and the archives are
+    /// moved aside.
     ///
     /// # Errors
-    /// [`AcceptError::Nothing`] when all of them agree with the ledger.
+    /// [`AcceptError::Nothing`] if all of them agree with the ledger.
     pub async fn accept(&self, by: PersonId, reason: String) -> Result<BreakAccepted, AcceptError> {
         let shared = &self.shared;
         let _one = shared.rotating.lock().await;
@@ -91,20 +89,20 @@ impl Keeper {
                     seq = entry.reason(&reason).append(tx)?;
                 }
                 remember(tx, &heads)?;
-                // Last, so that little can fail behind it.
+                // Last, so that few later steps can fail.
                 moved.iter().try_for_each(Aside::take)?;
                 Ok::<_, AcceptError>(BreakAccepted { seq, from, heads: heads.len() as u64, archives })
             })
             .await;
-        // An archive that was moved and is in no entry would not be found again.
+        // An archive that was moved without an entry would be lost.
         let accepted = accepted.inspect_err(|_| asides.iter().for_each(Aside::undo))?;
-        shared.trouble.lock().expect("no holder panics").behind = None;
+        shared.issues.lock().expect("no holder panics").behind = None;
         tracing::warn!(seq = accepted.seq, from, "an owner accepted that heads or archives know another history");
         Ok(accepted)
     }
 }
 
-/// Takes a name for each archive that is to be moved aside; on an error it takes none.
+/// Reserves a name for each archive to move aside; after an error it reserves none.
 fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::Error> {
     let mut asides: Vec<Aside> = Vec::new();
     for foreign in archives {
@@ -114,7 +112,7 @@ fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::
     Ok(asides)
 }
 
-/// Returns at least one chunk, as archives alone are accepted as well.
+/// Splits the heads; returns at least one chunk, since archives alone are accepted as well.
 fn chunks(heads: &[Signed]) -> Vec<&[Signed]> {
     if heads.is_empty() { vec![heads] } else { heads.chunks(ACCEPTED_HEADS_MAX).collect() }
 }
@@ -139,18 +137,20 @@ fn live(tx: &ReadTx<'_>) -> Result<Live, ironclaw_state::Error> {
 }
 
 impl Shared {
-    /// Runs what reads a directory, which may be another machine's.
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    /// Runs a read of a directory, which may be on another machine, with a time limit.
+    async fn read_outside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
         let done = tokio::time::timeout(HEADS_TIME_MAX, tokio::task::spawn_blocking(work)).await;
         let done = done.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
         done.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
     }
 
-    /// Moves, at a start, heads of this ledger that are kept under another name to its own directory, and tells whether another
-    /// home keeps them as well.
-    pub(super) async fn take_over_heads(&self) {
+    /// Moves heads of this ledger under another name to its own directory, at a start. Reports another home that keeps them as well.
+    pub(super) async fn adopt_heads(&self) {
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
-        let done = self.aside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
+        let done = self.read_outside(move || Ok((sink.adopt(&ledger, &home), sink.claim(&ledger, &home)))).await;
         let (adopted, claimed) = match done {
             Ok(done) => done,
             Err(error) => return tracing::warn!(%error, "the directory of the heads does not answer"),
@@ -169,48 +169,47 @@ impl Shared {
                     other.display()
                 );
                 tracing::warn!("{sentence}");
-                self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+                self.issues.lock().expect("no holder panics").copy = Some(sentence);
                 self.note(Entry::new(LedgerEvent::LedgerCopyFound)).await;
             }
-            Err(error) => tracing::debug!(%error, "which home keeps these heads was not noted"),
+            Err(error) => tracing::debug!(%error, "cannot record the home of these heads"),
         }
     }
 
     async fn note(&self, entry: Entry) {
         if let Err(error) = self.state.write(move |tx| entry.append(tx)).await {
-            tracing::error!(%error, "what was found about the heads was not noted");
+            tracing::error!(%error, "cannot record a finding about the heads");
         }
     }
 
-    /// Returns, at a start, what heads outside and archives know that this ledger does not, as they do when a home was put back
-    /// to what it was.
-    pub(super) async fn look_back(&self) -> Result<Vec<String>, ironclaw_state::Error> {
+    /// Returns the heads and archives of another history at a start; they exist if the home was restored to an earlier state.
+    pub(super) async fn find_other_history(&self) -> Result<Vec<String>, ironclaw_state::Error> {
         let found = match self.other_history(false).await {
             Ok(found) => found,
             Err(AcceptError::State(error)) => return Err(error),
             Err(error) => {
-                // A start does not wait for another machine. Nothing is known of another history then, and a warning says so.
+                // A start does not wait for another machine: it assumes no other history, and warns.
                 tracing::warn!(%error, "the heads outside were not read");
                 let sentence = format!("the heads outside were not read: {error}");
-                self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+                self.issues.lock().expect("no holder panics").behind = Some(sentence);
                 return Ok(Vec::new());
             }
         };
         if let Some(from) = found.from() {
             let sentence = match found.heads.is_empty() {
                 false => format!(
-                    "heads that were kept outside know another history from entry {from} on: this home was put back to an earlier state, \
-                     or its ledger was rewritten; `ironctl audit verify` says more; an owner who put it back says so with \
+                    "heads outside know another history from entry {from} on: this home was restored to an earlier state, \
+                     or its ledger was rewritten; `ironctl audit verify` says more; an owner who restored it accepts that with \
                      `ironctl audit accept --reason TEXT`"
                 ),
                 true => format!(
-                    "the record is older than its archive {}: it was put back to an earlier state without them; an owner who did that \
-                     says so with `ironctl audit accept --reason TEXT`",
+                    "the record is older than its archive {}: it was restored to an earlier state without them; an owner who did that \
+                     accepts it with `ironctl audit accept --reason TEXT`",
                     archive::path(&self.home, from).display()
                 ),
             };
             tracing::warn!("{sentence}");
-            self.trouble.lock().expect("no holder panics").behind = Some(sentence);
+            self.issues.lock().expect("no holder panics").behind = Some(sentence);
             let event =
                 if found.heads.is_empty() { LedgerEvent::LedgerBehindArchives } else { LedgerEvent::LedgerBehindHeads };
             let note = Entry::new(event).with("from", from);
@@ -221,8 +220,7 @@ impl Shared {
         Ok(found.heads.into_iter().map(|head| head.name).chain(archives).collect())
     }
 
-    /// Returns heads and archives of another history that were not accepted. With `archived`, heads over entries in archives are
-    /// compared too.
+    /// Returns heads and archives of another history that are not accepted. With `archived`, also compares heads over archived entries.
     async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
         let live = self.state.read(live).await?;
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
@@ -231,7 +229,7 @@ impl Shared {
             for directory in sink.sources(&ledger, &home) {
                 match head::all(&directory) {
                     Ok(all) => kept.extend(all),
-                    // One that is not there yet is made with the first head.
+                    // The first head creates a missing directory.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
@@ -239,12 +237,12 @@ impl Shared {
             Ok(kept)
         };
         let mut kept: Vec<Kept> = match self.directory {
-            Some(_) => self.aside(read).await?,
+            Some(_) => self.read_outside(read).await?,
             None => Vec::new(),
         };
         // Any user can sign a head with a key of their own.
         kept.retain(|kept| kept.is_signed_by(&live.keys));
-        self.say_when_nothing_is_known(&kept).await?;
+        self.warn_without_heads(&kept).await?;
         let old = if archived { self.hashes_in_archives(&kept, live.first).await? } else { BTreeMap::new() };
         let (ledger, lowest) = (self.ledger.clone(), if archived { 0 } else { live.first });
         let compare = move |tx: &ReadTx<'_>| {
@@ -257,11 +255,11 @@ impl Shared {
         };
         let heads = self.state.read(compare).await?;
         let (home, of) = (self.home.clone(), live.clone());
-        let candidates = self.aside(move || foreign::find(&home, &of, |_| false)).await?;
+        let candidates = self.read_outside(move || foreign::find(&home, &of, |_| false)).await?;
         let judge = move |tx: &ReadTx<'_>| {
             let mut archives = Vec::new();
             for foreign in candidates {
-                // One of a rotation that was cut short holds the beginning of the live chain.
+                // The archive of an interrupted rotation holds the beginning of the live chain.
                 let is_ours = foreign.first == live.first
                     && chain::hash_at(tx, foreign.signed.seq)?.as_ref() == Some(&foreign.signed.hash);
                 if !is_ours {
@@ -273,7 +271,7 @@ impl Shared {
         Ok(Found { heads, archives: self.state.read(judge).await? })
     }
 
-    /// Returns the hashes of the entries below `live_first` that heads were signed over.
+    /// Returns the hashes of the entries below `live_first` that have heads.
     async fn hashes_in_archives(&self, kept: &[Kept], live_first: u64) -> io::Result<BTreeMap<u64, String>> {
         let mut wanted = check::wanted(kept);
         wanted.retain(|seq| *seq < live_first);
@@ -289,38 +287,37 @@ impl Shared {
             }
             Ok(found)
         };
-        // As long as it takes: an owner asked for it.
+        // Without a time limit, since an owner asked for it.
         tokio::task::spawn_blocking(read).await.unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
     }
 
-    /// Says so where no head is there for a ledger that has some.
-    async fn say_when_nothing_is_known(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
+    /// Warns if the directory has no head of a ledger that must have some.
+    async fn warn_without_heads(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
         let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
-        // Heads are kept from the first start on.
+        // Every host keeps a head from its first start on.
         if self.state.read(chain::is_older_than_this_run).await? {
             let sentence = format!(
-                "no earlier head of this ledger is in {}, so it cannot be told whether this home was put back to an earlier state: bring \
+                "no earlier head of this ledger is in {}, so the host cannot tell if this home was restored to an earlier state: bring \
                  the heads along when you restore or move a home",
                 directory.display()
             );
             tracing::warn!("{sentence}");
-            self.trouble.lock().expect("no holder panics").unknown = Some(sentence);
+            self.issues.lock().expect("no holder panics").unknown = Some(sentence);
         }
         Ok(())
     }
 
-    /// Looks, before each head, for heads that appeared since the start and that this host did not sign: they are of a copy that
-    /// runs beside it.
-    pub(super) async fn look_beside(&self) {
+    /// Searches, before each head, for new heads that this host did not sign. They come from a copy of the home that runs as well.
+    pub(super) async fn find_foreign_heads(&self) {
         let Some(directory) = self.directory.clone() else { return };
         let ledger = self.ledger.clone();
         let read = {
             let (directory, ledger) = (directory.clone(), ledger.clone());
             move || head::names(&directory, &ledger)
         };
-        // One that does not answer is told when the head is to be kept there.
-        let Ok(names) = self.aside(read).await else { return };
+        // A directory that does not answer is reported when a head is written there.
+        let Ok(names) = self.read_outside(read).await else { return };
         let suspects = move |tx: &ReadTx<'_>| {
             let first = Position::read(tx)?.first;
             let mut suspects = Vec::new();
@@ -339,7 +336,7 @@ impl Shared {
             return;
         }
         let read = move || Ok(suspects.into_iter().map(|name| head::one(&directory, name)).collect::<Vec<_>>());
-        let Ok(kept) = self.aside(read).await else { return };
+        let Ok(kept) = self.read_outside(read).await else { return };
         let foreign: Vec<Signed> = {
             let mut known = self.other.lock().expect("no holder panics");
             let signed = kept.iter().filter(|kept| kept.is_signed_by(&keys)).filter_map(|kept| kept.head.as_ref());
@@ -349,10 +346,10 @@ impl Shared {
         };
         let Some(seq) = foreign.iter().map(|signed| signed.seq).min() else { return };
         let sentence = format!(
-            "another host signs heads of this ledger (entry {seq}): a copy of this home runs beside it; stop one of the two, and remove it"
+            "another host signs heads of this ledger (entry {seq}): a copy of this home is running too; stop one of the two, and remove it"
         );
         tracing::error!("{sentence}");
-        self.trouble.lock().expect("no holder panics").copy = Some(sentence);
+        self.issues.lock().expect("no holder panics").copy = Some(sentence);
         self.note(Entry::new(LedgerEvent::LedgerCopyRuns).with("from", seq)).await;
     }
 }

@@ -1,7 +1,6 @@
 //! One run of a client or an unpacker of the machine in a jail of its own, with its output and a time limit.
 //!
-//! Gives it nothing of the host's state, no variable of the host's environment, and a network only where it has to fetch. See
-//! [`ironclaw_jail::client`].
+//! The jail has no state or environment of the host, and a network only for a client that fetches. See [`ironclaw_jail::client`].
 
 use super::{Config, Error, FetchContext, PROGRAMS, WorkDir, names_around_usr};
 use crate::refusal::Refusal;
@@ -21,26 +20,26 @@ use tokio::net::unix::pipe;
 pub(super) const WORK: &str = "/work";
 /// Most bytes of a client's output that are kept, from its end.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of it that are shown.
+/// Most bytes of it that a message shows.
 const SHOWN_BYTES_MAX: usize = 600;
-/// Shortest interval between two looks at how much a client has written.
+/// Shortest interval between two measurements of a client's files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A look rests so many times as long as it took: a large tree is not walked all the time.
+/// A measurement is followed by a pause of this many times its duration, so that a large tree does not cost all the time.
 const LOOK_REST_FACTOR: u32 = 10;
-/// Factor by which fetching may take more than a layer: archives, indexes and what was unpacked from them.
+/// Factor by which fetching may take more space than a layer: archives, indexes and unpacked files.
 const ROOM_FACTOR: u64 = 3;
-/// Room for indexes, which even the smallest layer needs.
+/// Least space for fetching: even the smallest layer needs indexes.
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
-/// Answers for a client in the place of the machine's own, which may name sockets that are not here.
-const TOLD: [(&str, &str); 3] = [
+/// Files for a client in place of the machine's own, which may name sockets that its jail does not have.
+const OWN_FILES: [(&str, &str); 3] = [
     ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
     ("passwd", "client:x:1000:1000::/work:/usr/sbin/nologin\n"),
     ("group", "client:x:1000:\n"),
 ];
 
-/// Settings of the machine that a client reads, as far as they exist: names and addresses, certificates, and which program is
-/// meant. None that may hold a password: the operator shows clients the sources that need one.
+/// Settings of the machine that a client reads if they exist: name resolution, certificates, alternatives. None of them holds a password;
+/// the operator shows clients the sources that need one.
 const SETTINGS: [&str; 11] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -56,28 +55,28 @@ const SETTINGS: [&str; 11] = [
 ];
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
-/// Returns the files and directories of the machine that one client or another is shown.
+/// Returns the files and directories of the machine that clients see.
 pub(super) fn shown() -> impl Iterator<Item = &'static str> {
     std::iter::once(PROGRAMS).chain(SETTINGS)
 }
 
-/// A program to run, and how it is named to people.
+/// A program to run, with its description for people.
 pub(super) struct Task<'a> {
     pub(super) program: &'a Path,
     pub(super) args: Vec<String>,
     pub(super) environment: Vec<(&'a str, String)>,
-    /// Whether it fetches.
+    /// True if it needs the network.
     pub(super) network: bool,
-    /// Files that it reads beside the settings.
+    /// Files that it reads besides the settings.
     pub(super) bind_mounts: Vec<BindMount>,
     /// Its purpose, for a refusal: `fetch packages of apt`.
     pub(super) what: &'a str,
 }
 
-/// Runs it to its end; gives the end of what it said.
+/// Runs a program and returns the end of its output.
 ///
 /// # Errors
-/// A refusal when it fails, takes too long or writes too much, with what it said.
+/// Refuses a failed, late or overfull run, with the output.
 pub(super) async fn run(context: &FetchContext, work_dir: &WorkDir, task: Task<'_>) -> Result<String, Error> {
     let mut said = Vec::new();
     let take = |bytes: &[u8]| {
@@ -96,7 +95,7 @@ pub(super) async fn run(context: &FetchContext, work_dir: &WorkDir, task: Task<'
     }
 }
 
-/// Runs it to its end and hands all that it says to `take`, whose error ends it.
+/// Runs a program and passes its output to `take`; an error of `take` ends the run.
 pub(super) async fn follow(
     context: &FetchContext,
     work_dir: &WorkDir,
@@ -128,7 +127,7 @@ pub(super) async fn follow(
         full = overfull(&work, room(&context.config), context.config.layer_files_max) => Err(full),
     };
     if ended.is_err() {
-        // No process writes there when we return.
+        // No process writes there after we return.
         jailed.kill();
         jailed.exited().await;
     }
@@ -139,14 +138,14 @@ fn room(config: &Config) -> u64 {
     config.layer_bytes_max.saturating_mul(ROOM_FACTOR).max(ROOM_BYTES_MIN)
 }
 
-/// Returns when more is in the directory than fetching may take.
+/// Returns when the directory holds more than fetching may take.
 async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
     let mut rest = LOOK_EVERY;
     loop {
         tokio::time::sleep(rest).await;
         let directory = work.to_owned();
         let begun = Instant::now();
-        // One that cannot be counted is left to the time limit.
+        // If it cannot be counted, only the time limit applies.
         let (bytes, files) = tokio::task::spawn_blocking(move || size(&directory)).await.unwrap_or_default();
         rest = begun.elapsed().saturating_mul(LOOK_REST_FACTOR).max(LOOK_EVERY);
         if bytes > bytes_max || files > files_max.saturating_mul(ROOM_FACTOR) {
@@ -156,7 +155,7 @@ async fn overfull(work: &Path, bytes_max: u64, files_max: u64) -> Error {
     }
 }
 
-/// Returns bytes and entries below a directory, as far as they can be seen while a client writes there.
+/// Returns bytes and entries below a directory, as far as they are visible while a client writes.
 pub(super) fn size(directory: &Path) -> (u64, u64) {
     let (mut bytes, mut files, mut open) = (0, 0, vec![directory.to_owned()]);
     while let Some(directory) = open.pop() {
@@ -171,9 +170,9 @@ pub(super) fn size(directory: &Path) -> (u64, u64) {
     (bytes, files)
 }
 
-/// Makes the error of a failed client, with the end of what it said; control and invisible characters do not leave here.
+/// Returns the refusal for a failed client, with the end of its output, without control and invisible characters.
 pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
-    // The lines in which the clients themselves say what went wrong, if there are any.
+    // Prefers the lines that the clients mark as errors.
     let error = |line: &&str| {
         ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error"].iter().any(|begins| line.starts_with(begins))
     };
@@ -198,9 +197,9 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         vec![BindMount { source: PROGRAMS.into(), target: PROGRAMS.to_owned(), kind: Kind::Programs }];
     let told =
         |(name, _)| BindMount { source: work_dir.etc().join(name), target: format!("/etc/{name}"), kind: Kind::Data };
-    bind_mounts.extend(TOLD.map(told));
+    bind_mounts.extend(OWN_FILES.map(told));
     if task.network {
-        bind_mounts.extend(there(&SETTINGS));
+        bind_mounts.extend(existing(&SETTINGS));
     }
     bind_mounts.extend(DEVICES.into_iter().map(|path| BindMount { kind: Kind::Device, ..data(path) }));
     bind_mounts.extend(task.bind_mounts.iter().cloned());
@@ -230,7 +229,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
     };
     let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
     let limits = Limits {
-        // The engine of npm reserves many times what it uses.
+        // The engine of npm reserves many times the memory that it uses.
         address_space_bytes: 64 << 30,
         open_files: 1024,
         processes: 128,
@@ -247,8 +246,8 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
     })
 }
 
-/// Returns those of the machine's files that exist, each at its own place.
-pub(super) fn there(paths: &[&str]) -> impl Iterator<Item = BindMount> {
+/// Returns mounts of those files that exist, each at its own path.
+pub(super) fn existing(paths: &[&str]) -> impl Iterator<Item = BindMount> {
     paths.iter().filter(|path| Path::new(path).exists()).map(|path| data(path))
 }
 
@@ -256,26 +255,26 @@ fn data(path: &str) -> BindMount {
     BindMount { source: path.into(), target: path.to_owned(), kind: Kind::Data }
 }
 
-/// Writes a file for the client to read.
+/// Writes a file that the client reads.
 pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
     fs::write(path, text).map_err(Error::io(path))?;
     super::set_mode(path, 0o644)?;
     Ok(path.to_owned())
 }
 
-/// Makes the files that every client finds, for the whole life of a work directory.
-pub(super) fn furnish(context: &FetchContext, work_dir: &WorkDir) -> Result<(), Error> {
-    for (name, text) in TOLD {
+/// Creates the files and directories that every client has.
+pub(super) fn create_common_files(context: &FetchContext, work_dir: &WorkDir) -> Result<(), Error> {
+    for (name, text) in OWN_FILES {
         put(&work_dir.etc().join(name), text)?;
     }
-    make_own(context, &work_dir.work())?;
-    make_room(context, work_dir, &["home", "tmp"])
+    create_owned(context, &work_dir.work())?;
+    create_writable(context, work_dir, &["home", "tmp"])
 }
 
-/// Makes a directory that the client owns.
-fn make_own(context: &FetchContext, path: &Path) -> Result<(), Error> {
+/// Creates a directory that the client owns.
+fn create_owned(context: &FetchContext, path: &Path) -> Result<(), Error> {
     ironclaw_state::home::make_private(path)?;
-    // Without a set-gid bit that it may have inherited from the directory above it.
+    // Clears a set-gid bit that it may inherit from the directory above.
     super::set_mode(path, 0o700)?;
     if let Identity::Mapped { uid, gid } = context.identity {
         std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(Error::io(path))?;
@@ -283,13 +282,13 @@ fn make_own(context: &FetchContext, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes directories that the client writes to.
-pub(super) fn make_room(context: &FetchContext, work_dir: &WorkDir, names: &[&str]) -> Result<(), Error> {
+/// Creates directories that the client writes to.
+pub(super) fn create_writable(context: &FetchContext, work_dir: &WorkDir, names: &[&str]) -> Result<(), Error> {
     for name in names {
         let mut path = work_dir.work();
         for part in name.split('/') {
             path.push(part);
-            make_own(context, &path)?;
+            create_owned(context, &path)?;
         }
     }
     Ok(())
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_but_apt_is_shown_where_passwords_of_apt_may_be() {
+    fn only_the_client_of_apt_sees_files_with_passwords_of_apt() {
         let shown: Vec<_> = SETTINGS.iter().filter(|path| Path::new(path).starts_with("/etc/apt")).collect();
         assert_eq!(shown, Vec::<&&str>::new());
         assert!(SETTINGS.iter().all(|path| path.starts_with("/etc/") && !Path::new("/etc/apt").starts_with(path)));

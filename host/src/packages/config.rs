@@ -1,13 +1,13 @@
-//! The settings about software: which clients fetch it, from where, and how much.
+//! The settings of packages: the clients, their sources, and the limits.
 //!
-//! Never looks at the machine. See [`crate::packages`].
+//! Never reads the machine. See [`crate::packages`].
 
 use super::PROGRAMS;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// `[packages]`: which clients fetch, from where, and how much. Read by `config`, checked by [`Config::check`].
+/// `[packages]`: the clients, their sources, and the limits. Read by `config`, checked by [`Config::check`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -15,15 +15,15 @@ pub struct Config {
     pub apt: Option<PathBuf>,
     /// The client for `npm`, a path below `/usr`; `None`: `/usr/bin/npm`.
     pub npm: Option<PathBuf>,
-    /// A `.list` or `.sources` file that apt reads instead of the machine's sources, an absolute path; `None`: the machine's.
+    /// A `.list` or `.sources` file that apt reads in place of the machine's sources, an absolute path; `None`: the machine's.
     pub apt_sources: Option<PathBuf>,
-    /// The registry that npm asks instead of its own, an address with http or https; `None`: npm's own.
+    /// The registry that npm uses in place of its own, an address with http or https; `None`: npm's own.
     pub npm_registry: Option<String>,
-    /// The proxy that the clients go through, an address; `None`: none, since nothing of the host's environment is inherited.
+    /// The proxy of the clients, an address; `None`: no proxy, since the clients inherit no environment of the host.
     pub proxy: Option<String>,
-    /// TCP ports that the clients may connect to beside those of the proxy and the registry; at most 8.
+    /// TCP ports that the clients may connect to, besides those of the proxy and the registry; at most 8.
     pub ports: Vec<u16>,
-    /// Longest time of fetching for one change, all runs of clients together, in seconds; 1 to 86400.
+    /// Longest time of all fetching for one change, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
     /// Bytes of all files of a layer; 1 MiB to 1 TiB.
     pub layer_bytes_max: u64,
@@ -48,10 +48,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Says what is wrong with the settings.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence with the name of the setting.
+    /// Returns a sentence with the name of the setting.
     pub fn check(&self) -> Result<(), String> {
         for (name, client) in [("apt", &self.apt), ("npm", &self.npm)] {
             if client.as_ref().is_some_and(|path| !path.starts_with(PROGRAMS) || has_parent(path)) {
@@ -107,7 +107,7 @@ impl Config {
         ports
     }
 
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn fetch_time_max(&self) -> Duration {
         Duration::from_secs(self.fetch_seconds_max)
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_cannot_be_meant_is_refused_by_its_name() {
+    fn invalid_setting_is_refused_with_its_name() {
         let path = |path: &str| Some(PathBuf::from(path));
         let text = |text: &str| Some(text.to_owned());
         let default = Config::default;

@@ -1,9 +1,8 @@
-//! Requests to apt and npm, and the files that they fetched.
+//! Fetching with apt and npm.
 //!
-//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See
-//! [`crate::packages::unpack`].
+//! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See `packages::unpack`.
 
-use super::client::{Task, WORK, make_room, put, run, there};
+use super::client::{Task, WORK, create_writable, existing, put, run};
 use super::source::{Place, Source};
 use super::{Error, FetchContext, STATUS, WorkDir, set_mode, unfit};
 use crate::refusal::Refusal;
@@ -15,15 +14,15 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Archives that one change may need.
+/// Archives for one change.
 const ARCHIVES_MAX: usize = 2_000;
-/// A manifest of a package; npm's own limit is larger than any that is used.
+/// Bytes of a package's manifest; npm's own limit is larger than any manifest in use.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
-/// Files in which machines keep the certificates that they trust.
+/// Usual files of the certificates that a machine trusts.
 const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// Settings of its own that apt reads. Not `auth.conf`, but passwords can be in the others too, so no other client sees them.
+/// The machine's settings of apt, without `auth.conf`. Since the others may hold passwords too, only the client for apt sees them.
 pub(super) const APT_SETTINGS: [&str; 10] = [
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d",
@@ -46,12 +45,12 @@ pub(super) struct Archive {
     pub(super) name: String,
 }
 
-/// Directory of the archives, below what the client writes to.
+/// Directory of the archives, below the client's work directory.
 pub(super) const ARCHIVES: &str = "apt/archives";
 
-/// Fetches packages and what they need and this machine does not have.
+/// Fetches packages with the dependencies that this machine does not have.
 pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[String]) -> Result<Vec<Archive>, Error> {
-    make_room(context, work_dir, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
+    create_writable(context, work_dir, &["apt/lists/partial", "apt/archives/partial", "apt/log", "apt/lib"])?;
     let bind_mounts = apt_settings(context, work_dir)?;
     let task = |args: Vec<String>, what| Task {
         program: context.config.apt(),
@@ -64,27 +63,27 @@ pub(super) async fn apt(context: &FetchContext, work_dir: &WorkDir, names: &[Str
         bind_mounts: bind_mounts.clone(),
         what,
     };
-    // Without this an index that could not be had is no error, and old ones would be taken; here there are none.
+    // Without this option apt would ignore a failed index and use an old one; here there is no old one.
     let update = ["-q", "-o", "APT::Update::Error-Mode=any", "update"].map(str::to_owned).to_vec();
-    run(context, work_dir, task(update, "read what apt offers")).await?;
+    run(context, work_dir, task(update, "read the index of apt")).await?;
     let options =
         ["-q", "-y", "--download-only", "--reinstall", "--no-install-recommends", "--no-remove", "install", "--"];
     let install = options.into_iter().map(str::to_owned).chain(names.iter().cloned()).collect();
     run(context, work_dir, task(install, "fetch packages of apt")).await?;
     let archives = archives(&work_dir.work().join(ARCHIVES))?;
-    // apt reads an unknown name as a pattern, and a virtual one as whatever provides it: that is not what was approved.
+    // apt reads an unknown name as a pattern, and resolves a virtual name to a provider. Neither was approved.
     let fetched = |name: &String| archives.iter().any(|archive| archive.name.split('=').next() == Some(name));
     match names.iter().find(|name| !fetched(name)) {
         Some(name) => {
             let message = format!("apt did not fetch a package of the name {name:?}");
-            let hint = "it is another name for something, or this machine has a version that no source offers";
+            let hint = "it is an alias, or this machine has a version that no source offers";
             Err(Refusal::new(DenialCode::PackagesUnknown, message).hint(hint).into())
         }
         None => Ok(archives),
     }
 }
 
-/// Settings in the place of the host's: first those that say where settings are, last those that win.
+/// Returns the settings of apt in the jail: the first file locates the others, and the last one has precedence.
 fn apt_settings(context: &FetchContext, work_dir: &WorkDir) -> Result<Vec<BindMount>, Error> {
     let etc = work_dir.etc();
     let first = "Dir::Etc::main \"last.conf\";\n";
@@ -92,7 +91,7 @@ fn apt_settings(context: &FetchContext, work_dir: &WorkDir) -> Result<Vec<BindMo
     if Path::new("/etc/apt/apt.conf").exists() {
         last.push_str("#include \"/etc/apt/apt.conf\";\n");
     }
-    // The machine's hooks around its own updates are not for this.
+    // The machine's hooks for its own updates do not apply.
     for hooks in ["APT::Update", "DPkg::Pre-Invoke", "DPkg::Post-Invoke", "DPkg::Pre-Install-Pkgs", "APT::Install"] {
         last.push_str(&format!("#clear {hooks};\n"));
     }
@@ -105,27 +104,27 @@ fn apt_settings(context: &FetchContext, work_dir: &WorkDir) -> Result<Vec<BindMo
          Dir::Cache::srcpkgcache \"\";\nDir::Log \"{WORK}/apt/log\";\nDir::Bin::dpkg \"/usr/bin/dpkg\";\n\
          Binary::apt-get::APT::Keep-Downloaded-Packages \"true\";\nAPT::Keep-Downloaded-Packages \"true\";\n"
     ));
-    let mut bind_mounts = vec![sight(STATUS.into(), STATUS)];
-    bind_mounts.extend(there(&APT_SETTINGS));
+    let mut bind_mounts = vec![data_mount(STATUS.into(), STATUS)];
+    bind_mounts.extend(existing(&APT_SETTINGS));
     if let Some(file) = &context.config.apt_sources {
         let text = fs::read_to_string(file).map_err(Error::io(file))?;
         let own = etc.join("own.d");
         make_private(&own)?;
         set_mode(&own, 0o755)?;
         put(&own.join(format!("own.{}", file.extension().unwrap_or_default().to_string_lossy())), &text)?;
-        bind_mounts.push(sight(own, "/etc/apt/own.d"));
+        bind_mounts.push(data_mount(own, "/etc/apt/own.d"));
         last.push_str("Dir::Etc::sourcelist \"own.list.none\";\nDir::Etc::sourceparts \"own.d\";\n");
     }
-    bind_mounts.push(sight(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
-    bind_mounts.push(sight(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
+    bind_mounts.push(data_mount(put(&etc.join("first.conf"), first)?, "/etc/apt/first.conf"));
+    bind_mounts.push(data_mount(put(&etc.join("last.conf"), &last)?, "/etc/apt/last.conf"));
     Ok(bind_mounts)
 }
 
-fn sight(source: PathBuf, target: &str) -> BindMount {
+fn data_mount(source: PathBuf, target: &str) -> BindMount {
     BindMount { source, target: target.to_owned(), kind: Kind::Data }
 }
 
-/// Returns the archives that apt downloaded, by its own names for them.
+/// Returns the archives that apt downloaded, under its own names for them.
 fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -135,7 +134,7 @@ fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
         let Some(stem) = file.strip_suffix(".deb").filter(|_| is_file) else { continue };
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_+.-%~".contains(&b);
         let (Some((name, rest)), true) = (stem.split_once('_'), stem.bytes().all(plain)) else {
-            return Err(unfit(format!("apt fetched {file:?}, which is no name of an archive")));
+            return Err(unfit(format!("apt fetched {file:?}, which is not the name of an archive")));
         };
         let version = rest.rsplit_once('_').map_or(rest, |(version, _)| version).replace("%3a", ":");
         found.push(Archive { name: format!("{name}={version}"), file });
@@ -147,20 +146,20 @@ fn archives(directory: &Path) -> Result<Vec<Archive>, Error> {
     Ok(found)
 }
 
-/// Fetches packages and what they need into a directory of their own.
+/// Fetches packages with their dependencies into a directory of their own.
 pub(super) async fn npm(
     context: &FetchContext,
     work_dir: &WorkDir,
     names: &[String],
 ) -> Result<(Source, Vec<String>), Error> {
-    make_room(context, work_dir, &["npm/lib", "npm-cache"])?;
+    create_writable(context, work_dir, &["npm/lib", "npm-cache"])?;
     let mut args = vec!["install".to_owned(), "--global".to_owned()];
-    // No script of a package, not even while its own parts are made from git; nothing that is not needed to fetch.
+    // Runs no script of a package, not even to build a git dependency, and no git.
     args.extend(
         ["--ignore-scripts", "--git=/usr/bin/false", "--no-audit", "--no-fund", "--no-update-notifier"]
             .map(str::to_owned),
     );
-    // A port that is refused stays so: one more try, soon. The time limit of the whole fetch bounds everything else.
+    // A refused port remains refused: one early retry. The time limit of the whole fetch bounds the rest.
     args.extend(
         ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000"]
             .map(str::to_owned),
@@ -176,7 +175,7 @@ pub(super) async fn npm(
     args.push("--".to_owned());
     args.extend(names.iter().cloned());
     let mut environment = vec![("NODE_OPTIONS", "--max-old-space-size=1024".to_owned())];
-    // It brings roots of its own, and the machine may trust one more.
+    // npm has roots of its own, and the machine may trust further ones.
     if let Some(roots) = ROOTS.into_iter().find(|file| Path::new(file).is_file()) {
         environment.push(("NODE_EXTRA_CA_CERTS", roots.to_owned()));
     }
@@ -195,7 +194,7 @@ pub(super) async fn npm(
     Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
 }
 
-/// Returns the version that a package says it has.
+/// Returns the version in a package's manifest.
 fn version(root: &Path, name: &str) -> Result<String, Error> {
     let path = root.join("lib/node_modules").join(name).join("package.json");
     let none = |why: &str| unfit(format!("npm fetched {name:?} and {why}"));

@@ -1,6 +1,6 @@
-//! The fetched files as one tree below `usr`: looked at without following a link, made read-only, and named by its digest.
+//! The fetched files as one tree below `usr`: checked without following links, made read-only, and named by its digest.
 //!
-//! Keeps no file that is more than its bytes: no set-uid, no device, no pipe, no socket, no link that leads out. See
+//! Keeps only plain files, directories and inner links: no set-uid file, no device, no pipe, no socket, no link that leads out. See
 //! [`crate::packages`].
 
 use super::shadow::Machine;
@@ -19,21 +19,20 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Domain of a layer's digest, so that no other digest is one of a layer.
+/// Domain separator of a layer's digest.
 const MANIFEST: &[u8] = b"ironclaw layer 1\n";
-/// Directories in the root of a machine beside those merged into `/usr` (Filesystem Hierarchy Standard 3.0, and `proc` and
-/// `sys`).
+/// Directories in the root of a machine besides those merged into `/usr` (Filesystem Hierarchy Standard 3.0, with `proc` and `sys`).
 const ROOT: [&str; 14] =
     ["boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
-/// Name of any other place in the root.
+/// Name for all other places in the root.
 const ELSEWHERE: &str = "other places";
-/// The mode of every directory of a layer. Its owner may write, so that the home can be removed with `rm -rf`: in a jail the mount
-/// is read-only, and every file is read-only by itself.
+/// The mode of every directory of a layer. The owner may write, so that `rm -rf` removes the home. In a jail the mount is read-only, and
+/// every file is read-only by itself.
 const DIRECTORY_MODE: u32 = 0o755;
-/// Most characters of a path that is no plain text in a refusal.
+/// Most characters of a path with special characters in a refusal.
 const EXCERPT_CHARS_MAX: usize = 128;
 
-/// A layer that was built.
+/// A built layer.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) digest: Digest,
@@ -42,7 +41,7 @@ pub(super) struct Built {
     pub(super) left_out: BTreeMap<&'static str, u64>,
 }
 
-/// Builds the layer of an agent at `place` and moves it to where layers are. One of the same content that is whole is kept.
+/// Builds the layer of an agent at `place` and moves it to the layers. An intact layer with the same content is kept.
 pub(super) fn build(
     home: &Home,
     config: &Config,
@@ -69,10 +68,10 @@ pub(super) fn build(
     Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
 }
 
-/// Checks whether the layer in this directory is still what its digest says.
+/// Checks that the layer in this directory still matches its digest.
 ///
 /// # Errors
-/// A refusal with what is not, or the system's no.
+/// Refuses a damaged layer, or returns an error of the system.
 pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     let damaged = |why: String| {
         let layer = directory.file_name().unwrap_or_default().to_string_lossy();
@@ -82,14 +81,14 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     };
     let mut tree = Tree::default();
     let source = Source { root: directory.to_owned(), place: Place::Layer, name: "the layer".to_owned() };
-    // A layer that was within the limits when it was made stays one when they are lowered.
+    // No limits: a layer that was within them remains valid when they are lowered.
     let looked = tree.take(&source, None).and_then(|()| tree.check()).and_then(|()| tree.digest());
     match looked {
         Ok(found) if found == *digest => Ok(()),
         Ok(found) => Err(damaged(format!("their digest is {found}"))),
         Err(Error::Refused(refusal)) => Err(damaged(refusal.message)),
         Err(Error::Io { path, source }) => {
-            // Readers of the refusal need not know where the home is.
+            // The refusal does not reveal the path of the home.
             let within = path.strip_prefix(directory).unwrap_or(Path::new("")).to_path_buf();
             Err(damaged(format!("{:?}: {source}", within.display().to_string())))
         }
@@ -100,22 +99,22 @@ pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
 /// Entries of a layer, by path.
 #[derive(Debug, Default)]
 struct Tree {
-    /// Without a leading slash; each below a directory that is here too.
+    /// Paths without a leading slash; the directory above each is here too.
     entries: BTreeMap<String, Entry>,
     bytes: u64,
     left_out: BTreeMap<&'static str, u64>,
-    /// The machine whose `/usr` it covers; a layer that is only verified is compared with none.
+    /// The machine whose `/usr` it covers; `None` for a mere verification.
     machine: Option<Machine>,
-    /// For each file with more than one name: how many it has, how many were seen, and one of them.
+    /// For each hard-linked file: its number of links, the number seen, and one path.
     names: HashMap<(u64, u64), (u64, u64, String)>,
 }
 
 impl Tree {
-    /// Adds what a source holds, within these limits.
+    /// Adds the files of a source, within these limits.
     fn take(&mut self, source: &Source, limits: Option<&Config>) -> Result<(), Error> {
         let root = fs::symlink_metadata(&source.root).map_err(Error::io(&source.root))?;
         if !root.is_dir() {
-            return Err(unfit(format!("{} is no directory", source.name)));
+            return Err(unfit(format!("{} is not a directory", source.name)));
         }
         self.entries.entry(TOP.to_owned()).or_insert(Entry::Directory);
         let mut open = vec![(source.root.clone(), String::new())];
@@ -124,7 +123,7 @@ impl Tree {
                 let path = entry.map_err(Error::io(&directory))?.path();
                 let name = plain_name(&path).ok_or_else(|| {
                     let within = excerpt(path.strip_prefix(&source.root).unwrap_or(Path::new("")));
-                    unfit(format!("{} brings {within:?}, a name that is no plain text", source.name))
+                    unfit(format!("{} brings {within:?}, a name that is not plain text", source.name))
                 })?;
                 let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
                 let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
@@ -156,7 +155,7 @@ impl Tree {
         limits.map_or(Ok(()), |config| check_size(self.bytes, files, config))
     }
 
-    /// Refuses what is more than its bytes.
+    /// Refuses special files, set-uid files, long paths, and files of another file system.
     fn look(&mut self, source: &Source, place: &str, found: &Metadata, device: u64) -> Result<(), Error> {
         let no = |what: &str| Err(unfit(format!("{} brings {place:?}, which is {what}", source.name)));
         if place.len() > PATH_BYTES_MAX {
@@ -190,7 +189,7 @@ impl Tree {
             let target = fs::read_link(path).map_err(Error::io(path))?;
             let text = target.to_str().filter(|text| is_plain(text) && text.len() <= PATH_BYTES_MAX);
             let text = text.ok_or_else(|| {
-                unfit(format!("{} brings a link to {:?}, no plain text", source.name, excerpt(&target)))
+                unfit(format!("{} brings a link to {:?}, not plain text", source.name, excerpt(&target)))
             })?;
             Entry::Link { target: text.to_owned() }
         } else {
@@ -213,7 +212,7 @@ impl Tree {
         }
     }
 
-    /// Refuses what can be judged only beside everything else: where links lead, and names of one file that are elsewhere.
+    /// Refuses links that lead out, and hard links to other files. Both can only be judged with the whole tree.
     fn check(&self) -> Result<(), Error> {
         if let Some((_, _, place)) = self.names.values().find(|(names, seen, _)| names != seen) {
             return Err(unfit(format!("{place:?} is a hard link to a file that is not among those that were fetched")));
@@ -228,8 +227,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns whether a link leads to somewhere below `/usr`, whatever the other links are: a step back is taken only out of a
-    /// directory of this tree, so that no link on the way makes it another step.
+    /// Returns true if a link leads to a place below `/usr`, whatever the other links are. `..` is accepted only from a real directory of
+    /// this tree, so that no link on the way changes its meaning.
     fn stays_inside(&self, path: &str, target: &str) -> bool {
         let mut at: Vec<&str> = match target.starts_with('/') {
             true => Vec::new(),
@@ -245,7 +244,7 @@ impl Tree {
                     }
                     at.pop();
                 }
-                // In the root these are links into `/usr`.
+                // In the root, these names link into `/usr`.
                 merged if at.is_empty() && LINKS.contains(&merged) => at.extend([TOP, merged]),
                 other => at.push(other),
             }
@@ -253,7 +252,7 @@ impl Tree {
         at.first() == Some(&TOP)
     }
 
-    /// Writes everything to `place`, a directory that is not there yet, and gives the digest of what was written.
+    /// Writes the tree to `place`, a new directory, and returns the digest of the written content.
     fn write(&self, place: &Path) -> Result<Digest, Error> {
         DirBuilder::new().mode(0o755).create(place).map_err(Error::io(place))?;
         let mut manifest = Manifest::new();
@@ -282,13 +281,13 @@ impl Tree {
             set_mode(&place.join(path), DIRECTORY_MODE)?;
         }
         set_mode(place, DIRECTORY_MODE)?;
-        // All of it before its name: a name that outlives a power cut is a whole layer.
+        // Synced before the rename: after a power cut, a layer with its name is complete.
         let synced = File::open(place).and_then(|place| Ok(nix::unistd::syncfs(&place)?));
         synced.map_err(Error::io(place))?;
         Ok(manifest.digest())
     }
 
-    /// Returns the digest of what is there.
+    /// Returns the digest of the present files.
     fn digest(&self) -> Result<Digest, Error> {
         let mut manifest = Manifest::new();
         for (path, entry) in &self.entries {
@@ -304,13 +303,13 @@ impl Tree {
     }
 }
 
-/// Returns the rights to write that nothing of this kind has in a layer.
+/// Returns the write bits that no entry of this kind has in a layer.
 fn writable(found: &Metadata) -> u32 {
     if found.is_dir() { 0o022 } else { 0o222 }
 }
 
-/// Lets the owner write the directories of a layer that an earlier version made read-only. The layer itself comes last: the next start
-/// looks at that alone to find out whether this was interrupted.
+/// Lets the owner write the directories of a layer that an earlier version made read-only. The layer itself comes last: the next start only
+/// checks that one to detect an interruption.
 pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
     let mut found = vec![layer.to_owned()];
     let mut looked = 0;
@@ -331,7 +330,7 @@ pub(super) fn open_directories(layer: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the place of a file in the layer; `None` for what is left out.
+/// Returns the place of a file in the layer; `None` for files that a layer does not have.
 fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result<Option<String>, Error> {
     let (top, rest) = place.split_once('/').map_or((place, None), |(top, rest)| (top, Some(rest)));
     let joined = |above: &str| rest.map_or_else(|| above.to_owned(), |rest| format!("{above}/{rest}"));
@@ -340,7 +339,7 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
     match source.place {
         Place::Prefix => Ok(Some(format!("{TOP}/{place}"))),
         Place::Root | Place::Layer if top == TOP && !at_top => Ok(Some(joined(TOP))),
-        Place::Layer => Err(unfit(format!("{place:?} is no part of a layer"))),
+        Place::Layer => Err(unfit(format!("{place:?} does not belong in a layer"))),
         Place::Root if merged && at_top && fs::read_link(path).is_ok_and(|to| is_merging(top, &to)) => Ok(None),
         Place::Root if (merged || top == TOP) && at_top => {
             Err(unfit(format!("{} brings {place:?}, where every machine has a directory", source.name)))
@@ -350,14 +349,14 @@ fn placed(source: &Source, place: &str, path: &Path, found: &Metadata) -> Result
     }
 }
 
-/// Returns the name of a place that is left out: a place that every reader knows, or that it is another one. A name that a
-/// package chose is no word of the host's.
+/// Returns the name of a place that is left out: a well-known one, or a general word. A name from a package never becomes a word of the
+/// host.
 fn left_out(place: &str) -> &'static str {
     let top = place.split('/').next().unwrap_or_default();
     ROOT.into_iter().chain(LINKS).find(|known| *known == top).unwrap_or(ELSEWHERE)
 }
 
-/// Returns whether a link in the root is the one that every merged machine has.
+/// Returns true if a link in the root is the usual one of a merged machine.
 fn is_merging(top: &str, to: &Path) -> bool {
     [format!("usr/{top}"), format!("/usr/{top}")].iter().any(|own| to == Path::new(own))
 }
@@ -377,7 +376,7 @@ fn are_same(one: &Entry, other: &Entry) -> Result<bool, Error> {
     }
 }
 
-/// Returns the beginning of a path for a refusal.
+/// Returns the beginning of a path, for a refusal.
 fn excerpt(path: &Path) -> String {
     path.to_string_lossy().chars().take(EXCERPT_CHARS_MAX).collect()
 }
@@ -392,8 +391,8 @@ fn is_plain(text: &str) -> bool {
         && !text.chars().any(|c| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
 }
 
-/// Input of a layer's digest: each path with its kind and its content, in byte order. Every part says how long it is, so that no
-/// two layers have one manifest.
+/// The input of a layer's digest: each path with its kind and content, in byte order. Every part has a length prefix, so that different
+/// layers have different input.
 struct Manifest(Sha256);
 
 impl Manifest {

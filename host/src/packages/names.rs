@@ -1,18 +1,18 @@
-//! Valid names of packages: no version, no path, no address, and nothing that a client could take for an option.
+//! Valid names of packages: no version, no path, no address, and no text that a client could read as an option.
 //!
-//! Never repairs a name. See [`crate::packages::fetch`], which hands them to the clients.
+//! Never repairs a name. See `packages::fetch`, which passes them to the clients.
 
 use super::NAMES_MAX;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 
-/// Longest name; the registries' own limits are about this.
+/// Longest name, close to the registries' own limits.
 const NAME_BYTES_MAX: usize = 128;
-/// Endings by which npm takes a name for a file.
+/// Suffixes by which npm takes a name for a file.
 const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 
-/// Returns a refusal of the first name that is none.
+/// Refuses the first invalid or repeated name.
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if wanted.apt.len() + wanted.npm.len() > NAMES_MAX {
         let message = format!("{} packages are more than {NAMES_MAX}", wanted.apt.len() + wanted.npm.len());
@@ -23,21 +23,24 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     if let Some((name, of)) = of_apt.chain(of_npm).next() {
         let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
         let hint = match of {
-            "apt" => "a name is of a-z 0-9 + - . and begins with a letter or a digit; it has no version",
-            _ => "a name is of a-z 0-9 - . _, perhaps with a scope before it as in @scope/name; it has no version",
+            "apt" => "a name has characters of a-z 0-9 + - . and begins with a letter or a digit; it has no version",
+            _ => {
+                "a name has characters of a-z 0-9 - . _, perhaps with a scope before it as in @scope/name; it has no version"
+            }
         };
         return Some(
-            Refusal::new(DenialCode::PackagesName, format!("{shown:?} is no name of a package of {of}")).hint(hint),
+            Refusal::new(DenialCode::PackagesName, format!("{shown:?} is not the name of a package of {of}"))
+                .hint(hint),
         );
     }
     let twice = |names: &[String]| {
         names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, n)| n.clone())
     };
     let name = twice(&wanted.apt).or_else(|| twice(&wanted.npm))?;
-    Some(Refusal::new(DenialCode::PackagesName, format!("{name:?} stands there twice")))
+    Some(Refusal::new(DenialCode::PackagesName, format!("package {name:?} is named twice")))
 }
 
-/// Checks the name by Debian policy, section 5.6.1. A name that ends in `-` would tell apt to remove something.
+/// Checks a name by Debian policy, section 5.6.1. With a `-` at its end, apt would remove the package.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_a_person_reads_and_a_name_twice_are_refused() {
+    fn too_many_names_and_repeated_names_are_refused() {
         let many: Vec<String> = (0..=NAMES_MAX).map(|number| format!("p{number}")).collect();
         let refusal = refused(&Packages { apt: many, npm: Vec::new() }).expect("refused");
         assert_eq!(refusal.code, DenialCode::PackagesTooMany);

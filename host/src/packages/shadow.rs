@@ -1,4 +1,4 @@
-//! Refuses a file of a package that would replace another file of this machine: a layer is mounted over `/usr`.
+//! Protection against a package that would replace a file of this machine: a layer is mounted over `/usr`.
 //!
 //! Reads the machine's files and dpkg's lists of them; changes nothing. See [`crate::packages::layer`].
 
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 /// Directory in which dpkg keeps the list of files of each package.
 const DPKG_LISTS: &str = "/var/lib/dpkg/info";
-/// A directory of programs, and one that the `PATH` of a command names behind it.
+/// A directory of programs, and one that comes after it in the `PATH` of a command.
 const PROGRAMS_FIRST: [(&str, &str); 1] = [("usr/local/bin", "usr/bin")];
-/// Directories in which the loader looks for libraries after the directory of the machine's architecture.
+/// Directories in which the loader searches libraries after the directory of the machine's architecture.
 const LIBRARIES_LAST: [&str; 2] = ["usr/lib", "usr/lib64"];
-/// Directories in which commands look for programs.
+/// Directories in which commands search programs.
 const PROGRAMS: [&str; 2] = ["usr/local/bin", "usr/bin"];
-/// Directories of libraries for some processors, in which the loader looks first. All but the first belong to glibc before 2.37.
+/// Directories of libraries for certain processors, which the loader searches first. All but the first belong to glibc before 2.37.
 const HARDWARE: [&str; 10] =
     ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "i686", "sse2", "aarch64", "atomics"];
 
@@ -27,7 +27,7 @@ const HARDWARE: [&str; 10] =
 pub(super) struct Machine {
     root: PathBuf,
     lists: PathBuf,
-    /// The files of each package that was asked about, as dpkg lists them.
+    /// The files of each looked-up package, as dpkg lists them.
     owned: HashMap<String, HashSet<Vec<u8>>>,
 }
 
@@ -42,8 +42,8 @@ impl Machine {
         Self { root: root.to_owned(), lists: lists.to_owned(), owned: HashMap::new() }
     }
 
-    /// Refuses an entry of a layer that hides a different file of the machine, by both names, and a link in the place of a directory
-    /// that is searched: what is behind it can hide files of the machine without having their names.
+    /// Refuses an entry of a layer that hides a different file of the machine, and a link in place of a searched directory. The target of
+    /// such a link could hide files of the machine without having their names.
     pub(super) fn check(&mut self, source: &Source, target: &str, entry: &Entry) -> Result<(), Error> {
         if let Entry::Link { target: to } = entry
             && is_searched(target)
@@ -66,7 +66,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns whether the machine has something else at this place.
+    /// Returns true if the machine has a different file at this path.
     fn differs(&self, path: &str, entry: &Entry) -> Result<bool, Error> {
         let path = self.root.join(path);
         let found = match fs::symlink_metadata(&path) {
@@ -77,7 +77,7 @@ impl Machine {
             Err(error) => return Err(Error::io(&path)(error)),
         };
         Ok(match entry {
-            // Directories of both are merged.
+            // Directories of both merge.
             Entry::Directory => !found.is_dir(),
             Entry::Link { target } => !is_link_to(&path, target),
             Entry::File { source, bytes, .. } => {
@@ -90,7 +90,7 @@ impl Machine {
         })
     }
 
-    /// Returns whether the Debian package that brings a file is the one that has it on this machine.
+    /// Returns true if the Debian package that brings a file also owns it on this machine.
     fn owns(&mut self, source: &Source, path: &str) -> bool {
         if source.place != Place::Root {
             return false;
@@ -107,7 +107,7 @@ fn is_link_to(path: &Path, target: &str) -> bool {
     fs::read_link(path).is_ok_and(|there| there == Path::new(target))
 }
 
-/// Returns the files of a package, of whatever architecture, as dpkg lists them in this directory.
+/// Returns the files of a package, of any architecture, as dpkg lists them in this directory.
 fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     let lists = fs::read_dir(lists).into_iter().flatten().flatten();
     let lists = lists.filter(|list| is_list_of(&list.file_name().to_string_lossy(), package));
@@ -115,13 +115,13 @@ fn files_of(lists: &Path, package: &str) -> HashSet<Vec<u8>> {
     lists.flat_map(|list| lines(fs::read(list.path()).unwrap_or_default())).collect()
 }
 
-/// Returns whether a file of dpkg lists the files of this package, of whatever architecture.
+/// Returns true if a file of dpkg lists the files of this package, of any architecture.
 fn is_list_of(file: &str, package: &str) -> bool {
     let Some(name) = file.strip_suffix(".list") else { return false };
     !package.is_empty() && name.split(':').next() == Some(package)
 }
 
-/// Returns the paths that something at `target` hides: its own, and those that programs look for behind it.
+/// Returns the paths that an entry at `target` hides: its own, and those of lower precedence in a search.
 fn hidden_by(target: &str) -> Vec<String> {
     let mut hidden = vec![target.to_owned()];
     let Some((directory, name)) = target.rsplit_once('/') else { return hidden };
@@ -139,7 +139,7 @@ fn hidden_by(target: &str) -> Vec<String> {
     hidden
 }
 
-/// Returns whether commands or the loader look for something in this directory, or in one below it.
+/// Returns true if commands or the loader search this directory, or one below it.
 fn is_searched(path: &str) -> bool {
     let is_above = |directory: &&str| directory.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let is_library = path.rsplit('/').next().is_some_and(|name| name.contains(".so"));
@@ -147,8 +147,8 @@ fn is_searched(path: &str) -> bool {
         || library_directory(path).is_some() && !is_library
 }
 
-/// Returns the directory of libraries that the loader looks through together with this one: itself, or the one above those for
-/// some processors.
+/// Returns the directory of libraries that the loader searches together with this one: itself, or the one above those for certain
+/// processors.
 fn library_directory(path: &str) -> Option<&str> {
     let parts: Vec<&str> = path.split('/').collect();
     let depth = match parts[..] {
@@ -254,7 +254,7 @@ mod tests {
         ] {
             assert_eq!(scene.check(name, place, target, entry), Ok(()), "{name} {target}");
         }
-        // A name that begins like the owner's is not the owner's, and npm has no owners.
+        // A name with the owner's name as its beginning is not the owner, and npm has no owners.
         assert!(scene.check("jq-evil=2", Place::Root, "usr/bin/jq", &other).is_err());
         assert!(scene.check("jq=2", Place::Prefix, "usr/bin/jq", &other).is_err());
     }

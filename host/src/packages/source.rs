@@ -1,6 +1,6 @@
 //! Fetched files before they are part of a layer.
 //!
-//! Writes nothing but copies of files. See [`crate::packages::layer`].
+//! Only copies files. See [`crate::packages::layer`].
 
 use super::{Config, Error};
 use crate::refusal::Refusal;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Top directory of a layer.
 pub(super) const TOP: &str = "usr";
-/// Longest path in a layer, in bytes; the kernel takes four times this.
+/// Longest path in a layer, in bytes; the kernel accepts four times this.
 pub(super) const PATH_BYTES_MAX: usize = 1024;
-/// Bytes that are read at once.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A directory of what was fetched.
+/// A directory of fetched files.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     /// Path of the files.
@@ -33,11 +33,11 @@ pub(super) struct Source {
 /// Mapping of the paths of a source to those of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Paths from the root of a machine: `usr`, and what is merged into it; the rest is left out.
+    /// Paths from the root of a machine: `usr`, and the directories merged into it. Others are left out.
     Root,
     /// Paths below `usr`.
     Prefix,
-    /// A layer itself: `usr` and nothing else.
+    /// A layer itself: only `usr`.
     Layer,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Entry {
     Link { target: String },
 }
 
-/// Refuses what is larger than a layer may be.
+/// Refuses more than a layer may hold.
 pub(super) fn check_size(bytes: u64, files: u64, config: &Config) -> Result<(), Error> {
     let (bytes_max, files_max) = (config.layer_bytes_max, config.layer_files_max);
     if bytes <= bytes_max && files <= files_max {
@@ -60,13 +60,13 @@ pub(super) fn check_size(bytes: u64, files: u64, config: &Config) -> Result<(), 
     Err(Refusal::new(DenialCode::PackagesTooLarge, message).hint(hint).into())
 }
 
-/// Reads a file of exactly so many bytes, into another if there is one; gives its digest.
+/// Reads a file of exactly this many bytes, copies it if there is a target, and returns its digest.
 pub(super) fn copy(source: &Path, bytes: u64, mut into: Option<&File>) -> io::Result<Digest> {
     let mut options = OpenOptions::new();
     let mut file =
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(source)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no file any more"));
+        return Err(io::Error::other("is no longer a file"));
     }
     let (mut hash, mut chunk, mut length) = (Sha256::new(), vec![0; CHUNK_BYTES], 0);
     loop {

@@ -1,9 +1,9 @@
-//! Archives of apt, unpacked by the machine's own unpacker in a jail without a network; nothing is installed, and no script of an
+//! Unpacking of apt's archives, by the machine's own unpacker in a jail without a network. No package is installed, and no script of an
 //! archive is read.
 //!
-//! Never unpacks an archive that lists a file which no layer may hold. See [`crate::packages::layer`].
+//! Never unpacks an archive whose list has a file that no layer may hold. See [`crate::packages::layer`].
 
-use super::client::{Task, WORK, failed, follow, make_room, run};
+use super::client::{Task, WORK, create_writable, failed, follow, run};
 use super::fetch::{ARCHIVES, Archive};
 use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
 use super::{Config, Error, FetchContext, UNPACKER, WorkDir, unfit};
@@ -14,10 +14,10 @@ use std::path::Path;
 const LINE_BYTES_MAX: usize = 10 * 1024;
 /// Bytes that a listing writes around a path: `./`, ` -> ` or ` link to `.
 const LINK_WORDS_BYTES: usize = 9;
-/// Most bytes of lines that are no listing that are kept.
+/// Most bytes of other messages that are kept.
 const COMPLAINT_BYTES_MAX: usize = 2 * 1024;
 
-/// Unpacks each into a directory of its own.
+/// Unpacks each archive into a directory of its own.
 pub(super) async fn archives(
     context: &FetchContext,
     work_dir: &WorkDir,
@@ -28,7 +28,7 @@ pub(super) async fn archives(
     for (number, Archive { file, name }) in archives.iter().enumerate() {
         let archive = format!("{WORK}/{ARCHIVES}/{file}");
         let place = format!("unpacked/{number}");
-        make_room(context, work_dir, &[&place])?;
+        create_writable(context, work_dir, &[&place])?;
         let task = |args: Vec<String>, what| Task {
             program: Path::new(UNPACKER),
             args,
@@ -98,7 +98,7 @@ impl Listed {
             return Ok(());
         }
         let path = behind_words(line, 5);
-        // Checked before it is shown; behind a link's own path is its target.
+        // The length is checked before the path is shown. A link's line also has its target.
         let paths = if mode.starts_with(['l', 'h']) { 2 } else { 1 };
         if path.len() > paths * (PATH_BYTES_MAX + LINK_WORDS_BYTES) {
             return Err(unfit(format!("{} brings a path of more than {PATH_BYTES_MAX} bytes", self.archive)));
@@ -114,13 +114,13 @@ impl Listed {
             return no("set-uid or set-gid");
         }
         self.files += 1;
-        // A device has a pair of numbers here, and is gone by now.
+        // A device has two numbers here, but is refused above.
         self.bytes = self.bytes.saturating_add(size.parse().unwrap_or(0));
         check_size(self.bytes, self.files, config)
     }
 }
 
-/// Returns the text behind so many words and one space, with every space of its own.
+/// Returns the text after this many words and one space, with all further spaces.
 fn behind_words(line: &str, count: usize) -> &str {
     let mut rest = line;
     for _ in 0..count {

@@ -1,6 +1,6 @@
 //! The cause of a failed part of a jail on this machine, and the exact remedy.
 //!
-//! Pure but for reading a handful of files once; tries nothing itself. See [`crate::preflight`], which tries.
+//! Reads a few files once, and tries nothing itself. See [`crate::preflight`] for the trial.
 
 use super::{fail, pass};
 use ironclaw_contract::operator::Check;
@@ -14,7 +14,7 @@ const USERNS_CLONE: &str =
     "`echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`";
 const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`; in a container, on the machine that runs it";
 const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operate/install.md, Containers)";
-const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operate/install.md, Containers); elsewhere look into the kernel's log for the security module that said no";
+const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operate/install.md, Containers); elsewhere search the kernel's log for the security module that denied it";
 
 /// A finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Advice {
         Self { found: found.into(), remedy: remedy.into() }
     }
 
-    /// Makes a finding without a remedy of its own, because another check has it.
+    /// Returns a finding whose remedy is in another check.
     pub(crate) fn found(found: impl Into<String>) -> Self {
         Self::new(found, "see the check that failed before this one")
     }
@@ -37,24 +37,24 @@ impl Advice {
 /// Facts about this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// Whether we are root, in whatever user namespace this is.
+    /// True for root, in any user namespace.
     pub(crate) root: bool,
-    /// Whether a seccomp filter from outside is on us.
+    /// True under a seccomp filter from outside.
     filtered: bool,
-    /// `kernel/apparmor_restrict_unprivileged_userns`, where there is one.
+    /// `kernel/apparmor_restrict_unprivileged_userns`, if it exists.
     apparmor_restricts: Option<u64>,
-    /// Whether an AppArmor profile is on us; the restriction is for programs without one.
+    /// True under an AppArmor profile; the restriction is for programs without one.
     profiled: bool,
-    /// `kernel/unprivileged_userns_clone`, where there is one.
+    /// `kernel/unprivileged_userns_clone`, if it exists.
     userns_clone: Option<u64>,
-    /// `user/max_user_namespaces`, where there is one.
+    /// `user/max_user_namespaces`, if it exists.
     max_namespaces: Option<u64>,
     /// `/proc/self/uid_map`, in one line.
     uid_map: String,
 }
 
 impl Machine {
-    /// Reads the settings below `proc_sys`, and what the kernel says of this process.
+    /// Reads the settings below `proc_sys`, and the kernel's facts about this process.
     pub(crate) fn read(proc_sys: &Path) -> Self {
         let number = |name: &str| fs::read_to_string(proc_sys.join(name)).ok()?.trim().parse().ok();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -83,15 +83,15 @@ impl Machine {
         };
         let clone = match (self.userns_clone, self.root) {
             (Some(0), false) => {
-                let found = "kernel.unprivileged_userns_clone is 0, so only root can make user namespaces";
+                let found = "kernel.unprivileged_userns_clone is 0, so only root can create user namespaces";
                 fail("unprivileged user namespaces", Advice::new(found, USERNS_CLONE))
             }
-            (Some(0), true) => pass("unprivileged user namespaces", "forbidden, which does not concern root".into()),
+            (Some(0), true) => pass("unprivileged user namespaces", "forbidden, which does not affect root".into()),
             (Some(_) | None, _) => pass("unprivileged user namespaces", "not forbidden by a setting".into()),
         };
         let apparmor = match (self.apparmor_restricts, self.root, self.profiled) {
             (None | Some(0), _, _) => pass("AppArmor", "does not restrict user namespaces".into()),
-            (Some(_), true, _) => pass("AppArmor", "restricts user namespaces, which does not concern root".into()),
+            (Some(_), true, _) => pass("AppArmor", "restricts user namespaces, which does not affect root".into()),
             (Some(_), false, true) => {
                 pass("AppArmor", "restricts user namespaces, and this program has a profile".into())
             }
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// Returns what a failed part of a launch means on this machine.
+/// Returns the meaning of a failed part of a launch on this machine.
 pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
     let errno = Errno::from_raw(failure.errno);
     let told = match failure.errno {
@@ -125,7 +125,7 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
         }
         (_, Errno::ENOSYS) => ("this kernel does not have the call", "use Linux 5.13 or later"),
         (Part::Namespaces, Errno::EPERM | Errno::EACCES) if machine.userns_clone == Some(0) && !machine.root => {
-            ("only root can make user namespaces here", USERNS_CLONE)
+            ("only root can create user namespaces here", USERNS_CLONE)
         }
         (Part::Ids, Errno::EPERM | Errno::EINVAL) if machine.root => (
             "root here is root of a user namespace that does not hold the jail's host id",
@@ -137,14 +137,14 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
         }
         (Part::Namespaces, Errno::EPERM) => (
             "this process runs in a chroot, or a security module forbids it",
-            "start the host outside the chroot; otherwise look into the kernel's log for the security module that said no",
+            "start the host outside the chroot; otherwise search the kernel's log for the security module that denied it",
         ),
         (Part::Root, Errno::EINVAL) => (
             "the root of this machine cannot be pivoted away from, as in an initramfs or a chroot",
             "start the host from a root that is a mount of its own",
         ),
         (Part::Landlock, _) => (
-            "Landlock is not there",
+            "Landlock is missing",
             "use Linux 5.13 or later and add `landlock` to the list of the kernel parameter `lsm=`",
         ),
         (_, Errno::EPERM | Errno::EACCES) => ("something forbids it", OUTER_MODULE),
@@ -152,7 +152,7 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
             return Advice::new(told, "run this before anything else in a process of its own");
         }
         _ => {
-            return Advice::new(told, "this is not a failure that is known; report it with this line");
+            return Advice::new(told, "this failure is unknown; report it with this line");
         }
     };
     let ids = if failure.part == Part::Ids && machine.root { format!(" ({})", machine.uid_map) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Tools by their names, and the calls of the built-in script.
+//! Tests of the tools, and of the calls of the built-in script.
 
 use super::*;
 use ironclaw_contract::seam::action::Action;
@@ -7,7 +7,7 @@ use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
-/// A message for each built-in tool, which the built-in script answers with a call of it.
+/// A message for each built-in tool; the built-in script answers it with a call.
 const ASKED: [&str; 13] = [
     "write a.txt: x",
     "append a.txt: x",
@@ -48,7 +48,7 @@ fn built_in_script_calls_every_tool_as_its_schema_says() {
 }
 
 #[test]
-fn what_is_not_exactly_a_name_is_not_found() {
+fn only_the_exact_name_of_a_tool_is_found() {
     for name in ["", "Read_File", "read_file ", "readfile", "exec", "persona"] {
         assert_eq!(find(name), None, "{name:?}");
     }
@@ -58,7 +58,7 @@ fn what_is_not_exactly_a_name_is_not_found() {
     }
 }
 
-/// Objects that are open to properties which nobody listed; the payload of a change is an object or a list, and has its own reader.
+/// Collects objects that accept unlisted properties. The payload of a change is an object or a list, and has its own parser.
 fn open_objects(path: String, schema: &Value, found: &mut Vec<String>) {
     if schema["type"] == "object" && schema["additionalProperties"] != json!(false) {
         found.push(path.clone());
@@ -145,7 +145,7 @@ fn the_arguments_of_an_action_are_its_json_without_the_name() {
 }
 
 #[test]
-fn model_is_told_the_payload_of_each_kind_that_it_may_propose() {
+fn model_sees_the_payload_of_each_kind_for_agents() {
     let told: Vec<_> = ChangeKind::ALL.iter().copied().filter(|kind| payload(*kind).is_some()).collect();
     assert_eq!(told, ChangeKind::for_agents().collect::<Vec<_>>());
 }

@@ -1,7 +1,7 @@
 //! What is counted of a running host, and how Prometheus reads it.
 //!
 //! Never holds an id, a name of a person or a text: every label is one of the host's own words or the name of a model endpoint.
-//! Counted where it is committed and read when somebody asks, so that an idle host does nothing. Next: `api::watching`.
+//! Counted where it is committed and read when somebody asks, so that an idle host does nothing. Next: `api::health`.
 
 use ironclaw_contract::operator::LedgerEvent;
 use prometheus_client::encoding::EncodeLabelSet;

@@ -2,7 +2,7 @@
 //! step.
 //!
 //! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
-//! one's. See `rotation` of the host.
+//! one's. See `key_rotation` of the host.
 
 use super::{Error, ReadTx, WriteTx, connect, create, log, migrations, sql, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;

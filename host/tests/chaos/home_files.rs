@@ -165,5 +165,5 @@ fn a_start_without_room_writes_nothing_and_says_how_much() {
     let failure: Value = serde_json::from_slice(&std::fs::read(&said).expect("it said why")).expect("JSON");
     let message = failure["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("no room to start at") && message.contains("a start needs 1048576 bytes"), "{failure}");
-    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("make room")), "{failure}");
+    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("free space")), "{failure}");
 }

@@ -204,7 +204,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
     world.configure("[budget]\ntokens_per_day = 1\n");
     world.up();
     let warnings = world.status()["host"]["warnings"].to_string();
-    assert!(warnings.contains("the ceiling tokens_per_day is reached: no model is asked until"), "{warnings}");
+    assert!(warnings.contains("the ceiling tokens_per_day is reached: no request goes to a model until"), "{warnings}");
     world.down();
     world.configure("[budget]\ntokens_a_day = 1\n");
     world.ctl(&["config", "check"]).refused("tokens_per_day");
@@ -308,12 +308,12 @@ fn cost_ceiling_without_prices_is_reported() {
     let set = world.ctl(&["agent", "set", "a", "--cost-per-day", "2.50"]).ok();
     assert!(format!("{}{}", set.stdout, set.stderr).contains("far has no prices"), "{} {}", set.stdout, set.stderr);
     let warnings = world.status()["host"]["warnings"].to_string();
-    assert!(warnings.contains("counts nothing at model endpoint far"), "{warnings}");
+    assert!(warnings.contains("has no effect at model endpoint far"), "{warnings}");
     world
         .ctl(&[&add[..], &["--no-test", "--no-key", "--replace", "--price-in", "1", "--price-out", "2"]].concat())
         .ok();
     let warnings = world.status()["host"]["warnings"].to_string();
-    assert!(!warnings.contains("counts nothing"), "{warnings}");
+    assert!(!warnings.contains("has no effect at"), "{warnings}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
     for (point, sent) in [("parcel_taken", 0), ("parcel_sent", 1)] {
         let (world, receiver, message) = killed_while_sending(point, &[]);
         let why = receipt(&world, &message, "unknown");
-        assert!(why["summary"].as_str().is_some_and(|words| words.contains("not known")), "{point}: {why}");
+        assert!(why["summary"].as_str().is_some_and(|words| words.contains("is unknown")), "{point}: {why}");
         assert_eq!(why["message"]["status"], "completed", "{point}");
         let found = notices(&world);
         assert!(found.len() == 1 && found[0].contains("may not have arrived"), "{point}: {found:?}");

@@ -166,7 +166,7 @@ fn package_with_forbidden_content_is_refused_and_layer_stays() {
             ("evil-suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid or set-gid"),
             ("evil-pipe", "evil-pipe=1.0-1 brings \"./usr/pipe\", which is a pipe"),
             ("evil-link", "\"usr/bin/out\" is a link to \"/etc/passwd\", which leads out of /usr"),
-            ("evil-name", "a name that is no plain text"),
+            ("evil-name", "a name that is not plain text"),
         ] {
             let result = shop.make(&["good", name], &[]);
             assert_eq!(result["code"], "packages_unfit", "{who:?} {result}");

@@ -194,7 +194,7 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         ("unknown", "nowhere", false),
         ("unknown npm", "nowhere-npm", false),
         ("suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid", false),
-        ("better", "cannot read what apt offers", true),
+        ("better", "cannot read the index of apt", true),
     ] {
         let id = store.desk.propose(word);
         gone(is_gone);

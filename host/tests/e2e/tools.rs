@@ -36,7 +36,7 @@ fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
     assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
     assert_eq!(world.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
-        let answer = world.ctl(&["agent", "create", "c", "--tool", tool]).refused("nothing handles it");
+        let answer = world.ctl(&["agent", "create", "c", "--tool", tool]).refused("this version has no handler for it");
         assert!(answer.stderr.contains("request_capability_change"), "it lists the valid tools: {}", answer.stderr);
     }
 }

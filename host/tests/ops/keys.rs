@@ -107,7 +107,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
         let kept = world.home.join("kept.key");
         rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).ok();
         assert_eq!(std::fs::read(&kept).expect("kept"), fresh);
-        rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).refused("is there already");
+        rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).refused("exists already");
         world.up();
         conversation_continues(&world);
     }
@@ -171,7 +171,7 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     world.up();
     world.down();
     rotate(&world, &[]).refused("only you can replace");
-    rotate(&world, &["--to", &path(&named)]).refused("is there already");
+    rotate(&world, &["--to", &path(&named)]).refused("exists already");
     let roundabout = format!("{}/../keys/next", path(&directory));
     for keep in [path(&next), roundabout] {
         rotate(&world, &["--to", &path(&next), "--keep-old", &keep]).refused("cannot take the fresh key and the copy");

@@ -251,7 +251,7 @@ fn impossible_endpoint_is_refused_before_any_request() {
     local("lab", &["--fallback", "lab"]).refused("would be asked twice");
     local("lab", &["--fallback", "unknown"]).refused("there is no model endpoint \"unknown\"");
     local("lab", &["--key", "secret:unknown"]).refused("there is no secret:unknown");
-    let mixed_up = local("lab", &["--key", "sk-Zinnober"]).refused("no secret's name");
+    let mixed_up = local("lab", &["--key", "sk-Zinnober"]).refused("invalid name of a secret");
     assert!(!mixed_up.stderr.contains("Zinnober"), "{}", mixed_up.stderr);
     assert_eq!(local("lab", &["--price-in", "1"]).code, 2);
     assert_eq!(local("lab", &["--price-in", "-1", "--price-out", "1"]).code, 2);
@@ -414,7 +414,7 @@ fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
     assert!(odd["broken"].as_str().is_some(), "{odd}");
     assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
     let warnings = world.status()["host"]["warnings"].to_string();
-    assert!(warnings.contains("model endpoint odd cannot be asked"), "{warnings}");
+    assert!(warnings.contains("model endpoint odd cannot be used"), "{warnings}");
     world.ctl(&["agent", "set", "a", "--model", "odd"]).ok();
     let notice = world.chat("a", "hello")["reply"].to_string();
     assert!(notice.contains("cannot be asked as it stands in the record"), "{notice}");

@@ -181,7 +181,7 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
     };
     wait_for("the copy to notice that another host signs heads", noticed);
     let warned = warnings(&world);
-    assert!(warned.contains("runs beside it"), "{warned}");
+    assert!(warned.contains("is running too"), "{warned}");
     world.kill_host();
     assert!(!crate::support::host_fixture::alive(copy));
     world.home = world.home.with_file_name("moved");

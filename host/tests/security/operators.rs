@@ -123,7 +123,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
     world
         .ctl(&["token", "create", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"])
         .refused("cannot end before");
-    world.ctl(&["token", "create", "--person", "Bob", "--expires", "soon"]).refused("is no time");
+    world.ctl(&["token", "create", "--person", "Bob", "--expires", "soon"]).refused("invalid expiry");
     world.ctl(&["token", "create", "--person", "Unknown"]).refused("there is no person");
 }
 

@@ -55,7 +55,7 @@ fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
 fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
     let world = running();
     for name in ["Bad", "a/b", "a.b", "ä", "secret:secret:a", &"a".repeat(65), VALUE.to_uppercase().as_str()] {
-        let answer = world.ctl_given(VALUE, &["secret", "set", name]).refused("no secret's name");
+        let answer = world.ctl_given(VALUE, &["secret", "set", name]).refused("invalid name of a secret");
         assert!(!answer.stderr.contains("zinnober"), "{}", answer.stderr);
     }
     let long = "z".repeat(8193);
@@ -76,7 +76,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
     assert_eq!(listed(&world), Vec::<Value>::new());
 
     world.ctl_given(VALUE, &["secret", "set", "a"]).ok();
-    world.ctl_given(OTHER, &["secret", "set", "secret:a"]).refused("there is a secret:a already");
+    world.ctl_given(OTHER, &["secret", "set", "secret:a"]).refused("secret:a exists already");
     world.ctl_given(OTHER, &["secret", "rotate", "b"]).refused("there is no secret:b");
     world.ctl(&["secret", "remove", "b", "--yes"]).refused("there is no secret:b");
     assert_eq!(world.ctl(&["secret", "remove", "a"]).code, 2, "not unasked");

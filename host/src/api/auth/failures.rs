@@ -1,6 +1,6 @@
-//! How many requests without a valid token are answered with their reason: a bucket for strangers, and one for each token that ended.
+//! A limit on the answers with a reason for requests without a valid token: one bucket for strangers, and one for each ended token.
 //!
-//! Never asked about a request with a valid token, so nobody can lock anybody out. Next: `api::auth`.
+//! Requests with a valid token never reach it, so no client can lock out another. See `api::auth`.
 
 use crate::registry::TokenId;
 use std::collections::HashMap;
@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many at once.
+/// Answers in one burst.
 const BURST: u32 = 20;
 
-/// Then one in this time.
+/// The time in which a bucket gains one more.
 const REFILL: Duration = Duration::from_millis(500);
 
-/// Buckets of ended tokens; there are no more ended tokens than that.
+/// Buckets of ended tokens; there are never more ended tokens.
 const BUCKETS_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
@@ -42,12 +42,12 @@ impl Bucket {
     }
 }
 
-/// The buckets.
+/// The buckets by ended token; `None` is the bucket for strangers.
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<HashMap<Option<TokenId>, Bucket>>);
 
 impl Failures {
-    /// Whether one more failure may have its reason; `token` is the ended one that it is about.
+    /// Takes one from a bucket and returns true if the failure may have its reason; `token` is the ended token of the request.
     pub fn allow(&self, token: Option<&TokenId>, now: Instant) -> bool {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX {

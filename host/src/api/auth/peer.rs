@@ -1,9 +1,9 @@
-//! The other end of a connection: what the kernel says of a process on the unix socket, and what a request to the port must show.
+//! The other end of a connection: the process on the unix socket as the kernel reports it, and the headers of a request to the port.
 //!
-//! Never trusts what a request says of where it comes from beyond refusing it: a foreign `Host` or `Origin` is a browser that was
-//! sent here. Next: `api::port`, `api::auth`.
+//! A request's own statement of its origin can only lead to a refusal: a foreign `Host` or `Origin` comes from a misdirected browser. See
+//! `api::port`, `api::auth`.
 
-use crate::api::door::{Admission, Asking};
+use crate::api::connections::{ConnectionHandle, RequestInFlight};
 use crate::api::port::{Port, Socket};
 use crate::refusal::Refusal;
 use crate::registry::Token;
@@ -19,29 +19,29 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// Where a request came from.
+/// The source of a request.
 #[derive(Debug, Clone)]
 pub enum Peer {
-    /// A process on the unix socket; looked at when it was let in, once a connection.
-    Unix(Result<(), Refusal>, Admission),
-    /// Somebody on this machine, over the loopback port.
-    Loopback(Admission),
+    /// A process on the unix socket, checked once for each connection.
+    Unix(Result<(), Refusal>, ConnectionHandle),
+    /// A process on this machine, over the loopback port.
+    Loopback(ConnectionHandle),
 }
 
 impl Connected<IncomingStream<'_, Socket>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Socket>) -> Self {
-        Self::Unix(look(stream.io().stream()), stream.io().admission())
+        Self::Unix(look(stream.io().stream()), stream.io().handle())
     }
 }
 
 impl Connected<IncomingStream<'_, Port>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
-        Self::Loopback(stream.io().admission())
+        Self::Loopback(stream.io().handle())
     }
 }
 
 impl Peer {
-    /// A word for the ledger.
+    /// Returns the word for the ledger.
     pub const fn via(&self) -> &'static str {
         match self {
             Self::Unix(..) => "unix",
@@ -49,7 +49,7 @@ impl Peer {
         }
     }
 
-    /// Whether processes of other users can reach it.
+    /// Returns true if processes of other users can connect.
     pub const fn is_open_to_others(&self) -> bool {
         match self {
             Self::Unix(..) => false,
@@ -57,75 +57,75 @@ impl Peer {
         }
     }
 
-    const fn admission(&self) -> &Admission {
+    const fn handle(&self) -> &ConnectionHandle {
         match self {
-            Self::Unix(_, admission) | Self::Loopback(admission) => admission,
+            Self::Unix(_, handle) | Self::Loopback(handle) => handle,
         }
     }
 
-    /// Notes that a request of it carried this valid token.
+    /// Records that a request on this connection carried this valid token.
     ///
     /// # Errors
-    /// Refuses more connections of one person than one may have.
+    /// Refuses a connection beyond the share of one person.
     pub fn admit(&self, token: &Token) -> Result<(), Refusal> {
-        self.admission().admit(&token.id, token.person.id)
+        self.handle().admit(&token.id, token.person.id)
     }
 
-    /// Notes that something is asked, until the answer is sent.
-    pub fn ask(&self) -> Asking {
-        self.admission().ask()
+    /// Marks the connection as busy until the answer is sent.
+    pub fn begin_request(&self) -> RequestInFlight {
+        self.handle().begin_request()
     }
 
-    /// Notes that a request of it carried none.
+    /// Records that a request on this connection carried no valid token.
     pub fn withdraw(&self) {
-        self.admission().withdraw();
+        self.handle().withdraw();
     }
 
-    /// What can be said before the token is looked at.
+    /// Checks the connection and the headers before the token is read.
     ///
     /// # Errors
     /// Refuses a process of another user or user namespace, and a request with a foreign `Host` or `Origin`.
     pub fn check(&self, request: &Request) -> Result<(), Refusal> {
         match self {
             Self::Unix(looked, _) => looked.clone(),
-            Self::Loopback(admission) => check_names(request, admission.port()),
+            Self::Loopback(handle) => check_names(request, handle.port()),
         }
     }
 }
 
-/// A page of the web whose name was made to point here carries its own name in both headers, and cannot change them.
+/// Checks `Host` and `Origin`. A web page whose name resolves to this address carries its own name in both headers, and cannot change them.
 fn check_names(request: &Request, port: u16) -> Result<(), Refusal> {
     let ours = |name: &str| ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| name == format!("{host}:{port}"));
     let one = |header| {
         let mut found = request.headers().get_all(header).iter();
         (found.next().map(|value| value.to_str().unwrap_or("")), found.next().is_some())
     };
-    // A request may name the host in its first line too, and then that one counts (RFC 9112, 3.2.2).
+    // The request line may name the host too, and then it has precedence (RFC 9112, 3.2.2).
     let in_line = request.uri().authority().is_none_or(|authority| ours(authority.as_str()));
     if !in_line || !matches!(one(HOST), (Some(host), false) if ours(host)) {
-        let refusal = Refusal::new(DenialCode::HostForeign, "the request is for another host's name");
-        return Err(refusal.hint(format!("ask http://127.0.0.1:{port}, by that name or as localhost or [::1]")));
+        let refusal = Refusal::new(DenialCode::HostForeign, "the request has another host's name");
+        return Err(refusal.hint(format!("use http://127.0.0.1:{port}, or localhost or [::1] in place of the address")));
     }
     match one(ORIGIN) {
         (None, _) => Ok(()),
         (Some(origin), false) if origin.strip_prefix("http://").is_some_and(ours) => Ok(()),
         (Some(_), _) => {
             let refusal = Refusal::new(DenialCode::OriginForeign, "a page of another origin is not served");
-            Err(refusal.hint("this API is for programs; no web page may speak to it"))
+            Err(refusal.hint("this API is for programs; web pages cannot use it"))
         }
     }
 }
 
 fn look(stream: &UnixStream) -> Result<(), Refusal> {
     let me = nix::unistd::geteuid().as_raw();
-    // Held while we look: as long as the process is alive, its number is nobody else's. Linux before 6.5 has none to give.
+    // Held during the check: its pid cannot be reused while the process lives. Linux before 6.5 does not support this.
     let held = getsockopt(stream, sockopt::PeerPidfd).ok();
     let peer = stream.peer_cred().ok();
     let Some(uid) = peer.map(|peer| peer.uid()).filter(|uid| *uid == me || *uid == 0) else {
         let refusal = Refusal::new(DenialCode::PeerUser, "this socket serves its own user only");
         return Err(refusal.hint("run ironctl as the user that the host runs as, or use the loopback port"));
     };
-    // Root's processes cannot be looked at by another user's; root may do as it likes anyhow.
+    // Another user cannot inspect root's processes, and root can do everything anyway.
     if uid != me {
         return Ok(());
     }
@@ -133,7 +133,7 @@ fn look(stream: &UnixStream) -> Result<(), Refusal> {
     judge(user_namespace("self").ok().as_deref(), theirs, held.map(|process| is_alive(&process)))
 }
 
-/// Judges a process by its user namespace and ours; `alive` is what its descriptor says, if the kernel gives one.
+/// Judges a process by its user namespace and ours; `alive` is the state of its pidfd, if the kernel supports it.
 fn judge(ours: Option<&Path>, theirs: Option<io::Result<PathBuf>>, alive: Option<bool>) -> Result<(), Refusal> {
     let is_missing = matches!(&theirs, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound);
     if alive == Some(false) || (is_missing && alive.is_none()) {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn peer_that_ended_is_not_one_of_another_namespace() {
+    fn ended_peer_is_not_taken_for_another_namespace() {
         let ours = Path::new("user:[1]");
         let link = |name: &str| Some(Ok(PathBuf::from(name)));
         let missing = || Some(Err(io::Error::from(io::ErrorKind::NotFound)));

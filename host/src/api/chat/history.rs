@@ -1,6 +1,6 @@
 //! The caller's conversation with an agent, line by line.
 //!
-//! Never shows results of tools, summaries, or output that was not delivered. Next: `outbound::delivery`.
+//! Never shows results of tools, summaries, or output that was not delivered. See `outbound::delivery`.
 
 use super::{speaker, thread};
 use crate::api::{Api, Reply, agents};
@@ -24,15 +24,15 @@ const HISTORY_MAX: usize = 500;
 /// Query of `GET /v1/agents/{agent}/history`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Limit {
-    /// How many lines, the newest; at most 500, usually 50.
+pub struct HistoryQuery {
+    /// The number of lines, the newest ones; at most 500, by default 50.
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
     limit: usize,
-    /// Which of the caller's identities the conversation is under, as in a message.
+    /// One of the caller's identities, as in a message.
     #[serde(default, rename = "as")]
     speak_as: Option<String>,
-    /// Which of the caller's conversations with the agent, as in a message.
+    /// One of the caller's conversations with the agent, as in a message.
     #[serde(default)]
     thread: Option<String>,
 }
@@ -46,10 +46,10 @@ pub async fn history(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
     Path(agent): Path<String>,
-    Query(limit): Query<Limit>,
+    Query(query): Query<HistoryQuery>,
 ) -> Reply<Vec<HistoryLine>> {
     let agent = agents::find(&api, agent).await?;
-    let (platform_id, thread_id) = (speaker(&api, &person, limit.speak_as).await?, thread(limit.thread)?);
+    let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
     let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
     let record = Arc::clone(&api.record);
     let lines = api
@@ -60,8 +60,8 @@ pub async fn history(
             let key = session.keys(&record.wrapping).map_err(items::BodyError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
-            for item in items::last(tx, session.id, limit.limit.min(HISTORY_MAX) * 4)? {
-                // What a turn came to before it was cut short was never said to anybody.
+            for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {
+                // The output of an interrupted turn was never sent.
                 if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
                     continue;
                 }
@@ -81,7 +81,7 @@ pub async fn history(
                     });
                 }
             }
-            let skip = lines.len().saturating_sub(limit.limit.min(HISTORY_MAX));
+            let skip = lines.len().saturating_sub(query.limit.min(HISTORY_MAX));
             Ok::<_, Error>(lines.split_off(skip))
         })
         .await?;

@@ -1,8 +1,8 @@
-//! What became of a message, and why.
+//! The outcome of a message, and its reason.
 //!
-//! Never tells a person of a message that is not theirs. Next: `api::forgotten`, for a message without a row.
+//! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
-use super::{look, own, stages, with_what_it_waits_for};
+use super::{own, read_view, stages, with_wait_reason};
 use crate::api::{Answer, Api, Reply, forgotten, status};
 use crate::registry::Person;
 use crate::turns::turn;
@@ -22,10 +22,10 @@ pub async fn why(
         Ok(id) => id,
         Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
     };
-    let view = with_what_it_waits_for(&api, look(&api, id).await?);
+    let view = with_wait_reason(&api, read_view(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
-    let in_line = status::in_line(&api, view.session_id);
+    let in_line = status::queue_position(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == "queued") {
         Some(in_line) => format!("Its session is waiting {in_line}."),
         None => sum_up(&view, &stages, failure.as_ref()),
@@ -34,18 +34,18 @@ pub async fn why(
     Ok(Json(Why { message: view, stages, progress, failure, summary }))
 }
 
-/// Why a model gave no output for a message that got a notice instead.
+/// Returns the reason for a notice in place of the model's output.
 async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, Answer> {
     let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
     let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
     Ok(found.map(|failure| ModelFailure { code: failure.code, message: failure.words }))
 }
 
-/// What the sandbox says of this message and its turn, as it says it.
+/// Returns the progress notes of the sandbox about this message and its turn, verbatim.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
     let shown = api.sessions.shown(view.session_id);
     let says = |note: &Progress| {
-        // It completed its turn without an answer, and would seem to say otherwise.
+        // The turn of a notice counts as completed, which would seem to contradict the notice.
         if view.notice {
             return None;
         }
@@ -61,23 +61,23 @@ fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) 
     let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
     match (view.status.as_str(), &view.reason, view.notice) {
         (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
-        ("delivered", None, false) => "It was answered, and the answer was delivered.".to_owned(),
+        ("delivered", None, false) => "The message was answered, and the answer was delivered.".to_owned(),
         ("delivered", None, true) => match (failure, &view.reply) {
             (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
             (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
             (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
         },
         ("completed", None, _) if view.receipt == "unknown" => {
-            "It is answered; whether the answer arrived is not known, and it is not sent again by itself.".to_owned()
+            "The message was answered. It is unknown if the answer arrived, and the host does not send it again by itself.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dead" => {
-            "It is answered, but the answer could not be delivered; `ironctl delivery list` shows why.".to_owned()
+            "The message was answered, but the answer could not be delivered. `ironctl delivery list` shows the reason.".to_owned()
         }
         ("completed", None, _) if view.receipt == "dropped" => {
             "The message was answered. The answer could not be delivered, and an operator dropped it.".to_owned()
         }
-        ("completed", None, _) => format!("It is answered; the answer is on its way (receipt {}).", view.receipt),
+        ("completed", None, _) => format!("The message was answered, and the answer is on its way (receipt {}).", view.receipt),
         ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
-        _ => format!("It waits for its turn; the last stage was {last}."),
+        _ => format!("The message waits for its turn; the last stage was {last}."),
     }
 }

@@ -1,7 +1,7 @@
-//! The document made of the list of routes.
+//! The document, generated from the list of routes.
 
 use super::super::routes::Route;
-use super::super::shapes::{Gives, Named, Shapes};
+use super::super::shapes::{Named, ResponseType, Shapes};
 use super::super::{Reply, routes};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ fn of(routes: &[Route]) -> Value {
         "info": {
             "title": "IronClaw",
             "summary": "The operator's API of a host",
-            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person, but for the paths whose `x-role` is `anybody`; `x-role` is the least role that a path needs.",
+            "description": "Served on a unix socket, and on a loopback port when `api.listen` opens one. Every request carries the token of a person, except for the paths whose `x-role` is `anybody`; `x-role` is the least role that a path needs.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
@@ -36,7 +36,7 @@ fn of(routes: &[Route]) -> Value {
 }
 
 fn failure_shape(shapes: &mut Shapes) -> &Shapes {
-    <Reply<ironclaw_contract::operator::Failure> as Gives>::note(shapes);
+    <Reply<ironclaw_contract::operator::Failure> as ResponseType>::note(shapes);
     shapes
 }
 
@@ -76,7 +76,7 @@ fn operation(route: &Route) -> Value {
         "responses": {
             status.as_str(): { "description": "Done", "content": { *kind: { "schema": answer } } },
             "default": {
-                "description": "A no, with its reason",
+                "description": "A refusal or a failure, with its reason",
                 "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } },
             },
         },
@@ -94,7 +94,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// By name where the components have it, in place otherwise.
+/// Returns a reference to a component, or the schema itself if it is none.
 fn reference(named: &Named) -> Value {
     let one = match named.is_component() {
         true => json!({ "$ref": format!("#/components/schemas/{}", named.name) }),
@@ -103,7 +103,7 @@ fn reference(named: &Named) -> Value {
     if named.list { json!({ "type": "array", "items": one }) } else { one }
 }
 
-/// `get_agents_agent_history` of `GET /v1/agents/{agent}/history`.
+/// Returns the id of an operation, such as `get_agents_agent_history` for `GET /v1/agents/{agent}/history`.
 fn operation_id(route: &Route) -> String {
     let path = route.path.trim_start_matches("/v1").replace(['{', '}'], "");
     let words = path.split(['/', '.']).filter(|word| !word.is_empty());
@@ -135,7 +135,7 @@ fn every_reference_resolves_and_operation_has_role_and_answer() {
 }
 
 #[test]
-fn document_is_the_one_of_the_routes() {
+fn document_matches_the_routes() {
     let now = format!("{}\n", serde_json::to_string_pretty(&of(&routes())).expect("JSON"));
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {

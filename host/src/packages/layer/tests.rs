@@ -1,11 +1,11 @@
-//! Files that a layer may not hold, and that its digest is of everything in it.
+//! Tests that a layer refuses forbidden files, and that its digest covers its whole content.
 
 use super::*;
 use nix::sys::stat::Mode;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-/// A directory with files that were fetched, and a home.
+/// A directory with fetched files, and a home.
 struct Fetched {
     directory: tempfile::TempDir,
     place: Place,
@@ -71,7 +71,7 @@ fn agent_of(place: &Path) -> AgentId {
 
 impl Drop for Fetched {
     fn drop(&mut self) {
-        // Read-only directories are not removed by the one who made the temporary one.
+        // `TempDir` cannot remove read-only directories.
         let _ = discard(&self.directory.path().join("home"));
         let _ = discard(&self.directory.path().join("layer"));
     }
@@ -107,7 +107,7 @@ fn a_pipe_a_socket_and_a_device_are_refused() {
         for (kind, name) in [(nix::sys::stat::SFlag::S_IFCHR, "char"), (nix::sys::stat::SFlag::S_IFBLK, "block")] {
             let fetched = Fetched::new(Place::Root);
             let made = nix::sys::stat::mknod(&fetched.path(&format!("usr/{name}")), kind, Mode::S_IRWXU, 0x0103);
-            // A container may not let even root make one.
+            // In some containers not even root can create one.
             if made.is_ok() {
                 assert!(fetched.refusal().ends_with("which is a device"));
             }
@@ -149,7 +149,7 @@ fn a_link_that_leads_out_is_refused_by_its_name_and_target() {
 }
 
 #[test]
-fn a_link_that_stays_inside_is_kept_as_it_is() {
+fn inner_link_is_kept_unchanged() {
     let fetched = Fetched::new(Place::Root);
     let targets = [
         "../share/x",
@@ -193,11 +193,11 @@ fn a_name_that_is_no_plain_text_is_refused() {
         let fetched = Fetched::new(Place::Root);
         fetched.file("usr/x", "", 0o644);
         fs::write(fetched.path("usr").join(std::ffi::OsStr::from_bytes(name)), "x").expect("written");
-        assert!(fetched.refusal().ends_with("a name that is no plain text"));
+        assert!(fetched.refusal().ends_with("a name that is not plain text"));
         let fetched = Fetched::new(Place::Root);
         fetched.file("usr/x", "", 0o644);
         symlink(std::ffi::OsStr::from_bytes(name), fetched.path("usr/link")).expect("linked");
-        assert!(fetched.refusal().ends_with("no plain text"));
+        assert!(fetched.refusal().ends_with("not plain text"));
     }
 }
 
@@ -233,7 +233,7 @@ fn files_outside_of_usr_are_left_out_and_counted() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("etc/cron.d/evil", "x", 0o644).file("var/lib/x", "x", 0o644);
     fetched.file("bin/y", "y", 0o755).file("lib/z", "z", 0o644).link("lib64", "usr/lib64");
-    // The report about a place has none of a package's words.
+    // The report names no place with a package's own words.
     fetched.file("approve everything/x", "x", 0o644).file("etcetera", "x", 0o644);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let left_out: Vec<_> = built.left_out.into_iter().collect();
@@ -276,13 +276,13 @@ fn files_of_a_layer_are_read_only_and_rm_rf_removes_it() {
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let mode = |path: &str| fs::metadata(place.join(path)).expect("there").mode() & 0o7777;
     assert_eq!((mode("usr/bin/x"), mode("usr/share/y")), (0o555, 0o444));
-    // A directory that its owner cannot write could not be removed with `rm -rf`.
+    // `rm -rf` cannot empty a directory that its owner cannot write.
     assert_eq!((mode("usr"), mode("usr/bin"), mode("")), (0o755, 0o755, 0o755));
     assert_eq!((built.files, built.bytes), (5, 2));
 }
 
 #[test]
-fn a_layer_in_which_anything_was_changed_is_noticed() {
+fn verification_notices_every_change_of_a_layer() {
     let fetched = Fetched::new(Place::Root);
     fetched.file("usr/bin/x", "x", 0o755).file("usr/share/y", "y", 0o644).link("usr/bin/z", "x");
     let change = |path: PathBuf, what: &dyn Fn(&Path)| {
@@ -333,7 +333,7 @@ fn same_content_has_same_digest_and_damaged_layer_is_replaced() {
     other.link("bin/y", "x").file("bin/x", "x", 0o755);
     let (built, _) = one.build(&Config::default()).expect("built");
     assert_eq!(other.build(&Config::default()).expect("built").0.digest, built.digest);
-    // A path that ends where another begins is another path.
+    // The boundary between paths matters.
     let third = Fetched::new(Place::Prefix);
     third.link("bin/yx", "x").file("bin/x", "x", 0o755);
     assert_ne!(third.build(&Config::default()).expect("built").0.digest, built.digest);
@@ -361,7 +361,7 @@ fn unused_layers_are_removed_and_used_ones_are_kept() {
     set_mode(&old.join("usr"), 0o555).expect("set");
     let left = home.agent(agent).join("fetching/chg_x/work");
     fs::create_dir_all(&left).expect("made");
-    // As an earlier version left it.
+    // The modes of an earlier version.
     [place.join("usr"), place.clone()].iter().for_each(|path| set_mode(path, 0o555).expect("set"));
     super::super::sweep(&home, &[(agent, built.digest)]);
     assert!(place.exists() && !old.exists() && !left.exists());
@@ -378,7 +378,7 @@ fn repair_that_fails_is_tried_again_at_the_next_start() {
     fetched.file("usr/lib/x/y", "y", 0o644);
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let mode = |path: &str| fs::metadata(place.join(path)).expect("there").mode() & 0o7777;
-    // A directory deeper than a path may be long ends the repair, also for root.
+    // A path that is too long ends the repair, also for root.
     let deep = "for i in $(seq 1 1000); do mkdir abcdefgh && cd -P abcdefgh || exit 1; done";
     let made = std::process::Command::new("sh").args(["-c", deep]).current_dir(place.join("usr/lib/x")).status();
     assert!(made.is_ok_and(|made| made.success()));

@@ -1,6 +1,6 @@
 //! Keys and secrets as they are stored: wrapped under a key that comes from the master key, and the bodies under those.
 //!
-//! A sealed value opens under its own name alone. Never touches a database. See `rotation` of the host.
+//! A sealed value opens under its own name alone. Never touches a database. See `key_rotation` of the host.
 
 use super::{Bytes, Error, KEY_BYTES, SecretText, random, wipe_stack};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};

@@ -1,7 +1,7 @@
-//! A fresh master key: everything under the old one is brought under it while no host runs, and the old one is then worth nothing.
+//! Rotation of the master key: encrypts the record under a fresh key while no host runs, which makes the old key worthless.
 //!
-//! At every moment one of the two keys opens the record, and each start finds out which. Never prints a key, and never puts one
-//! where the operator keeps it by other means; it says what to do there instead. See [`ironclaw_state::rekey`].
+//! At every moment one of the two keys opens the record, and each start finds out which one. Never prints a key, and never writes one to
+//! the operator's own key storage; it tells the operator how instead. See [`ironclaw_state::rekey`].
 
 use crate::gateway::store as changes;
 use crate::registry::channels;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Replaced keys whose fingerprints are remembered.
+/// Number of replaced keys whose fingerprints are remembered.
 const REPLACED_MAX: usize = 16;
 
-/// Why the master key was not replaced, or does not open the record.
+/// The reason that the master key was not replaced, or does not open the record.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The home, or a host that runs on it.
@@ -48,18 +48,18 @@ pub enum Error {
     /// The ledger of the copy.
     #[error("the ledger under the fresh key is not whole: {0}")]
     Ledger(#[from] ironclaw_ledger::chain::Error),
-    /// The key is one that was replaced.
+    /// The key is a replaced one.
     #[error(
         "the master key {path} (fingerprint {found}) was replaced at {at}: the record is under the key with the fingerprint {current}"
     )]
     Replaced {
-        /// Where the key was read from.
+        /// The path of the key.
         path: PathBuf,
         /// Its fingerprint.
         found: String,
-        /// When, RFC 3339.
+        /// The time of the replacement, RFC 3339.
         at: String,
-        /// The fingerprint of the right one.
+        /// The fingerprint of the current key.
         current: String,
     },
     /// The operator keeps the key elsewhere.
@@ -67,16 +67,16 @@ pub enum Error {
         "the master key is kept in {kept}, which only you can replace: name a file for the fresh one with --to FILE"
     )]
     Elsewhere {
-        /// Where.
+        /// The place, in words.
         kept: String,
     },
     /// The home keeps the key itself.
     #[error("the master key is the home's own {0}, and the fresh one takes its place: leave out --to")]
     Here(PathBuf),
-    /// A file that is there already.
-    #[error("{0} is there already: name another file, or remove it")]
+    /// The file exists.
+    #[error("{0} exists already: name another file, or remove it")]
     Taken(PathBuf),
-    /// One file for both keys.
+    /// The same file for both keys.
     #[error("{0} cannot take the fresh key and the copy of the old one: name another file with --keep-old")]
     Same(PathBuf),
     /// The last step.
@@ -84,30 +84,30 @@ pub enum Error {
     TakeOver(std::io::Error),
 }
 
-/// What was done, and what is left to the operator.
+/// The result of a rotation, with the steps that are left to the operator.
 #[derive(Debug, Serialize)]
 pub struct Rotated {
     /// Fingerprint of the fresh key.
     pub fingerprint: String,
-    /// Fingerprint of the one that it replaces.
+    /// Fingerprint of the replaced key.
     pub replaced: String,
     /// The file with the fresh key.
     pub key_file: PathBuf,
     /// A copy of the old key, if one was wanted.
     pub old_key_file: Option<PathBuf>,
-    /// Snapshots from before an upgrade that nothing opens any more; they are gone.
+    /// Removed snapshots from before an upgrade, which no key opens now.
     pub removed: Vec<PathBuf>,
     /// Snapshots from before an upgrade that only the kept copy of the old key opens.
     pub under_old: Vec<PathBuf>,
-    /// What the operator has to do before the next start; empty when nothing.
+    /// Steps for the operator before the next start; often empty.
     pub todo: Vec<String>,
 }
 
-/// Replaces the master key of the home at `path`. `to` takes the fresh key where the home does not keep it itself, `keep_old` a
-/// copy of the old one.
+/// Replaces the master key of the home at `path`. `to` receives the fresh key if the home does not keep it itself, `keep_old` a copy of the
+/// old one.
 ///
 /// # Errors
-/// While a host runs, when the old key does not open the record, and when a file is in the way. Then everything is as it was.
+/// Returns an error while a host runs, if the old key does not open the record, or if a file exists already. The home is unchanged then.
 pub fn rotate(
     path: &Path,
     config: &keys::Config,
@@ -128,7 +128,7 @@ pub fn rotate(
             return Err(Error::Taken(file.clone()));
         }
     }
-    // The record first: a key that does not open it is not worth a copy.
+    // The record first: a key that does not open it needs no copy.
     drop(View::open(&home.state_db(), &old.state_key()).map_err(|error| explain(&home, &source, &old, error))?);
     if let Some(keep) = &keep_old {
         old.write_to(keep)?;
@@ -145,7 +145,7 @@ pub fn rotate(
     failpoint::reach("key_switched");
     let (key_file, mut todo) = adopt(&source, key_file)?;
     failpoint::reach("key_adopted");
-    // They are under the old key as they were; only a kept copy of it opens them.
+    // Snapshots remain under the old key; only a kept copy of it opens them.
     let snapshots = snapshots(&home);
     let (removed, under_old) = match &keep_old {
         Some(_) => (Vec::new(), snapshots),
@@ -162,7 +162,7 @@ pub fn rotate(
     })
 }
 
-/// Returns the file that takes the fresh key.
+/// Returns the file for the fresh key.
 fn fresh_file(home: &Home, source: &Source, to: Option<PathBuf>) -> Result<PathBuf, Error> {
     match (source, to) {
         (Source::Home(_), None) => Ok(home.master_key_next()),
@@ -172,19 +172,19 @@ fn fresh_file(home: &Home, source: &Source, to: Option<PathBuf>) -> Result<PathB
     }
 }
 
-/// Removes the fresh key and what was made under it, if the old key still opens the record.
+/// Removes the fresh key and the copy under it, if the old key still opens the record.
 fn take_back(home: &Home, old: &MasterKey, key_file: &Path) -> Result<(), Error> {
     if matches!(opens(home, old), Ok(true)) {
         discard(home)?;
         home::remove(key_file)?;
     } else {
-        // It may be the only key that opens the record, so it stays; the next start settles which of the two does.
+        // It may be the only key that opens the record, so it remains; the next start finds out.
         tracing::error!("the record may be under the fresh key: keep {}", key_file.display());
     }
     Ok(())
 }
 
-/// Puts the fresh key in the place of the home's own; otherwise returns what the operator has to do with it.
+/// Replaces the home's own key by the fresh one; for a key elsewhere, returns the steps for the operator.
 fn adopt(source: &Source, key_file: PathBuf) -> Result<(PathBuf, Vec<String>), Error> {
     let fresh = key_file.display();
     let todo = match source {
@@ -193,7 +193,7 @@ fn adopt(source: &Source, key_file: PathBuf) -> Result<(PathBuf, Vec<String>), E
             return Ok((own.clone(), Vec::new()));
         }
         Source::File(named) => vec![
-            format!("put the fresh key in the old one's place: mv {fresh} {}", named.display()),
+            format!("replace the old key by the fresh one: mv {fresh} {}", named.display()),
             format!("or name it in config.toml: keys.master_key_file = \"{fresh}\""),
         ],
         Source::Credential(_) => {
@@ -215,12 +215,12 @@ fn snapshots(home: &Home) -> Vec<PathBuf> {
     snapshot::all(&home.state_db()).into_iter().map(|found| found.path).collect()
 }
 
-/// Removes the snapshots that nothing opens without the old key; returns those of `before` that are gone, and adds to `todo` what the
-/// operator has to remove.
+/// Removes the snapshots under the old key. Returns those of `before` that are gone, and adds to `todo` those that the operator has to
+/// remove.
 fn remove_snapshots(home: &Home, before: Vec<PathBuf>, todo: &mut Vec<String>) -> Vec<PathBuf> {
-    // The key is replaced all the same: what stays is left to the operator.
+    // A failure does not undo the rotation; the operator removes the rest.
     if let Err(error) = snapshot::remove_all(&home.state_db()) {
-        todo.push(format!("remove what nothing opens any more: {error}"));
+        todo.push(format!("remove the snapshots that no key opens: {error}"));
     }
     let stay = snapshots(home);
     for aside in snapshot::aside(&home.state_db()) {
@@ -229,7 +229,7 @@ fn remove_snapshots(home: &Home, before: Vec<PathBuf>, todo: &mut Vec<String>) -
     before.into_iter().filter(|file| !stay.contains(file)).collect()
 }
 
-/// A file that is still to be made, by the one name that its directory has.
+/// Returns the canonical path of a file that does not exist yet.
 fn resolved(file: &Path) -> PathBuf {
     match (home::directory_of(file).canonicalize(), file.file_name()) {
         (Ok(directory), Some(name)) => directory.join(name),
@@ -237,9 +237,9 @@ fn resolved(file: &Path) -> PathBuf {
     }
 }
 
-/// Makes the record under the key in `key_file`, proves it, and puts it in place.
+/// Makes the record under the key in `key_file`, verifies it, and puts it in place.
 fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKey, Error> {
-    // What lies in the file is what counts from now on, so it is read back.
+    // The content of the file counts from now on, so it is read back.
     let fresh = MasterKey::read(key_file)?;
     discard(home)?;
     let mut copy = Copy::of(&home.state_db(), &old.state_key(), &home.state_db_next())?;
@@ -259,17 +259,17 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         Ok::<_, Error>(())
     })?;
     let ready = copy.rekey(&fresh.state_key())?;
-    // What came before the live chain lies in archives, which are under no key.
+    // Older chains are in archives, which are not encrypted.
     let copy = View::open(&home.state_db_next(), &fresh.state_key())?;
     ironclaw_ledger::chain::check(&copy.tx(), None, &BTreeSet::new())?;
     drop(copy);
     failpoint::reach("key_copied");
-    Known::remember(home, &fresh, old)?;
+    KeyHistory::remember(home, &fresh, old)?;
     ready.take_over().map_err(Error::TakeOver)?;
     Ok(fresh)
 }
 
-/// Removes a copy that did not take over.
+/// Removes a copy that was not put in place.
 fn discard(home: &Home) -> Result<(), home::Error> {
     let copy = home.state_db_next();
     for end in ["", "-journal", "-wal", "-shm"] {
@@ -280,10 +280,10 @@ fn discard(home: &Home) -> Result<(), home::Error> {
     Ok(())
 }
 
-/// Finishes what a crash cut short, or takes it back; whoever calls holds the home.
+/// Finishes or undoes a rotation that a crash interrupted. The caller holds the home.
 ///
 /// # Errors
-/// When neither key opens the record; then nothing is touched.
+/// Returns an error, and changes nothing, if neither key opens the record.
 pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
     let (source, next) = (Source::of(home, config), home.master_key_next());
     let Source::Home(own) = &source else {
@@ -298,28 +298,28 @@ pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
         Err(_) => false,
     };
     if is_adopted {
-        tracing::warn!("the master key was being replaced when it was cut short: that is finished now");
+        tracing::warn!("finished an interrupted rotation of the master key");
         for old in snapshot::all(&home.state_db()) {
-            tracing::warn!("{} may be under the old key: remove it if nobody kept that", old.path.display());
+            tracing::warn!("{} may be under the old key: remove it if that key was not kept", old.path.display());
         }
         home::replace(&next, own)?;
         return Ok(discard(home)?);
     }
     let old = MasterKey::load(home, config)?;
     if let Err(error) = View::open(&home.state_db(), &old.state_key()) {
-        // It may be the only key that opens the record: what is wrong with it comes first.
+        // It may be the only key that opens the record, so its error comes first.
         fresh?;
         return Err(explain(home, &source, &old, error));
     }
-    tracing::warn!("the master key was being replaced when it was cut short: the old one stays");
+    tracing::warn!("undid an interrupted rotation of the master key: the old key remains");
     discard(home)?;
     Ok(home::remove(&next)?)
 }
 
-/// The key that opens the record, for whoever only looks: that of the settings, or the fresh one of a rotation that was cut short.
+/// Returns the key that opens the record, for readers: that of the settings, or the fresh one of an interrupted rotation.
 ///
 /// # Errors
-/// When there is no key to read.
+/// Returns an error if there is no key to read.
 pub fn key(home: &Home, config: &keys::Config) -> Result<MasterKey, Error> {
     let next = home.master_key_next();
     if matches!(Source::of(home, config), Source::Home(_)) && next.exists() {
@@ -339,21 +339,21 @@ fn opens(home: &Home, key: &MasterKey) -> Result<bool, Error> {
     }
 }
 
-/// Says why this key does not open the record, if it is one that was replaced.
+/// Explains that this key does not open the record because it was replaced, if that is so.
 pub fn explain(home: &Home, source: &Source, key: &MasterKey, error: ironclaw_state::Error) -> Error {
-    let known = Known::read(home);
+    let history = KeyHistory::read(home);
     let found = key.fingerprint();
-    match (error, known.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
+    match (error, history.replaced.iter().find(|replaced| replaced.fingerprint == found)) {
         (ironclaw_state::Error::WrongKey(_), Some(replaced)) => {
-            Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: known.current }
+            Error::Replaced { path: source.path().to_owned(), found, at: replaced.at.clone(), current: history.current }
         }
         (error, _) => error.into(),
     }
 }
 
-/// Which keys the record was under. Helps to say a clear sentence; nothing is decided by it.
+/// The keys that the record was under. Only for clear messages; no decision depends on it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Known {
+struct KeyHistory {
     current: String,
     replaced: Vec<ReplacedKey>,
 }
@@ -364,20 +364,20 @@ struct ReplacedKey {
     at: String,
 }
 
-impl Known {
+impl KeyHistory {
     fn read(home: &Home) -> Self {
         let text = home::read_small(&home.keys_file()).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
     fn remember(home: &Home, fresh: &MasterKey, old: &MasterKey) -> Result<(), Error> {
-        let mut known = Self::read(home);
-        known.current = fresh.fingerprint();
+        let mut history = Self::read(home);
+        history.current = fresh.fingerprint();
         let at = format!("{:.0}", jiff::Timestamp::now());
-        known.replaced.push(ReplacedKey { fingerprint: old.fingerprint(), at });
-        let over = known.replaced.len().saturating_sub(REPLACED_MAX);
-        known.replaced.drain(..over);
-        let text = serde_json::to_vec(&known).expect("plain data");
+        history.replaced.push(ReplacedKey { fingerprint: old.fingerprint(), at });
+        let over = history.replaced.len().saturating_sub(REPLACED_MAX);
+        history.replaced.drain(..over);
+        let text = serde_json::to_vec(&history).expect("plain data");
         Ok(home::write_private(&home.keys_file(), &text)?)
     }
 }

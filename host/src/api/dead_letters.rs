@@ -1,6 +1,6 @@
-//! Answers that did not arrive, over the API: who asks sees their own, an operator everybody's.
+//! Dead letters over the API: a member sees their own, an operator all.
 //!
-//! Never sends one again by itself; a person says so. Next: `outbound::delivery::journal`.
+//! Never sends one again by itself; a person asks for that. See `outbound::delivery::journal`.
 
 use super::{Answer, Api, Reply};
 use crate::outbound::delivery::journal::{self, Lost};
@@ -41,7 +41,7 @@ pub async fn let_go(
     Ok(Json(act(&api, person, named, "dropped", journal::let_go).await?))
 }
 
-/// Does one of the two to a delivery, named by its own id or that of a message that it answers; somebody else's is not there.
+/// Retries or drops a delivery, named by its id or by that of a message that it answers. One of another person counts as unknown.
 async fn act(
     api: &Api,
     person: Person,
@@ -59,7 +59,7 @@ async fn act(
     });
     let Some(id) = changed.await? else {
         let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
-        return Err(refusal.hint("`ironctl delivery list` shows which there are").into());
+        return Err(refusal.hint("`ironctl delivery list` shows them").into());
     };
     Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
 }

@@ -1,15 +1,15 @@
-//! Reads what the operator wrote, strictly: one TOML text, and the nearest known key for one that is unknown.
+//! Strict reading of the operator's TOML files, with the nearest known key for an unknown one.
 //!
-//! Knows no setting. Next: `config`, `gateway::policy`.
+//! Knows no setting itself. See [`crate::config`], [`crate::gateway::policy`].
 
 use ironclaw_state::home;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// No file of settings is longer.
+/// Bytes of the longest file.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Why a file of the operator's is refused.
+/// The reason that an operator's file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
@@ -20,33 +20,33 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// The file says something that is not a setting.
+    /// The file has content that is no valid setting.
     #[error("{path}: {what}")]
     Refused {
         /// The file.
         path: PathBuf,
-        /// What is wrong: which key, the nearest known one, what would be right.
+        /// The mistake: the key, the nearest known one, and the accepted values.
         what: String,
     },
 }
 
-/// The text of a file of the operator's.
+/// Reads an operator's file.
 ///
 /// # Errors
-/// [`Error::Read`]: it is not there, it cannot be read, or it is no file.
+/// [`Error::Read`]: it is missing, unreadable, or not a file.
 pub fn read(path: &Path) -> Result<String, Error> {
     home::read_text(path, FILE_BYTES_MAX).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// Reads one text; `path` is for messages.
+/// Parses a text; `path` is for messages.
 ///
 /// # Errors
-/// [`Error::Refused`]: it is no TOML, or not what a `T` is made of.
+/// [`Error::Refused`]: it is not TOML, or does not match `T`.
 pub fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| refused(path, explain(&error.to_string())))
 }
 
-/// That a file says what it may not.
+/// Returns the error for a file with a mistake.
 pub fn refused(path: &Path, what: impl Into<String>) -> Error {
     Error::Refused { path: path.to_owned(), what: what.into() }
 }

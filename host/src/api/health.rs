@@ -1,7 +1,7 @@
-//! What a machine asks about the host: whether it lives, whether it is ready, and its figures.
+//! The health of the host for monitoring: liveness, readiness and metrics.
 //!
-//! The first two need no token, so they say yes or no with a word for why, and nothing else. Never a timer: what nobody asks for
-//! costs nothing. Next: `metrics`.
+//! The first two need no token, so they only answer yes, or no with a code and a sentence. Nothing runs on a timer. See
+//! `ironclaw_state::Metrics`.
 
 use super::{Answer, Api, Reply};
 use crate::refusal::Refusal;
@@ -20,13 +20,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// After a commit that failed, a change is tried again at most this often to see whether the record can be written once more.
+/// Shortest interval between two probes of the record after a failed commit.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 
-/// A record that takes longer than this for one group of changes, or for an answer, is not ready.
+/// Longest time of a healthy record for one group of changes, or for an answer.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// When it was last tried whether the record can be written.
+/// The time of the last probe of the record for writability.
 #[derive(Debug, Default)]
 pub struct Probed(Mutex<Option<Instant>>);
 
@@ -46,7 +46,7 @@ pub async fn healthz() -> Reply<Health> {
     Ok(Json(Health { alive: true }))
 }
 
-/// `GET /readyz`: it takes messages and works on them.
+/// `GET /readyz`: the host accepts messages and works on them.
 pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
     match unready(&api).await {
         None => Ok(Json(Readiness { ready: true })),
@@ -54,13 +54,13 @@ pub async fn readyz(api: State<Api>) -> Reply<Readiness> {
     }
 }
 
-/// Why it is not ready, in a word and a sentence that hold nothing of anybody's.
+/// Returns the reason that the host is not ready, without any data of a person.
 async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     if api.about.shutdown.is_stopping() {
         return Some((DenialCode::Stopping, "the host is stopping"));
     }
     if api.stops.is_on() {
-        return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` lets it go on"));
+        return Some((DenialCode::Panicked, "everything is stopped: `ironctl resume` ends the stop"));
     }
     let state = api.state();
     let unwritable =
@@ -69,12 +69,12 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
         return unwritable;
     }
     if state.metrics().failing_commits() > 0 && api.callers.probed.is_due(Instant::now()) {
-        // Only a commit that changes something sets the count back.
+        // Only a successful commit resets the count of failures.
         let probe = state.write(|tx: &mut WriteTx<'_>| {
             let now = tx.now().to_string();
             facts::set(tx, Fact::Probed, now)
         });
-        // What it came to stands in the count, if it came to anything.
+        // The count shows the result.
         if tokio::time::timeout(PROBE_TIME_MAX, probe).await.is_err() {
             return unwritable;
         }
@@ -85,12 +85,12 @@ async fn unready(api: &Api) -> Option<(DenialCode, &'static str)> {
     api.sessions.shortage().map(|shortage| (shortage.code(), shortage.words()))
 }
 
-/// Whether a group of changes neither ends nor fails.
+/// Returns true if a group of changes hangs.
 fn is_hung(metrics: &Metrics) -> bool {
     metrics.group_runs_for().is_some_and(|runs| runs > PROBE_TIME_MAX)
 }
 
-/// Figures as Prometheus reads them.
+/// Metrics in the text format of Prometheus.
 pub struct Exposition(String);
 
 impl IntoResponse for Exposition {
@@ -107,7 +107,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     now.fingerprint = ironclaw_contract::seam::fingerprint();
     now.started_at = api.about.started_at / 1000;
     (now.awake, now.awake_max, now.waiting) = (room.awake, room.awake_max, room.waiting);
-    now.head_age_seconds = api.about.keeper.head_age_seconds();
+    now.head_age_seconds = api.about.head_publisher.head_age_seconds();
     now.panicked = api.stops.is_on();
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
@@ -116,7 +116,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     Ok(Exposition(state.metrics().text(&now)))
 }
 
-/// What the record itself knows. Each of these is answered from an index or from a table as short as its subject.
+/// Reads the metrics of the record. Each comes from an index or a short table.
 fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
     Ok(Now {
         sessions: sessions::count_by_state(tx)?,

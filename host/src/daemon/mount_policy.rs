@@ -1,7 +1,6 @@
-//! Files of this machine that agents may have, and the host's own files, by the settings and by where it runs.
+//! The files of this machine that agents may mount, and the host's own files, which they never may.
 //!
-//! Looked up once at a start: a later caller holds the record, and a disk that hangs would hold the record too. See
-//! [`crate::gateway`].
+//! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
 use crate::config::Config;
 use crate::gateway::Grounds;
@@ -15,20 +14,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Rights of others in a file's mode: to read it.
+/// The mode bit that lets other users read a file.
 const READ_BY_OTHERS: u32 = 0o004;
 
-/// A file or directory of the host's own that no agent may read.
-struct Own {
+/// A file or directory of the host that no agent may read.
+struct HostPath {
     what: &'static str,
     path: PathBuf,
     remedy: &'static str,
 }
 
-/// A file or directory of the host's own that every jail with programs would show, or may show.
+/// The reason that a file or directory of the host is not safe from jails with programs.
 #[derive(Debug, thiserror::Error)]
 pub enum Exposed {
-    /// It is at or below a place that is shown.
+    /// It is at or below a path that these jails show.
     #[error(
         "{what} {} is at or below {}, which agents with run_command and the clients of package managers can read: {remedy}",
         .path.display(),
@@ -39,15 +38,15 @@ pub enum Exposed {
         what: &'static str,
         /// Path of the exposed item.
         path: PathBuf,
-        /// The place that is shown.
+        /// The shown path.
         shown: PathBuf,
         /// Instruction for the operator.
         remedy: &'static str,
     },
-    /// Bind mounts are unknown.
+    /// The bind mounts are unknown.
     #[error(
-        "cannot read the table of mounts, which says whether agents can read files of the host: {source}; see that /proc is \
-         mounted and that the limit on open files is not reached"
+        "cannot read the table of mounts, so the host cannot check which of its files agents can read: {source}; mount /proc, \
+         or raise the limit on open files"
     )]
     Mounts {
         /// The cause.
@@ -55,11 +54,11 @@ pub enum Exposed {
     },
 }
 
-/// Collects the facts of this machine that changes are checked against. A directory that is not there allows nothing.
+/// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.
 pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
-    let own: Vec<Own> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
+    let own: Vec<HostPath> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
-    // A process that could write there would be the host at its next start. Reading it is harmless.
+    // A process that could write there would control the host at its next start. Reading is harmless.
     let programs = std::env::current_exe().ok().and_then(|me| me.parent().map(Path::to_owned));
     let units = directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("systemd"));
     let sources = config.packages.apt_sources.clone();
@@ -75,37 +74,37 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
     })
 }
 
-/// Refuses a new home, before anything is made, where a jail with programs would show it.
+/// Refuses a new home, before anything is created, if a jail with programs would show it.
 pub(super) fn refuse_home(path: &Path) -> Result<(), Exposed> {
     refuse_exposed(&[home_at(path)], &places_of_commands(), &packages::shown())
 }
 
-/// Refuses a file for a master key where a jail with programs would show it.
+/// Refuses a file for a master key if a jail with programs would show it.
 ///
 /// # Errors
-/// Names the file and the place that is shown.
+/// Names the file and the shown path.
 pub fn refuse_key_file(path: &Path) -> Result<(), Exposed> {
-    let key = Own { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
+    let key = HostPath { what: "the master key", path: path.to_owned(), remedy: "name a file elsewhere" };
     refuse_exposed(&[key], &places_of_commands(), &packages::shown())
 }
 
-/// Refuses what a jail with programs shows, before a key is read: the host's own, the home directory of the operator, and a file
+/// Refuses to start, before a key is read, if a jail with programs shows the host's own files, the operator's home directory, or a file
 /// that may hold passwords of apt.
 pub(super) fn refuse_shown(config: &Config, home: &Home) -> Result<(), Exposed> {
     let (commands, clients) = (places_of_commands(), packages::shown());
-    let homes = homes_of_operator().into_iter().filter(|path| is_own_directory(path)).map(|path| Own {
+    let homes = homes_of_operator().into_iter().filter(|path| is_own_directory(path)).map(|path| HostPath {
         what: "your home directory",
         path,
         remedy: "move it with `usermod --home DIRECTORY --move-home USER`, or run the host as another user",
     });
-    let own: Vec<Own> = own(config, home).into_iter().chain(homes).collect();
+    let own: Vec<HostPath> = own(config, home).into_iter().chain(homes).collect();
     refuse_exposed(&own, &commands, &clients)?;
-    // The client for apt is shown its own settings on purpose.
+    // The client for apt reads its own settings on purpose.
     let closed = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.mode() & READ_BY_OTHERS == 0);
-    let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| Own {
+    let sources = config.packages.apt_sources.as_ref().filter(closed).map(|path| HostPath {
         what: "packages.apt_sources",
         path: path.clone(),
-        remedy: "move the file elsewhere and name it there in config.toml, or make it readable for everybody",
+        remedy: "move the file elsewhere and name it there in config.toml, or make it readable for all users",
     });
     refuse_exposed(sources.as_slice(), &commands, &[])
 }
@@ -114,16 +113,16 @@ fn places_of_commands() -> Vec<PathBuf> {
     jail::system::SHOWN.iter().map(PathBuf::from).collect()
 }
 
-fn home_at(path: &Path) -> Own {
-    Own {
+fn home_at(path: &Path) -> HostPath {
+    HostPath {
         what: "the home",
         path: path.to_owned(),
         remedy: "move it to a directory elsewhere and name that with --home",
     }
 }
 
-/// Returns the host's own directories and files, and what the operator does to keep each of them elsewhere.
-fn own(config: &Config, home: &Home) -> Vec<Own> {
+/// Returns the host's own directories and files, each with the remedy if a jail shows it.
+fn own(config: &Config, home: &Home) -> Vec<HostPath> {
     let heads = Sink::choose(&config.ledger, home).ok().and_then(|sink| sink.root().map(Path::to_owned));
     let settings = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().to_owned());
     let named = [
@@ -136,13 +135,13 @@ fn own(config: &Config, home: &Home) -> Vec<Own> {
             "have the service manager put credentials elsewhere (systemd uses /run/credentials)",
         ),
     ];
-    let named = named.into_iter().filter_map(|(what, path, remedy)| Some(Own { what, path: path?, remedy }));
+    let named = named.into_iter().filter_map(|(what, path, remedy)| Some(HostPath { what, path: path?, remedy }));
     std::iter::once(home_at(home.path())).chain(named).collect()
 }
 
 /// Returns the sockets on which the host listens.
-fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
-    let own = |what, path: &Path, remedy| Own { what, path: path.to_owned(), remedy };
+fn sockets(runtime: &Path, socket: &Path) -> [HostPath; 2] {
+    let own = |what, path: &Path, remedy| HostPath { what, path: path.to_owned(), remedy };
     let directory = socket.parent().unwrap_or(socket);
     [
         own("the runtime directory", runtime, "set XDG_RUNTIME_DIR to a private directory elsewhere"),
@@ -150,18 +149,18 @@ fn sockets(runtime: &Path, socket: &Path) -> [Own; 2] {
     ]
 }
 
-fn refuse_exposed(own: &[Own], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
+fn refuse_exposed(own: &[HostPath], commands: &[PathBuf], clients: &[PathBuf]) -> Result<(), Exposed> {
     refuse_exposed_by(Mounts::read(), own, commands, clients)
 }
 
 fn refuse_exposed_by(
     mounts: io::Result<Mounts>,
-    own: &[Own],
+    own: &[HostPath],
     commands: &[PathBuf],
     clients: &[PathBuf],
 ) -> Result<(), Exposed> {
     let mounts = mounts.map_err(|source| Exposed::Mounts { source })?;
-    for Own { what, path, remedy } in own {
+    for HostPath { what, path, remedy } in own {
         if let Some(shown) = commands.iter().chain(clients).find(|shown| mounts.is_within(path, shown)) {
             return Err(Exposed::Shown { what, path: path.clone(), shown: shown.clone(), remedy });
         }
@@ -169,14 +168,14 @@ fn refuse_exposed_by(
     Ok(())
 }
 
-/// Returns the operator's home directory, as the environment and as the list of users name it.
+/// Returns the operator's home directories: that of the environment and that of the user database.
 fn homes_of_operator() -> Vec<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     let named = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
     named.into_iter().chain(user.map(|user| user.dir)).collect()
 }
 
-/// Returns whether a directory is there and belongs to this user: a system user's may be a shared place, such as /usr/sbin.
+/// Returns true if a directory exists and belongs to this user. The home of a system user may be shared, such as /usr/sbin.
 fn is_own_directory(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw())
 }
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A home, settings that name something in each place, and the places that a jail would show.
+    /// A home, and the paths that a jail would show.
     struct Scene {
         _directory: tempfile::TempDir,
         root: PathBuf,
@@ -204,7 +203,7 @@ mod tests {
         Scene { _directory: directory, root, home }
     }
 
-    fn refused(own: &[Own], root: &Path) -> Option<(&'static str, PathBuf)> {
+    fn refused(own: &[HostPath], root: &Path) -> Option<(&'static str, PathBuf)> {
         match refuse_exposed(own, &[root.join("usr")], &[root.join("certificates")]) {
             Ok(()) => None,
             Err(Exposed::Shown { what, path, .. }) => Some((what, path)),
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_that_programs_see_is_compared() {
+    fn home_below_a_shown_path_is_refused() {
         for place in ["/usr/local/x", "/etc/alternatives/x", "/etc/ssl/certs/x", "/etc/apt/keyrings/x"] {
             assert!(refuse_home(Path::new(place)).is_err(), "{place}");
         }
