@@ -47,7 +47,7 @@ fn put_holders(page: &mut Effects<'_>, server: &str, has_secrets: bool) {
         let keeps = page.list(keeps.iter().map(String::as_str));
         let sent = if has_secrets { "with the secrets named here" } else { "without a secret" };
         page.warn(format!(
-            "Agent {agent} KEEPS these tools of {server}: {keeps} (it loses: {lost}), and its requests then go to the new address \
+            "Agent {agent} KEEPS these tools of {server}: {keeps} (it loses: {lost}), and its requests then go to this address \
              {sent}."
         ));
     }

@@ -11,7 +11,8 @@ impl Page for Vec<Mount> {
         }
         let writable = self.iter().filter(|mount| mount.read_only == Some(false)).count();
         let directories = if self.len() == 1 { "directory" } else { "directories" };
-        page.add(format!("Give {agent} access to {} {directories} of this machine ({writable} writable).", self.len()));
+        let access = if writable == 0 { "read only".to_owned() } else { format!("{writable} writable") };
+        page.add(format!("Give {agent} access to {} {directories} of this machine ({access}).", self.len()));
         page.add("This is the complete list. Access to any other directory ends.".to_owned());
         for Mount { source, target, read_only } in self {
             let source = page.show(source);

@@ -49,7 +49,7 @@ fn put_mode(page: &mut Effects<'_>, agent: &str, mode: GuardMode, now: &str) {
     page.add(format!("Set the guard mode of {agent} to {} ({now}).", mode.name()));
     match mode {
         GuardMode::Enforce => {
-            page.add("The host refuses text that has no valid seal, so its origin is unproven.".to_owned());
+            page.add("The host refuses text without a valid seal (its origin is unproven).".to_owned());
         }
         GuardMode::DangerousWarn => page.warn(
             "The agent is guarded LESS: text without a valid seal (of unproven origin) reaches its model as quoted text instead of \
