@@ -1,4 +1,4 @@
-//! The kind `mcp_access`: the tools of an MCP server that an agent has.
+//! The kind `mcp_access`: the tools of an MCP server that an agent may call.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
 use super::{concerned, gone, incomplete, listed};
