@@ -222,7 +222,10 @@ fn put_approval(page: &mut Page, view: &View<'_>) {
         },
     );
     if !view.rule.is_one_alone() {
-        page.put("  ", "If one person gave another their role or token after this request, only one of the two counts.");
+        page.put(
+            "  ",
+            "If one person gave another their role or token after this request, only one of the two counts.",
+        );
     }
     page.put("  ", &format!("Expires: {} (new requests: after {expires_hours} h)", plain(&view.expires_at)));
 }

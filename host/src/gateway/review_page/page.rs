@@ -13,8 +13,8 @@ pub const CONTINUES: &str = "⟦+⟧";
 /// Columns of [`CONTINUES`].
 const CONTINUES_COLUMNS: usize = 3;
 
-/// A line is wrapped at a space if one is among its last columns.
-const SPACE_WITHIN: usize = 20;
+/// A line is wrapped at a space if one is among so many last columns, so that most names and paths stay whole.
+const SPACE_WITHIN: usize = 48;
 
 /// The text written so far.
 #[derive(Debug, Default)]

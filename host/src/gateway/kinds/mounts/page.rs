@@ -29,7 +29,7 @@ impl Page for Vec<Mount> {
                     ));
                 }
                 Some(true) | None => {
-                    page.add(format!("READ everything in {source}; the agent sees it at {target}{unset}."))
+                    page.add(format!("READ everything in {source}; the agent sees it at {target}{unset}."));
                 }
             }
         }

@@ -17,7 +17,7 @@ fn cases() -> Vec<(String, Asked)> {
         ChangeKind::ALL.iter().map(|kind| (kind.name().to_owned(), sample(*kind))).collect();
     let read_only = json!([{"source": "/srv/data", "target": "/data", "read_only": true}]);
     for (name, asked) in &mut cases {
-        if name == "mounts" {
+        if name.as_str() == "mounts" {
             asked.payload = read_only.clone();
         }
     }
