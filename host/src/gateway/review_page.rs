@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! HEADINGS                 at the edge: the host's words
-//!   sentences, fields      the host's words, with words of others in quotes
+//!   sentences, fields      the host's words, with words of others in quotes; a long sentence continues with a deeper indent
 //!   !! sentences           warnings
 //!   - + and blank          lines that are removed, added and kept
 //!     | text               words of others, line by line
@@ -129,14 +129,14 @@ fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     kinds::effects(view.change, &agent, &mut effects);
     page.heading("EFFECT");
     for sentence in &effects.sentences {
-        page.put("  ", sentence);
+        page.sentence("  ", sentence);
     }
     // No section for none: the host does not certify that a change is harmless.
     if !effects.warnings.is_empty() {
         page.heading("WARNINGS");
     }
     for warning in &effects.warnings {
-        page.put("  !! ", warning);
+        page.sentence("  !! ", warning);
     }
 }
 
@@ -189,7 +189,7 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
                 (false, false) => "none",
                 (false, true) => "unknown",
             };
-            page.put("  ", &format!("Untrusted content in context: {untrusted}"));
+            page.sentence("  ", &format!("Untrusted content in context: {untrusted}"));
         }
     }
 }
@@ -204,15 +204,15 @@ fn put_approval(page: &mut Page, view: &View<'_>) {
         true => ", or admin of this agent",
         false => "",
     };
-    page.put("  ", &format!("Roles of this host that may decide: {}{of_agent}", roles.join(", ")));
-    page.put(
+    page.sentence("  ", &format!("Roles of this host that may decide: {}{of_agent}", roles.join(", ")));
+    page.sentence(
         "  ",
         &match approvals {
             1 => "Approvals needed: 1".to_owned(),
             many => format!("Approvals needed: {many}, from different people"),
         },
     );
-    page.put(
+    page.sentence(
         "  ",
         match (requester_may_approve, &view.requester) {
             (true, Asker::Person(..)) => "The requester may approve.",
@@ -222,12 +222,12 @@ fn put_approval(page: &mut Page, view: &View<'_>) {
         },
     );
     if !view.rule.is_one_alone() {
-        page.put(
+        page.sentence(
             "  ",
             "If one person gave another their role or token after this request, only one of the two counts.",
         );
     }
-    page.put("  ", &format!("Expires: {} (new requests: after {expires_hours} h)", plain(&view.expires_at)));
+    page.sentence("  ", &format!("Expires: {} (new requests: after {expires_hours} h)", plain(&view.expires_at)));
 }
 
 /// Writes ids and digests. `ironctl` shows them only on request.

@@ -16,6 +16,9 @@ const CONTINUES_COLUMNS: usize = 3;
 /// A line is wrapped at a space if one is among so many last columns, so that most names and paths stay whole.
 const SPACE_WITHIN: usize = 48;
 
+/// Columns by which a sentence is indented where it continues.
+const HANGING: usize = 2;
+
 /// The text written so far.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -33,12 +36,37 @@ impl Page {
 
     /// Writes safe text on as many lines as it needs; each begins with `prefix`.
     pub fn put(&mut self, prefix: &str, body: &str) {
-        let room = WIDTH.saturating_sub(prefix.chars().map(columns).sum());
+        let room = WIDTH.saturating_sub(width(prefix));
         for piece in wrapped(body, room) {
-            let line = format!("{prefix}{piece}");
-            self.text.push_str(line.trim_end());
-            self.text.push('\n');
+            self.line(prefix, &piece);
         }
+    }
+
+    /// Writes a sentence of the host. Its lines after the first have a deeper indent.
+    ///
+    /// A line ends between two words, and never in a name. A name that is longer than a line is broken as in [`Page::put`].
+    pub fn sentence(&mut self, prefix: &str, body: &str) {
+        let room = WIDTH.saturating_sub(width(prefix) + HANGING);
+        let mut lines: Vec<String> = Vec::new();
+        for word in words(body) {
+            match lines.last_mut() {
+                Some(line) if width(line) + 1 + width(word) <= room => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.extend(wrapped(word, room)),
+            }
+        }
+        for (at, line) in lines.iter().enumerate() {
+            let indent = if at == 0 { 0 } else { HANGING };
+            self.line(&format!("{prefix}{}", " ".repeat(indent)), line);
+        }
+    }
+
+    fn line(&mut self, prefix: &str, piece: &str) {
+        let line = format!("{prefix}{piece}");
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
     }
 
     /// Returns the whole text.
@@ -47,10 +75,31 @@ impl Page {
     }
 }
 
+fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// Splits a sentence at the spaces that are neither in quotes nor in a mark.
+fn words(body: &str) -> Vec<&str> {
+    let (mut words, mut begin, mut at, mut is_quoted) = (Vec::new(), 0, 0, false);
+    for atom in atoms(body) {
+        match atom {
+            "\"" => is_quoted = !is_quoted,
+            " " if !is_quoted => {
+                words.push(&body[begin..at]);
+                begin = at + atom.len();
+            }
+            _ => {}
+        }
+        at += atom.len();
+    }
+    words.push(&body[begin..]);
+    words
+}
+
 /// Splits a line into pieces that fit.
 fn wrapped(body: &str, room: usize) -> Vec<String> {
-    let atoms: Vec<(&str, usize)> =
-        atoms(body).into_iter().map(|atom| (atom, atom.chars().map(columns).sum())).collect();
+    let atoms: Vec<(&str, usize)> = atoms(body).into_iter().map(|atom| (atom, width(atom))).collect();
     let mut left: usize = atoms.iter().map(|(_, wide)| wide).sum();
     let mut rest = &atoms[..];
     let mut pieces = Vec::new();
@@ -110,6 +159,23 @@ mod tests {
                 .collect();
             assert_eq!(again.trim_end(), body.trim_end());
         }
+    }
+
+    #[test]
+    fn sentence_is_broken_between_words_and_never_in_a_name() {
+        let (name, mark) = (format!("\"{}\"", "a b".repeat(12)), "⟦looks like another name on this page⟧");
+        let mut page = Page::default();
+        page.sentence("  !! ", &format!("One two three {name} four five six {name} {mark} seven eight nine."));
+        let text = page.finish();
+        assert!(text.lines().count() > 2 && text.lines().all(|line| width(line) <= WIDTH), "{text}");
+        assert!(text.starts_with("  !! One") && text.lines().skip(1).all(|line| line.starts_with("  !!   ")), "{text}");
+        assert_eq!((text.matches(name.as_str()).count(), text.matches(mark).count()), (2, 1), "{text}");
+        assert!(!text.contains(CONTINUES), "{text}");
+        let mut page = Page::default();
+        page.sentence("  ", &format!("Name \"{}\" is long.", "x".repeat(200)));
+        let text = page.finish();
+        assert!(text.contains(CONTINUES) && text.lines().all(|line| width(line) <= WIDTH), "{text}");
+        assert_eq!(text.matches('x').count(), 200);
     }
 
     #[test]

@@ -199,8 +199,11 @@ fn samples() -> impl Iterator<Item = Asked> {
 
 /// Returns the page with each sentence on one line.
 fn whole_lines(asked: &Asked) -> String {
-    let text = asked.shown();
-    text.replace(&format!("{CONTINUES}\n  !! "), "").replace(&format!("{CONTINUES}\n  "), "")
+    let mut text = asked.shown();
+    for indent in ["  !!   ", "    ", "  "] {
+        text = text.replace(&format!("{CONTINUES}\n{indent}"), "");
+    }
+    text.replace("\n  !!   ", " ").replace("\n    ", " ")
 }
 
 /// Asserts that the page has each of these texts.
