@@ -1,6 +1,6 @@
-//! The settings that a change would alter, as the person who decides sees them and as they are compared when it is applied.
+//! The current settings behind a change, for the review page and for the comparison when the change is applied.
 //!
-//! Only reads, and gives the same result for the same state: another result later makes it another change. See
+//! Only reads, and returns the same for the same state: a different result later invalidates the change. See
 //! [`crate::gateway::kinds`].
 
 use super::policy::{Policy, Rule};
@@ -9,13 +9,13 @@ use crate::registry::Agent;
 use ironclaw_contract::seam::change::Change;
 use ironclaw_state::ReadTx;
 
-/// Returns how things stand now; `agent` is as it stands in the record.
+/// Returns the current setting and the meaning of the names in a change; `agent` is its current row.
 ///
-/// The present setting has the shape of the payload, and is null where there is none: for a new agent, for a server that is not
-/// in the catalogue, and where the agent is gone.
+/// The current setting has the shape of the payload. It is null for a new agent, for a server that is not in the catalogue, and
+/// for a removed agent.
 ///
 /// # Errors
-/// Those of the record.
+/// Returns the errors of the record.
 pub fn look(
     tx: &ReadTx<'_>,
     grounds: &Grounds,
@@ -26,10 +26,10 @@ pub fn look(
     Ok(Standing { before, facts })
 }
 
-/// Returns the rule for a change of an agent as everything stands now.
+/// Returns the current rule for a change of an agent.
 ///
 /// # Errors
-/// Those of the record.
+/// Returns the errors of the record.
 pub fn rule_now(
     tx: &ReadTx<'_>,
     policy: &Policy,

@@ -1,4 +1,4 @@
-//! The kinds of change, each in a file or folder of its own: its check, its lines on the review page, and its effect.
+//! The kinds of change. Each has a file or folder with its checks, its sentences on the review page, and its application.
 //!
 //! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`of`] and [`properties`]: a missing part
 //! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
@@ -29,10 +29,10 @@ use ironclaw_contract::seam::change::{Change, ChangeKind, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
 
-/// The one kind that fetches software, and so is applied beside all others.
+/// The kind that fetches software. It is applied concurrently with all others.
 pub(crate) const FETCHING: ChangeKind = ChangeKind::Packages;
 
-/// Returns the kind of a change by its aspects.
+/// Returns the implementation of a change's kind.
 fn of(change: &Change) -> &dyn Kind {
     match change {
         Change::Persona(persona) => persona,
@@ -48,7 +48,7 @@ fn of(change: &Change) -> &dyn Kind {
     }
 }
 
-/// Returns what holds for every change of a kind.
+/// Returns the properties of a kind.
 const fn properties(kind: ChangeKind) -> Properties {
     match kind {
         ChangeKind::Persona => persona::PROPERTIES,
@@ -64,10 +64,10 @@ const fn properties(kind: ChangeKind) -> Properties {
     }
 }
 
-/// What holds for every change of a kind.
+/// The properties that all changes of a kind share.
 struct Properties {
     scope: Scope,
-    /// Whether the sessions of the agent begin anew once it is applied, because they see only then what was set.
+    /// True if the sessions of the agent begin anew after the change; they see the new setting only then.
     begins_anew: bool,
 }
 
@@ -76,69 +76,69 @@ struct Properties {
 /// Admins of an agent decide about changes of that agent alone. They do not decide about changes of the machine, of other agents, or
 /// of MCP servers, because a server receives secrets of the operator.
 enum Scope {
-    /// One agent alone. A role of it is enough.
+    /// One agent alone. A role of that agent is enough.
     Agent,
-    /// One agent, and the machine or others with it. It takes a role of the whole host.
+    /// One agent, together with the machine or other agents. A role of the host is necessary.
     AgentOnHost,
-    /// No agent that there is. It takes a role of the whole host.
+    /// No existing agent. A role of the host is necessary.
     Host,
 }
 
-/// What a change is checked beside.
+/// The data that a check needs beside the change.
 struct CheckContext<'a> {
     grounds: &'a Grounds,
     requester: &'a Requester,
-    /// The agent that it concerns, or whose wish it is.
+    /// The agent that the change alters, or that requests it.
     agent: Option<&'a Agent>,
 }
 
-/// What a change of a kind may not be, and what it alters.
+/// The checks of a kind and the settings that it alters.
 trait Check {
-    /// Returns the change with nothing left open, in the one order that its lists have.
+    /// Returns the change with every default filled in and every list sorted.
     ///
     /// # Errors
-    /// Refuses with the first check that it does not pass.
+    /// Refuses a change that fails a check, with the first such check.
     fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied>;
 
-    /// Returns the present setting in the shape of the payload; null where there is none.
+    /// Returns the current setting in the shape of the payload; null if there is none.
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error>;
 
-    /// Returns what the names in it mean now.
+    /// Returns the current meaning of the names in the change.
     fn facts(&self, tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error>;
 
-    /// Returns what [`Check::current`] is once it is applied, where there is something to compare.
+    /// Returns the value of [`Check::current`] after the change, if it can be compared.
     fn after(&self, agent: Option<&Agent>) -> Option<Value>;
 
-    /// Refuses it for an agent that it does not concern, and without one that it does.
+    /// Refuses a change of an agent without an agent.
     fn check_agent(&self, kind: ChangeKind, agent: Option<&Agent>) -> Result<(), Refusal> {
         if !concerns_agent(kind) || agent.is_some() {
             return Ok(());
         }
-        let refusal = Refusal::new(DenialCode::AgentMissing, format!("a change of kind {kind} concerns an agent"));
-        Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is"))
+        let refusal = Refusal::new(DenialCode::AgentMissing, format!("a change of kind {kind} needs an agent"));
+        Err(refusal.hint("name it with --agent; `ironctl agent list` shows the agents"))
     }
 
-    /// Returns the rule for it, made of that of the policy for its kind.
+    /// Returns the rule for the change, derived from the policy's rule for its kind.
     fn rule(&self, of_kind: Rule, _before: &Value, _facts: &Value) -> Rule {
         of_kind
     }
 }
 
-/// What a person is shown of a kind of change.
+/// The sentences of a kind on the review page.
 trait Page {
-    /// Says each effect on the agent, which is named at the beginning of a sentence.
+    /// Adds each effect and each warning. `agent` is text for the middle of a sentence, such as `agent "helper"`.
     fn effects(&self, agent: &str, page: &mut Effects<'_>);
 }
 
-/// What a kind of change does.
+/// The application of a kind.
 trait Apply {
-    /// Returns what it takes before it is applied.
+    /// Returns the work that is necessary before the change is applied.
     fn preparation(&self) -> Preparation<'_>;
 
-    /// Applies it, and returns what came of it, a sentence in the host's own words.
+    /// Applies the change, and returns the outcome as a sentence of the host.
     ///
     /// # Errors
-    /// Refuses what cannot be done any more. A part may be written already then.
+    /// Refuses a change that is no longer possible. A part of it may be written already.
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied>;
 }
 
@@ -146,29 +146,29 @@ trait Kind: Check + Page + Apply {}
 
 impl<T: Check + Page + Apply> Kind for T {}
 
-/// What a change takes before it is applied, because it takes longer than a transaction may.
+/// The work before a change is applied: it takes longer than a transaction may.
 #[derive(Debug)]
 pub enum Preparation<'a> {
-    /// It takes nothing.
+    /// No work.
     Nothing,
-    /// A layer with this software.
+    /// Fetching a layer with this software.
     Layer(&'a Packages),
-    /// The conversations of the agent that it removes are erased, for good.
+    /// Erasing the conversations of the agent that the change removes.
     ConversationsErased,
 }
 
-/// What was made for a change before it is applied.
+/// The result of the work before a change is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prepared {
-    /// It takes nothing.
+    /// No work was necessary.
     Nothing,
     /// A layer with the software that the change names.
     Layer(Layer),
-    /// The conversations of the agent that the change removes are erased, for good.
+    /// The conversations of the agent that the change removes are erased.
     ConversationsErased,
 }
 
-/// Returns whether a change of this kind is of one agent; the others are of the host, and of `settings` the default model is.
+/// Returns whether a change of this kind alters one agent. The others alter the host, and so does the default model of `settings`.
 pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
     match properties(kind).scope {
         Scope::Agent | Scope::AgentOnHost => true,
@@ -176,7 +176,7 @@ pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
     }
 }
 
-/// Returns whether a role of one agent is enough for a change of this kind, or it takes one of the whole host.
+/// Returns whether a role of the agent is enough to decide on a change of this kind. Otherwise a role of the host is necessary.
 pub const fn is_of_agent(kind: ChangeKind) -> bool {
     match properties(kind).scope {
         Scope::Agent => true,
@@ -184,30 +184,30 @@ pub const fn is_of_agent(kind: ChangeKind) -> bool {
     }
 }
 
-/// Returns whether the sessions of the agent begin anew once a change of this kind is applied.
+/// Returns whether the sessions of the agent begin anew after a change of this kind.
 pub const fn begins_anew(kind: ChangeKind) -> bool {
     properties(kind).begins_anew
 }
 
-/// Returns what a change takes before it is applied.
+/// Returns the work that is necessary before a change is applied.
 pub fn preparation(change: &Change) -> Preparation<'_> {
     of(change).preparation()
 }
 
-/// Returns the rule for a change, with how it stands and what its names mean.
+/// Returns the rule for a change, given the current setting and the meaning of its names.
 pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
     of(change).rule(policy.rule(change.kind()).clone(), before, facts)
 }
 
-/// Refuses a change for an agent that it does not concern, and without one that it does.
+/// Refuses a change of an agent without an agent, and a change of the host with one.
 pub(super) fn check_agent(change: &Change, agent: Option<&Agent>) -> Result<(), Refusal> {
     of(change).check_agent(change.kind(), agent)
 }
 
-/// Returns a change with nothing left open, in the one order that its lists have.
+/// Returns a change with every default filled in and every list sorted.
 ///
 /// # Errors
-/// Refuses with the first check that it does not pass.
+/// Refuses a change that fails a check, with the first such check.
 pub(super) fn complete(
     tx: &ReadTx<'_>,
     grounds: &Grounds,
@@ -218,7 +218,7 @@ pub(super) fn complete(
     of(change).complete(tx, &CheckContext { grounds, requester, agent })
 }
 
-/// Returns the present setting in the shape of the payload, and what the names in the change mean now.
+/// Returns the current setting in the shape of the payload, and the current meaning of the names in the change.
 pub(super) fn current(
     tx: &ReadTx<'_>,
     grounds: &Grounds,
@@ -229,40 +229,40 @@ pub(super) fn current(
     Ok((kind.current(tx, agent)?, kind.facts(tx, grounds)?))
 }
 
-/// Returns what the present setting is once the change is applied, where there is something to compare.
+/// Returns the setting after the change, if it can be compared.
 pub(super) fn after(change: &Change, agent: Option<&Agent>) -> Option<Value> {
     of(change).after(agent)
 }
 
-/// Says each effect of a change.
+/// Adds each effect and each warning of a change.
 pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
     of(change).effects(agent, page);
 }
 
-/// Applies an approved change, and returns what came of it.
+/// Applies an approved change, and returns the outcome.
 ///
 /// # Errors
-/// Refuses what cannot be done any more.
+/// Refuses a change that is no longer possible.
 pub(super) fn apply(tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
     of(approved.change()).apply(tx, approved, prepared)
 }
 
-/// Returns the agent that a change concerns, as it is now.
+/// Returns the current state of the agent that a change alters.
 fn concerned(tx: &ReadTx<'_>, approved: &Approved) -> Result<Agent, Denied> {
     let agent = approved.agent().ok_or_else(incomplete)?;
     registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
 }
 
-fn gone(what: String) -> Refusal {
-    Refusal::new(DenialCode::ChangeOutdated, format!("{what} was removed"))
+fn gone(subject: String) -> Refusal {
+    Refusal::new(DenialCode::ChangeOutdated, format!("{subject} was removed"))
 }
 
-/// A completed change leaves nothing open; one that does was never checked.
+/// Returns the refusal of a change with an open field: the checks never completed it.
 fn incomplete() -> Refusal {
-    Refusal::new(DenialCode::ChangeIncomplete, "the change is not what the checks made of it")
+    Refusal::new(DenialCode::ChangeIncomplete, "the change was not completed by the checks")
 }
 
-/// Names in a row: every one of them passed a check for what a name looks like.
+/// Returns names, separated by commas. The checks accepted each of them as a name.
 fn listed(names: &[String], none: &str) -> String {
     if names.is_empty() { none.to_owned() } else { names.join(", ") }
 }
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_admin_of_an_agent_decides_nothing_that_reaches_beyond_it() {
+    fn admin_of_an_agent_decides_only_on_kinds_of_that_agent() {
         let of_agent: Vec<ChangeKind> = ChangeKind::ALL.iter().copied().filter(|kind| is_of_agent(*kind)).collect();
         assert_eq!(of_agent, [ChangeKind::Persona, ChangeKind::EnabledTools, ChangeKind::Permissions]);
     }

@@ -1,16 +1,18 @@
-//! The page that a person decides by: every effect of a change, with each string made safe to look at.
+//! The page that a person decides by: every effect of a change, with each string made safe to read.
 //!
-//! Injective: two changes that differ in anything are never shown alike. See [`crate::gateway::decide`], which binds its digest;
-//! [`crate::gateway::kinds`] for the lines of each kind, [`ironclaw_text::visible`] for safe strings.
+//! Never shows two different changes alike. [`crate::gateway::decide`] binds an approval to its digest.
+//! See [`crate::gateway::kinds`] for the sentences of each kind and [`ironclaw_text::visible`] for safe strings.
 //!
 //! ```text
-//! HEADINGS                 alone at the edge: the host's
-//!   sentences, fields      the host's words, with what others wrote in quotes
-//!   !! sentences           the same, about what can do harm
-//!   - + and blank          what goes, what comes, what stays
-//!     | text               others' words, line by line
-//! ⟦…⟧                      the host's marks; nobody else can write one
+//! HEADINGS                 at the edge: the host's words
+//!   sentences, fields      the host's words, with words of others in quotes; a long sentence continues with a deeper indent
+//!   !! sentences           warnings
+//!   - + and blank          lines that are removed, added and kept
+//!     | text               words of others, line by line
+//! ⟦…⟧                      marks of the host; no other text can contain one
 //! ```
+//!
+//! The effect and the warnings come first, identifiers and digests last: a reader who stops early has read the danger.
 
 pub(in crate::gateway) mod effects;
 mod json_lines;
@@ -35,36 +37,36 @@ use names::Names;
 use page::Page;
 use serde_json::Value;
 
-/// Everything that is shown.
+/// The content of a page.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
-    /// The change.
+    /// The id of the change.
     pub id: ChangeId,
-    /// To what.
+    /// The proposed change.
     pub change: &'a Change,
-    /// Whom it concerns: id and name.
+    /// The agent that it alters: id and name.
     pub agent: Option<(AgentId, &'a str)>,
-    /// Who asks: a person, or an agent on behalf of one; ids with names.
+    /// The requester, with ids and names.
     pub requester: Asker<'a>,
-    /// Of the output that asked; empty for a person.
+    /// Labels of the output that made the request; empty for a person.
     pub labels: &'a [Label],
-    /// Why, in the words of whoever asks.
+    /// The reason in the requester's own words.
     pub reason: &'a str,
-    /// How it stands, in the shape of the payload.
+    /// The current setting, in the shape of the payload.
     pub before: &'a Value,
-    /// What the names in it mean.
+    /// The meaning of the names in the payload.
     pub facts: &'a Value,
-    /// Who decides.
+    /// The rule of the policy for this change.
     pub rule: &'a Rule,
     /// RFC 3339.
     pub created_at: String,
     /// RFC 3339.
     pub expires_at: String,
-    /// Which generation of the record.
+    /// The generation of the record.
     pub generation: u64,
 }
 
-/// Who asks.
+/// The requester of a change.
 #[derive(Debug, Clone)]
 pub enum Asker<'a> {
     /// A person: id and name.
@@ -73,47 +75,37 @@ pub enum Asker<'a> {
     Agent {
         /// Id and name.
         agent: (AgentId, &'a str),
-        /// On whose behalf: id and name.
+        /// The person on whose behalf it asks: id and name.
         principal: (PersonId, &'a str),
-        /// Which conversation.
+        /// The conversation of the request.
         session: SessionId,
-        /// Which turn.
+        /// The turn of the request.
         turn: TurnId,
-        /// Which message.
+        /// The message that the turn answers.
         message: Option<MessageId>,
-        /// Which call.
+        /// The call that made the request.
         call: CallId,
     },
 }
 
-/// The exact text that a person is shown: lines of printable characters, at most [`WIDTH`] columns each, each ended by a line feed.
+/// Returns the exact text that a person is shown: lines of printable characters, at most [`WIDTH`] columns each.
+///
+/// Each line ends with a line feed. The text depends on the view alone.
 pub fn render(view: &View<'_>) -> String {
     let payload = view.change.payload();
     let names = names_of(view, payload.value());
     let mut page = Page::default();
-    which(&mut page, view, payload.value(), &names);
-    asker(&mut page, view, &names);
-    deciders(&mut page, view);
-    page.heading("WHAT THE NAMES IN IT MEAN NOW");
-    for line in json_lines::lines("known", view.facts, &names) {
-        page.put(&format!("  {}", line.prefix), &line.body);
-    }
-    settings(&mut page, view, payload.value(), &names);
-    // Last, so that it stands directly above the question; and of it last what can do harm.
-    page.heading("WHAT WOULD HAPPEN");
-    let agent = match view.agent {
-        Some((id, name)) => format!("Agent {}", names.named(id, name)),
-        None => "No agent".to_owned(),
-    };
-    let mut effects = Effects::new(view.before, view.facts, &names);
-    kinds::effects(view.change, &agent, &mut effects);
-    for sentence in effects.finish() {
-        page.put(if sentence.can_harm { "  !! " } else { "  " }, &sentence.words);
-    }
+    put_effects(&mut page, view, &names);
+    put_diff(&mut page, view, payload.value(), &names);
+    put_referenced_names(&mut page, view, &names);
+    put_reason(&mut page, view);
+    put_requester(&mut page, view, &names);
+    put_approval(&mut page, view);
+    put_identifiers(&mut page, view, payload.value(), &names);
     page.finish()
 }
 
-/// Returns every name that is shown.
+/// Returns every name on the page.
 fn names_of<'a>(view: &View<'a>, payload: &'a Value) -> Names<'a> {
     let agent = view.agent.map(|(id, name)| (name, format!("{id}")));
     let mut named: Vec<(&str, String)> = agent.into_iter().collect();
@@ -127,39 +119,30 @@ fn names_of<'a>(view: &View<'a>, payload: &'a Value) -> Names<'a> {
     Names::of(named, [view.facts, view.before, payload])
 }
 
-/// Ids and digests, by which it is told from any other change; a terminal shows them when it is asked to.
-fn which(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
-    page.heading("WHICH CHANGE");
-    let mut fields = vec![
-        ("id", format!("{}", view.id)),
-        ("kind", view.change.kind().name().to_owned()),
-        ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| names.named(id, name))),
-        ("asked at", plain(&view.created_at)),
-        ("generation of the record", view.generation.to_string()),
-    ];
-    if let Asker::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
-        fields.push(("asked in conversation", format!("{session}")));
-        fields.push(("asked in turn", format!("{turn}")));
-        fields.push(("answering message", message.map_or_else(|| "none".to_owned(), |message| format!("{message}"))));
-        fields.push(("asked by call", format!("{call}")));
+/// Writes the effects, and the warnings in a section of their own. `ironctl` shows both again above its question.
+fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    let agent = match view.agent {
+        Some((_, name)) => format!("agent {}", names.show(name)),
+        None => "no agent".to_owned(),
+    };
+    let mut effects = Effects::new(view.before, view.facts, names);
+    kinds::effects(view.change, &agent, &mut effects);
+    page.heading("EFFECT");
+    for sentence in &effects.sentences {
+        page.sentence("  ", sentence);
     }
-    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
-    fields.push(("labels of the request", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }));
-    for (field, value) in fields {
-        page.put("  ", &format!("{field}: {value}"));
+    // No section for none: the host does not certify that a change is harmless.
+    if !effects.warnings.is_empty() {
+        page.heading("WARNINGS");
     }
-    for (field, value) in
-        [("what would be set", payload), ("what is set now", view.before), ("what the names mean", view.facts)]
-    {
-        page.put("  ", &format!("digest of {field}:"));
-        // Alone on its line, so that it can be copied whole.
-        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
+    for warning in &effects.warnings {
+        page.sentence("  !! ", warning);
     }
 }
 
-/// The present setting and the new one, as one list of lines.
-fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
-    page.heading("WHAT IS SET NOW (-), WHAT WOULD BE SET (+), WHAT STAYS");
+/// Writes the current and the new setting as one list of lines.
+fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
+    page.heading("DIFF (- REMOVED, + ADDED)");
     let label = view.change.kind().name();
     let (now, then) = (json_lines::lines(label, view.before, names), json_lines::lines(label, payload, names));
     for (fate, line) in diff::of(&now, &then) {
@@ -172,29 +155,20 @@ fn settings(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
     }
 }
 
-/// Who asks, from where, and why in their own words.
-fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
-    page.heading("WHO ASKS");
-    match &view.requester {
-        Asker::Person(id, name) => page.put("  ", &format!("person {}", names.named(id, name))),
-        Asker::Agent { agent, principal, .. } => {
-            page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
-            page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
-            let before = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
-                (true, _) => "what its model had before it when it asked held words of strangers, or may have",
-                (false, false) => "what its model had before it when it asked held no words of strangers",
-                (false, true) => "what its model had before it when it asked is not known",
-            };
-            page.put("  ", before);
-        }
+fn put_referenced_names(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    page.heading("REFERENCED NAMES");
+    for line in json_lines::fields(view.facts, names) {
+        page.put(&format!("  {}", line.prefix), &line.body);
     }
-    let whose = match view.requester {
-        Asker::Person(..) => "THE PERSON",
-        Asker::Agent { .. } => "THE AGENT",
-    };
-    page.heading(&format!("WHY, IN THE WORDS OF {whose} WHO ASKS AND NOT OF THIS HOST"));
+}
+
+fn put_reason(page: &mut Page, view: &View<'_>) {
+    page.heading(match view.requester {
+        Asker::Person(..) => "REASON GIVEN BY THE PERSON (unverified)",
+        Asker::Agent { .. } => "REASON GIVEN BY THE AGENT (unverified)",
+    });
     if view.reason.is_empty() {
-        page.put("  ", "(no reason is given)");
+        page.put("  ", "(none)");
         return;
     }
     for line in json_lines::text(4, view.reason) {
@@ -202,43 +176,91 @@ fn asker(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Who decides, and until when.
-fn deciders(page: &mut Page, view: &View<'_>) {
+/// Writes the requester and, for an agent, the trust in the context of its model.
+fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    page.heading("REQUESTED BY");
+    match &view.requester {
+        Asker::Person(id, name) => page.put("  ", &format!("person {}", names.named(id, name))),
+        Asker::Agent { agent, principal, .. } => {
+            page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
+            page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
+            let untrusted = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
+                (true, _) => "yes: its model had read, or may have read, tool results or text of other people",
+                (false, false) => "none",
+                (false, true) => "unknown",
+            };
+            page.sentence("  ", &format!("Untrusted content in context: {untrusted}"));
+        }
+    }
+}
+
+/// Writes the roles that may decide, the number of approvals and the time limit.
+fn put_approval(page: &mut Page, view: &View<'_>) {
     let Rule { roles, approvals, requester_may_approve, expires_hours } = view.rule;
-    page.heading("WHO DECIDES");
+    page.heading("APPROVAL");
     let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-    // An admin of the agent decides as an admin of the host does, and so only where that one may.
+    // An admin of the agent has the rights of an admin of the host here, so only where the rule admits admins.
     let of_agent = match kinds::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
         true => ", or admin of this agent",
         false => "",
     };
-    page.put("  ", &format!("those with a role of this host: {}{of_agent}", roles.join(", ")));
-    page.put(
+    page.sentence("  ", &format!("Roles of this host that may decide: {}{of_agent}", roles.join(", ")));
+    page.sentence(
         "  ",
         &match approvals {
-            1 => "one person has to say yes".to_owned(),
-            many => format!("{many} different people have to say yes"),
+            1 => "Approvals needed: 1".to_owned(),
+            many => format!("Approvals needed: {many}, from different people"),
         },
     );
-    page.put(
+    page.sentence(
         "  ",
         match (requester_may_approve, &view.requester) {
-            (true, Asker::Person(..)) => "whoever asks may be one of them",
-            (true, Asker::Agent { .. }) => "the person on whose behalf the agent asks may be one of them",
-            (false, Asker::Person(..)) => "whoever asks does not count",
-            (false, Asker::Agent { .. }) => "the person on whose behalf the agent asks does not count",
+            (true, Asker::Person(..)) => "The requester may approve.",
+            (true, Asker::Agent { .. }) => "The person on whose behalf the agent asks may approve.",
+            (false, Asker::Person(..)) => "The requester cannot approve.",
+            (false, Asker::Agent { .. }) => "The person on whose behalf the agent asks cannot approve.",
         },
     );
     if !view.rule.is_one_alone() {
-        page.put("  ", "a person does not count beside whoever gave them their role or token after this was asked for");
+        page.sentence(
+            "  ",
+            "If one person gave another their role or token after this request, only one of the two counts.",
+        );
     }
-    page.put(
-        "  ",
-        &format!("until {}; then it is over (what is asked now: after {expires_hours} h)", plain(&view.expires_at)),
-    );
+    page.sentence("  ", &format!("Expires: {} (new requests: after {expires_hours} h)", plain(&view.expires_at)));
 }
 
-/// A time of the host's: as it is; should it be anything else, in quotes.
+/// Writes ids and digests. `ironctl` shows them only on request.
+fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
+    page.heading("IDENTIFIERS");
+    let mut fields = vec![
+        ("change", format!("{}", view.id)),
+        ("kind", view.change.kind().name().to_owned()),
+        ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| names.named(id, name))),
+        ("requested at", plain(&view.created_at)),
+        ("generation of the record", view.generation.to_string()),
+    ];
+    if let Asker::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
+        fields.push(("session", format!("{session}")));
+        fields.push(("turn", format!("{turn}")));
+        fields.push(("message", message.map_or_else(|| "none".to_owned(), |message| format!("{message}"))));
+        fields.push(("call", format!("{call}")));
+    }
+    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
+    fields.push(("labels of the request", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }));
+    for (field, value) in fields {
+        page.put("  ", &format!("{field}: {value}"));
+    }
+    for (field, value) in
+        [("the new setting", payload), ("the current setting", view.before), ("the referenced names", view.facts)]
+    {
+        page.put("  ", &format!("digest of {field}:"));
+        // On a line of its own, so that a person can copy it whole.
+        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
+    }
+}
+
+/// Returns a time that the host wrote, unquoted; any other text in quotes.
 fn plain(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));

@@ -345,13 +345,13 @@ fn mount_swapped_for_a_link_or_outside_is_refused() {
     let home = desk.world.home.display().to_string();
     let below = |name: &str| format!("{}/{name}", shared.display());
     for (source, why) in [
-        ("/", "it is all there is"),
-        ("/etc", "it is the system's own"),
+        ("/", "it is the root directory"),
+        ("/etc", "it belongs to the system"),
         (&home, "below no directory that may be mounted"),
-        (&below("../"), "its path holds . or .. or an empty part"),
-        (&below("link"), "its path goes by a link"),
-        (&below("link/etc"), "its path goes by a link"),
-        (&below("none"), "it is not there"),
+        (&below("../"), "its path has . or .. or an empty part"),
+        (&below("link"), "its path has a symbolic link"),
+        (&below("link/etc"), "its path has a symbolic link"),
+        (&below("none"), "it does not exist"),
     ] {
         desk.submit("mounts", json!([{ "source": source }])).refused(why);
     }

@@ -54,7 +54,7 @@ fn a_puppet_of_one_owner_is_no_second_voice() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
     let id = persona(&world);
-    assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("beside whoever gave them"));
+    assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("gave another their role or token"));
     world.ctl(&["approve", &id]).ok();
     // A person, a token for a real admin, a role: each from the owner, after the proposal.
     world.ctl(&["person", "add", "puppet", "--role", "admin"]).ok();

@@ -129,7 +129,7 @@ fn an_answer_of_another_shape_is_named_as_that() {
 
 #[test]
 fn on_a_terminal_a_lowered_guard_is_shown_and_asked_about() {
-    let page = "WHAT WOULD HAPPEN\n  !! Agent \"assistant\" would be guarded LESS.\n";
+    let page = "EFFECT\n  Set the guard mode.\n\nWARNINGS\n  !! The agent is guarded LESS.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
         "POST /v1/changes" => Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})),

@@ -34,7 +34,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let waits = Approvals { by: Vec::new(), needed: 1 };
     let (created, expires) = ("2026-11-18T08:00:00.000Z".to_owned(), "2026-11-25T08:00:00.000Z".to_owned());
-    let shown = "WHAT WOULD HAPPEN\n".to_owned();
+    let shown = "EFFECT\n".to_owned();
     let waiting = Change {
         id: change,
         kind: "persona".to_owned(),

@@ -1,4 +1,4 @@
-//! The kind `create_agent`: a new agent, with nothing that is not named.
+//! The kind `create_agent`: a new agent with exactly the named capabilities.
 
 mod apply;
 mod check;

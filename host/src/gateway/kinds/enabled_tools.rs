@@ -19,7 +19,7 @@ impl Check for EnabledTools {
     fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let tools = match self {
             EnabledTools::All(tools) => complete(tools.clone())?,
-            EnabledTools::Difference(difference) => with(difference.clone(), context.agent)?,
+            EnabledTools::Difference(difference) => apply_difference(difference.clone(), context.agent)?,
         };
         Ok(Change::EnabledTools(EnabledTools::All(tools)))
     }
@@ -40,17 +40,17 @@ impl Check for EnabledTools {
     }
 }
 
-/// Returns the tools of a list in its one order.
+/// Returns the checked tools of a list, sorted.
 pub(super) fn complete(mut wanted: Vec<String>) -> Result<Vec<String>, Refusal> {
     tools::check(&wanted)?;
     wanted.sort();
     Ok(wanted)
 }
 
-/// Returns all tools that an agent has once a difference is applied to those that it has now.
-fn with(difference: ToolDifference, agent: Option<&Agent>) -> Result<Vec<String>, Refusal> {
+/// Returns the tools of an agent after a difference is applied to its current tools.
+fn apply_difference(difference: ToolDifference, agent: Option<&Agent>) -> Result<Vec<String>, Refusal> {
     let ToolDifference { add, remove } = difference;
-    // What cannot be enabled may still be taken away.
+    // A tool that cannot be enabled can still be removed.
     if let Some(unknown) = remove.iter().find(|name| tools::find(name).is_none()) {
         tools::check(std::slice::from_ref(unknown))?;
     }
@@ -76,32 +76,34 @@ fn all(page: &mut Effects<'_>, agent: &str, tools: &[String]) {
     let new: Vec<&str> = tools.iter().map(String::as_str).filter(|tool| !had.contains(tool)).collect();
     let lost: Vec<&str> = had.iter().copied().filter(|tool| !has(tool)).collect();
     let kept: Vec<&str> = had.iter().copied().filter(|tool| has(tool)).collect();
-    page.say(format!(
-        "{agent} would be allowed to call exactly these tools: {}.",
-        page.list(tools.iter().map(String::as_str))
+    page.add(format!(
+        "Change the tools that {agent} may call: {} added, {} removed, {} kept.",
+        new.len(),
+        lost.len(),
+        kept.len()
     ));
-    page.say(format!("New: {}. No longer: {}. As before: {}.", page.list(new), page.list(lost), page.list(kept)));
-    run_command(page, agent, tools, had.contains(&RUN_COMMAND));
+    page.add(format!("Added: {}.", page.list(new)));
+    page.add(format!("Removed: {}.", page.list(lost)));
+    page.add(format!("Kept: {}.", page.list(kept)));
+    page.add("The agent may call no other tools of this host.".to_owned());
+    warn_of_programs(page, "The agent", tools, had.contains(&RUN_COMMAND));
 }
 
-/// A difference that was not applied to what the agent has: a checked change holds the whole list.
+/// Describes a difference that was not applied to the agent's tools. A checked change has the whole list instead.
 fn difference(page: &mut Effects<'_>, agent: &str, difference: &ToolDifference) {
     let ToolDifference { add, remove } = difference;
-    page.say(format!(
-        "{agent} would be allowed to call these tools beside its own: {}; and no longer these: {}.",
-        page.list(add.iter().map(String::as_str)),
-        page.list(remove.iter().map(String::as_str))
-    ));
-    run_command(page, agent, add, false);
+    page.add(format!("Change the tools that {agent} may call."));
+    page.add(format!("Added to its own: {}.", page.list(add.iter().map(String::as_str))));
+    page.add(format!("Removed: {}.", page.list(remove.iter().map(String::as_str))));
+    warn_of_programs(page, "The agent", add, false);
 }
 
-/// Says what it means to have the tool that runs programs.
-pub(super) fn run_command(page: &mut Effects<'_>, agent: &str, tools: &[String], is_old: bool) {
+/// Warns if the tool that runs programs is among these. `agent` begins the sentence.
+pub(super) fn warn_of_programs(page: &mut Effects<'_>, agent: &str, tools: &[String], is_old: bool) {
     if tools.iter().any(|tool| tool == RUN_COMMAND) {
-        let now = if is_old { ", as it is now" } else { "" };
+        let now = if is_old { ", as now" } else { "" };
         page.warn(format!(
-            "{agent} would be allowed to run programs in its jail{now}: run_command. They reach every file, every mount and \
-             every package that is in the jail."
+            "{agent} can RUN PROGRAMS in its isolated jail, with access to every file, mount and package there (run_command{now})."
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Identities that a change names, and the people behind them: for every kind that names some.
+//! The identities that a change names, and the people behind them.
 
 use super::gone;
 use crate::refusal::{Denied, Refusal};
@@ -10,7 +10,10 @@ use ironclaw_text::confusable;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Returns the person who is linked to each of these; two names of one person would say two things about them.
+/// Returns the person behind each identity.
+///
+/// # Errors
+/// Refuses an identity without a person, and two identities of one person: they could contradict each other.
 pub(super) fn each_once<'a>(
     tx: &ReadTx<'_>,
     identities: impl Iterator<Item = &'a String>,
@@ -23,7 +26,7 @@ pub(super) fn each_once<'a>(
             return Err(refusal.hint("an owner links it first: `ironctl person link`").into());
         };
         if people.iter().any(|other| other.id == person.id) {
-            // Not who: an agent that asks need not know.
+            // The message does not name the person: a requesting agent need not know.
             let message = format!("{parsed} belongs to a person that the change already names");
             return Err(Refusal::new(DenialCode::PersonTwice, message).hint("name each person once").into());
         }
@@ -32,7 +35,7 @@ pub(super) fn each_once<'a>(
     Ok(people)
 }
 
-/// Returns the person who is linked to an identity, if one is; none to what is no identity.
+/// Returns the person who is linked to an identity; none if the text is not an identity.
 pub(super) fn find(tx: &ReadTx<'_>, identity: &str) -> Result<Option<Person>, ironclaw_state::Error> {
     match identity.parse::<Identity>() {
         Ok(identity) => registry::person_behind(tx, &identity),
@@ -40,16 +43,16 @@ pub(super) fn find(tx: &ReadTx<'_>, identity: &str) -> Result<Option<Person>, ir
     }
 }
 
-/// Returns the person who is linked to an identity that was checked.
+/// Returns the person who is linked to a checked identity.
 ///
 /// # Errors
-/// Refuses one to which none is linked any more.
+/// Refuses an identity that was unlinked since.
 pub(super) fn person(tx: &ReadTx<'_>, identity: &str) -> Result<Person, Denied> {
     let found = registry::person_behind(tx, &identity.parse()?)?;
-    found.ok_or_else(|| gone("a person that it names".to_owned()).into())
+    found.ok_or_else(|| gone("a named person".to_owned()).into())
 }
 
-/// Returns who each identity is now.
+/// Returns the current person behind each identity, with the identities that it resembles.
 pub(super) fn facts<'a>(
     tx: &ReadTx<'_>,
     identities: impl Iterator<Item = &'a str>,

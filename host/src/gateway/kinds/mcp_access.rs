@@ -1,4 +1,4 @@
-//! The kind `mcp_access`: the tools of an MCP server that an agent has.
+//! The kind `mcp_access`: the tools of an MCP server that an agent may call.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
 use super::{concerned, gone, incomplete, listed};
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
 
 impl Check for McpAccess {
-    /// Spells the tools out: those that the server declares now, where none are named. An empty list takes the access away.
+    /// Writes all tools out. Without a list they are all tools that the server declares now; an empty list removes the access.
     fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         let Self { server, tools } = self.clone();
         let Some(found) = mcp::find(tx, &server)? else {
             let shown: String = server.chars().take(64).collect();
             let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
             return Err(refusal
-                .hint("`ironctl mcp list` shows which there are; a change of kind mcp_register adds one")
+                .hint("`ironctl mcp list` shows the known servers; a change of kind mcp_register adds one")
                 .into());
         };
         let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
@@ -44,7 +44,7 @@ impl Check for McpAccess {
         Ok(json!(Self { server: self.server.clone(), tools: Some(tools) }))
     }
 
-    /// Returns where the server answers, what it declares, and which secrets it is sent.
+    /// Returns the server's address, its declared tools and the names of the secrets that it gets.
     fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
         let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
             let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -63,18 +63,17 @@ impl Page for McpAccess {
         let server = page.show(&self.server);
         match &self.tools {
             Some(tools) if tools.is_empty() => {
-                return page
-                    .say(format!("{agent} would not be allowed to call any tool of MCP server {server} any more."));
+                return page.add(format!("Take all tools of MCP server {server} away from {agent}."));
             }
-            Some(tools) => page.say(format!(
-                "{agent} would be allowed to call exactly these tools of MCP server {server}: {}.",
+            Some(tools) => page.add(format!(
+                "Let {agent} call exactly these tools of MCP server {server}: {}.",
                 page.list(tools.iter().map(String::as_str))
             )),
-            None => {
-                page.say(format!("{agent} would be allowed to call every tool that MCP server {server} declares now."));
-            }
+            None => page.add(format!("Let {agent} call every tool that MCP server {server} declares now.")),
         }
-        page.warn(format!("What it says in these calls would leave this machine and go to the operator of {server}."));
+        page.warn(format!(
+            "Data LEAVES THIS MACHINE: what the agent sends in these calls goes to the operator of {server}."
+        ));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kind `mcp_register`: an MCP server for the catalogue.
+//! The kind `mcp_register`: an MCP server in the catalogue.
 
 mod apply;
 mod check;

@@ -22,7 +22,7 @@ impl Check for Permissions {
         Ok(Change::Permissions(Self { access, grant, revoke }))
     }
 
-    /// Returns the access to the agent, and the role of each person that the change names.
+    /// Returns the access to the agent, and the current role of each person that the change names.
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let mut named: Vec<&String> = self.grant.iter().map(|grant| &grant.identity).collect();
@@ -58,30 +58,33 @@ impl Page for Permissions {
         let Self { access, grant, revoke } = self;
         match access {
             Some(Access::Everyone) => {
-                page.warn(format!("EVERY person known to this host could talk to {agent}."));
+                page.add(format!("Change who may talk to {agent}: every person known to this host."));
+                page.warn("EVERY person known to this host can talk to the agent.".to_owned());
             }
             Some(Access::Members) => {
-                page.say(format!(
-                    "{agent} could be talked to only by owners and admins of this host and by those with a role of this agent."
+                page.add(format!(
+                    "Change who may talk to {agent}: only owners and admins of this host, and people with a role of this agent."
                 ));
             }
-            None => page.say(format!("{agent} could be talked to by the same as now, but for these:")),
+            None => page.add(format!("Change the roles of people at {agent}. Nothing else changes.")),
         }
         for grant in grant {
             let identity = page.show(&grant.identity);
             match grant.role {
-                AgentRole::Admin => page.warn(format!(
-                    "The person linked to {identity} would be an ADMIN of this agent. They could talk to it, and APPROVE its persona, its \
-                     tools (run_command, which runs programs on this machine, among them) and who may talk to it."
-                )),
-                AgentRole::Member => page.say(format!(
-                    "The person linked to {identity} would be a member of this agent. They could talk to it."
-                )),
+                AgentRole::Admin => {
+                    page.add(format!("Make the person linked to {identity} an admin of this agent."));
+                    page.warn(format!(
+                        "The person linked to {identity} becomes an ADMIN of this agent: they can talk to it, and APPROVE changes of \
+                         its persona, of its tools (also run_command, which runs programs on this machine) and of who may talk to it."
+                    ));
+                }
+                AgentRole::Member => page
+                    .add(format!("Make the person linked to {identity} a member of this agent: they can talk to it.")),
             }
         }
         for identity in revoke {
             let identity = page.show(identity);
-            page.say(format!("The person linked to {identity} would have no role of this agent any more."));
+            page.add(format!("The person linked to {identity} loses every role of this agent."));
         }
     }
 }
@@ -109,6 +112,6 @@ impl Apply for Permissions {
             Access::Members => "its members",
         };
         let (given, taken) = (grant.len(), revoke.len());
-        Ok(format!("agent {} is for {access}; roles given: {given}, taken: {taken}", agent.name))
+        Ok(format!("agent {} is open to {access}; roles granted: {given}, revoked: {taken}", agent.name))
     }
 }

@@ -1,4 +1,4 @@
-//! The kind `persona`: the text that an agent is told about itself.
+//! The kind `persona`: the text that describes an agent to itself.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
 use crate::gateway::Grounds;
@@ -35,14 +35,11 @@ impl Page for Persona {
         let text = &self.instructions;
         let now = page.before.get("instructions").and_then(Value::as_str).map_or(0, str::len);
         if text.is_empty() {
-            return page.say(format!("{agent} would be told nothing about itself any more (now: {now} bytes)."));
+            page.add(format!("Remove the persona of {agent}: {now} -> 0 bytes."));
+            return page.add("The agent has no instructions of its own then, in every conversation.".to_owned());
         }
-        let lines = lines_of(text);
-        page.say(format!(
-            "{agent} would be told another text about itself, of {lines} and {} bytes (now: {now} bytes). It would act by it in \
-             every conversation.",
-            text.len()
-        ));
+        page.add(format!("Replace the persona of {agent}: {now} -> {} bytes ({}).", text.len(), lines_of(text)));
+        page.add("The agent follows this text. Takes effect in every conversation.".to_owned());
     }
 }
 
@@ -54,11 +51,11 @@ impl Apply for Persona {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         registry::set_persona(tx, approved, &agent, &self.instructions)?;
-        Ok(format!("agent {} is told something else about itself", agent.name))
+        Ok(format!("persona of agent {} replaced", agent.name))
     }
 }
 
-/// `1 line`, `2 lines`.
+/// Returns `1 line`, `2 lines` and so on.
 pub(super) fn lines_of(text: &str) -> String {
     match text.split('\n').count() {
         1 => "1 line".to_owned(),

@@ -1,7 +1,7 @@
 //! The kind `settings`: guard mode, model endpoint, ceilings and removal of an agent, and the default model of the host.
 //!
-//! Only people ask for it. A change that only tightens takes one person, whatever the policy says; every other change follows the
-//! policy. No session begins anew: the host looks up settings at each request.
+//! Only people request it. A change that only tightens needs one approval under every policy; every other change follows the
+//! policy. No session begins anew: the host reads the settings at each request.
 
 mod apply;
 mod check;

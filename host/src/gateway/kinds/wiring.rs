@@ -1,4 +1,4 @@
-//! The kind `wiring`: whether and when an agent hears a channel.
+//! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
 use crate::gateway::Grounds;
@@ -43,27 +43,30 @@ impl Check for Wiring {
 /// Refuses the loopback, a channel that does not exist and a pattern that cannot be used.
 pub(super) fn known(tx: &ReadTx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
     if wiring.channel == LOOPBACK {
-        let refusal = Refusal::new(DenialCode::ChannelOwn, "the loopback is how people talk to every agent of theirs");
-        return Err(refusal.hint("who may talk to an agent is a change of kind permissions").into());
+        let refusal =
+            Refusal::new(DenialCode::ChannelOwn, "every agent hears the loopback, by which people talk to it");
+        return Err(refusal.hint("a change of kind permissions sets the people who may talk to an agent").into());
     }
     let channel = channels::known(tx, &wiring.channel)?;
     if let Some(pattern) = &wiring.pattern
         && let Err(error) = engage::compile(pattern)
     {
-        // Its own words are many lines, with the pattern among them.
+        // The message of `regex` has many lines and contains the pattern.
         let why = match error {
             regex::Error::CompiledTooBig(_) => "it would take too much memory",
             _ => "it is no regular expression",
         };
         let refusal = Refusal::new(DenialCode::PatternMalformed, format!("the pattern cannot be used: {why}"));
         return Err(refusal
-            .hint("without look-around and back-references; (?i) at its beginning is for any case")
+            .hint("look-around and back-references are not supported; (?i) at the beginning ignores case")
             .into());
     }
     Ok(channel)
 }
 
-/// Returns which of all channels that ever had its name each is, and who hears it now: only one does, and loses it.
+/// Returns the identity of each channel and the agent that hears it now.
+///
+/// The generation tells channels of one name apart. Only one agent hears a channel, and loses it to another one.
 pub(super) fn facts(tx: &ReadTx<'_>, wirings: &[Wiring]) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for wiring in wirings {
@@ -84,13 +87,18 @@ impl Page for Wiring {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let channel = page.show(&self.channel);
         match (self.engage, &self.pattern) {
-            (Engage::None, _) => page.say(format!("{agent} would not hear channel {channel} any more.")),
-            (Engage::Pattern, Some(pattern)) => page.say(format!(
-                "{agent} would hear channel {channel} and answer the messages that fit the pattern {}; it would read the others too.",
-                page.show(pattern)
-            )),
+            (Engage::None, _) => {
+                page.add(format!("Disconnect {agent} from channel {channel}."));
+                page.add("The agent no longer reads or answers messages from there.".to_owned());
+            }
+            (Engage::Pattern, Some(pattern)) => {
+                page.add(format!("Connect {agent} to channel {channel}."));
+                page.add(format!("It answers the messages that match the pattern {}.", page.show(pattern)));
+                page.add("It also reads the other messages of this channel.".to_owned());
+            }
             (Engage::All, _) | (Engage::Pattern, None) => {
-                page.warn(format!("{agent} would hear channel {channel} and answer EVERY message that comes there."));
+                page.add(format!("Connect {agent} to channel {channel}."));
+                page.warn(format!("EVERY message that arrives in channel {channel} gets an answer of the agent."));
             }
         }
     }
@@ -107,7 +115,7 @@ impl Apply for Wiring {
     }
 }
 
-/// Connects an agent to a channel or disconnects it, and returns what came of it.
+/// Connects an agent to a channel or disconnects it, and returns the outcome.
 ///
 /// # Errors
 /// Refuses a channel that was removed.
@@ -122,7 +130,9 @@ pub(super) fn wire(
     channels::wire(tx, approved, &channel, agent.id, wiring)?;
     Ok(match wiring.engage {
         Engage::All => format!("agent {} hears {} and answers each message", agent.name, channel.name),
-        Engage::Pattern => format!("agent {} hears {} and answers what fits its pattern", agent.name, channel.name),
-        Engage::None => format!("agent {} hears {} no more", agent.name, channel.name),
+        Engage::Pattern => {
+            format!("agent {} hears {} and answers messages that match its pattern", agent.name, channel.name)
+        }
+        Engage::None => format!("agent {} no longer hears {}", agent.name, channel.name),
     })
 }

@@ -1,63 +1,51 @@
-//! What would happen, in sentences: those of each kind of change, and which of them are about what can do harm.
+//! The effects of a change in sentences, with warnings apart.
 //!
-//! Never the whole: what exactly is set has a section of its own. Next: `gateway::kinds`, which says them.
+//! Never the whole change: the page has a diff of the setting. `gateway::kinds` adds the sentences.
 
 use super::names::Names;
 use serde_json::Value;
 
-/// One effect.
-#[derive(Debug)]
-pub(super) struct Sentence {
-    /// Whether it is shown as one that can do harm.
-    pub can_harm: bool,
-    /// Safe text.
-    pub words: String,
-}
-
-/// The sentences about a change, as far as they are said.
+/// The sentences about a change.
 pub(in crate::gateway) struct Effects<'a> {
-    /// The present setting, in the shape of the payload.
+    /// The current setting, in the shape of the payload.
     pub before: &'a Value,
-    /// What the names in the payload mean.
+    /// The meaning of the names in the payload.
     pub facts: &'a Value,
     names: &'a Names<'a>,
-    sentences: Vec<Sentence>,
+    /// Effects, the main one first. Safe text.
+    pub(super) sentences: Vec<String>,
+    /// Effects that can do harm. Safe text.
+    pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Effects<'a> {
     pub(super) const fn new(before: &'a Value, facts: &'a Value, names: &'a Names<'a>) -> Self {
-        Self { before, facts, names, sentences: Vec::new() }
+        Self { before, facts, names, sentences: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Says an effect.
-    pub(in crate::gateway) fn say(&mut self, words: String) {
-        self.sentences.push(Sentence { can_harm: false, words });
+    /// Adds an effect. The first one of a kind names the agent and the object.
+    pub(in crate::gateway) fn add(&mut self, sentence: String) {
+        self.sentences.push(sentence);
     }
 
-    /// Says an effect that can do harm.
-    pub(in crate::gateway) fn warn(&mut self, words: String) {
-        self.sentences.push(Sentence { can_harm: true, words });
+    /// Adds a warning: one sentence, the danger first.
+    pub(in crate::gateway) fn warn(&mut self, sentence: String) {
+        self.warnings.push(sentence);
     }
 
-    /// Returns a name as it is shown: safe and in quotes.
+    /// Returns a name as the page shows it: safe and in quotes.
     pub(in crate::gateway) fn show(&self, name: &str) -> String {
         self.names.show(name)
     }
 
-    /// Returns a name and the id behind it.
+    /// Returns a name with its id.
     pub(in crate::gateway) fn named(&self, id: &str, name: &str) -> String {
         self.names.named(id, name)
     }
 
-    /// Returns names in a row.
+    /// Returns names, separated by commas.
     pub(in crate::gateway) fn list<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> String {
         let shown: Vec<String> = names.into_iter().map(|name| self.names.show(name)).collect();
         if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
-    }
-
-    /// Returns every sentence; those about what can do harm come last.
-    pub(super) fn finish(mut self) -> Vec<Sentence> {
-        self.sentences.sort_by_key(|sentence| sentence.can_harm);
-        self.sentences
     }
 }

@@ -1,39 +1,52 @@
-//! A JSON value as lines: a field a line, an entry of a list a line, a text line by line behind a bar.
+//! A JSON value as lines: one for each field and each entry of a list, and a bar before each line of a text.
 //!
-//! Never leaves a leaf out, and never writes two values alike. Next: `ironclaw_text::diff`.
+//! Never leaves a leaf out, and never writes two values alike. See [`ironclaw_text::diff`].
 
 use super::names::Names;
 use ironclaw_contract::canonical;
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
-/// One line: where it begins, and what stands there.
+/// A line of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Line {
-    /// Of the host's: spaces, and the bar before a stranger's text.
+    /// Written by the host: spaces, and the bar before text of others.
     pub prefix: String,
     /// Safe text.
     pub body: String,
 }
 
-/// Fields that hold text in sentences even where it is one line.
+/// Fields that hold prose, also if it is one line.
 const PROSE: [&str; 2] = ["instructions", "description"];
 
-/// Levels that are shown as such; what lies deeper is written as JSON on one line.
+/// Levels that get lines of their own; a deeper value is JSON on one line.
 const DEPTH_MAX: usize = 8;
 
-/// The lines of a value that is called `label`.
+/// Returns the lines of a value with the name `label`.
 pub fn lines(label: &str, value: &Value, names: &Names<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     put(&mut lines, 0, &format!("{label}:"), value, PROSE.contains(&label), names);
     lines
 }
 
-/// A text line by line, each behind a bar.
+/// Returns the lines of the fields of an object, without a line for the object itself.
+pub fn fields(value: &Value, names: &Names<'_>) -> Vec<Line> {
+    let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
+        let body = if value.is_object() { "(none)".to_owned() } else { leaf(value, names) };
+        return vec![Line { prefix: String::new(), body }];
+    };
+    let mut lines = Vec::new();
+    for (key, value) in fields {
+        put(&mut lines, 0, &format!("{}:", field(key)), value, PROSE.contains(&key.as_str()), names);
+    }
+    lines
+}
+
+/// Returns the lines of a text, each behind a bar.
 pub fn text(indent: usize, text: &str) -> Vec<Line> {
     let line = |line: &str| {
         let visible::Line { text, is_rightward } = visible::line(line);
-        // A word from left to right before it: otherwise the whole line, with the bar, may be turned around.
+        // A left-to-right word comes first; otherwise a terminal may reverse the whole line with the bar.
         let bar = if is_rightward { "| ⟦right to left⟧ " } else { "| " };
         Line { prefix: " ".repeat(indent) + bar, body: text }
     };
@@ -61,7 +74,7 @@ fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose
                 put(lines, depth + 1, "*", entry, false, names);
             }
         }
-        Value::Object(fields) if fields.is_empty() => line(format!("{label} nothing")),
+        Value::Object(fields) if fields.is_empty() => line(format!("{label} (none)")),
         Value::Object(fields) if label == "*" && fields.iter().all(|(key, value)| is_short(key, value)) => {
             line(format!("{label} {}", inline(fields, names)));
         }
@@ -74,7 +87,7 @@ fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose
     }
 }
 
-/// Whether a field fits on the line of the object that it is of.
+/// Returns whether a field fits on the line of its object.
 fn is_short(key: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
@@ -88,7 +101,7 @@ fn inline(fields: &Map<String, Value>, names: &Names<'_>) -> String {
     fields.collect::<Vec<_>>().join(", ")
 }
 
-/// A plain word as it is, anything else in quotes.
+/// Returns a plain word unchanged, and any other key in quotes.
 fn field(key: &str) -> String {
     let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if is_word { key.to_owned() } else { visible::name(key) }

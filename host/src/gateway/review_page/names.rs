@@ -1,16 +1,16 @@
-//! Every name on a page, so that one that looks like another says so.
+//! The names on a page. A name that looks like another one gets a mark.
 
 use ironclaw_text::visible;
 use serde_json::Value;
 use std::fmt::Display;
 
-/// Names that are compared with each other; more would be none that a person can compare either.
+/// Bound on the names that are compared; a person cannot compare more either.
 const NAMES_MAX: usize = 1024;
 
-/// Characters of a name; what is longer is a text.
+/// Characters of a name; a longer string is a text.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// Every name that is shown, so that one that looks like another says so.
+/// Every name on a page.
 pub(super) struct Names<'a> {
     known: Vec<Known<'a>>,
 }
@@ -18,12 +18,12 @@ pub(super) struct Names<'a> {
 struct Known<'a> {
     text: &'a str,
     looks: [String; 2],
-    /// Whose it is: an id of the host's, if it is one's.
+    /// The id of its owner, if the host knows one.
     of: Option<String>,
 }
 
 impl<'a> Names<'a> {
-    /// Returns these names, each with its id, and those in the values.
+    /// Collects these names, each with its id, and the names in the values.
     pub(super) fn of(named: Vec<(&'a str, String)>, values: [&'a Value; 3]) -> Self {
         let mut names = Self { known: Vec::new() };
         for (name, id) in named {
@@ -56,22 +56,20 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A name as it is shown: safe, in quotes, and with a mark if it looks like another one.
+    /// Returns a name as the page shows it: safe, in quotes, and with a mark if it looks like another one.
     pub(super) fn show(&self, text: &str) -> String {
         let mut shown = visible::name(text);
         let looks = visible::looks(text);
         let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
         if let Some(known) = self.known.iter().find(alike) {
-            let other = known
-                .of
-                .as_deref()
-                .map_or("another one that is shown here".to_owned(), |of| format!("the name of {of}"));
+            let other =
+                known.of.as_deref().map_or("another name on this page".to_owned(), |of| format!("the name of {of}"));
             shown.push_str(&format!(" {}looks like {other}{}", visible::OPEN, visible::CLOSE));
         }
         shown
     }
 
-    /// Returns a name and the id behind it.
+    /// Returns a name with its id.
     pub(super) fn named(&self, id: impl Display, name: &str) -> String {
         format!("{} ({id})", self.show(name))
     }

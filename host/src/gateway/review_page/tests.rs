@@ -1,8 +1,9 @@
-//! Promises about what a person is shown: nothing is left out, nothing is faked, and no two changes look the same.
+//! Properties of the review page: it is complete, it cannot be faked, and no two changes look the same.
 
 mod differ;
+mod golden;
 
-use super::page::GOES_ON;
+use super::page::CONTINUES;
 use super::*;
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use ironclaw_text::visible::columns;
@@ -13,7 +14,7 @@ use std::str::FromStr;
 const AGENT: &str = "agt_01j9zq4w0v2m6n8p0r2t4v6x8z";
 const ALICE: &str = "per_01j9zq4w0v2m6n8p0r2t4v6x8z";
 
-/// What a view is made of, owned.
+/// The content of a view, owned.
 #[derive(Debug, Clone, PartialEq)]
 struct Asked {
     kind: ChangeKind,
@@ -54,7 +55,7 @@ impl Asked {
         }
     }
 
-    /// As it is shown, without the bounds of the contract: what is shown does not rely on them.
+    /// Returns the page, without the bounds of the contract: the page does not rely on them.
     fn shown(&self) -> String {
         let read = |value: &Value| serde_json::from_value(value.clone());
         let read = match self.kind {
@@ -107,9 +108,9 @@ fn persona(instructions: &str) -> Asked {
     Asked::of(ChangeKind::Persona, json!({ "instructions": instructions }))
 }
 
-/// The text without what breaking lines and marking them adds.
+/// Returns a text without the characters and marks that wrapping adds.
 fn plain(text: &str) -> String {
-    let text = text.replace(GOES_ON, "").replace("⟦right to left⟧", "");
+    let text = text.replace(CONTINUES, "").replace("⟦right to left⟧", "");
     text.chars().filter(|character| !" |+-!\n".contains(*character)).collect()
 }
 
@@ -122,20 +123,35 @@ fn leaves(value: &Value) -> Vec<&str> {
     }
 }
 
-/// What every text promises, whatever it is about.
+/// The headings of every page, in their order. The page of a dangerous change also has `WARNINGS`.
+const HEADINGS: [&str; 7] = [
+    "EFFECT",
+    "DIFF (- REMOVED, + ADDED)",
+    "REFERENCED NAMES",
+    "REASON GIVEN BY",
+    "REQUESTED BY",
+    "APPROVAL",
+    "IDENTIFIERS",
+];
+
+/// Checks the form of a page: width, characters, headings.
 fn look_over(text: &str) {
-    let mut headings = 0;
+    let mut headings = Vec::new();
     for line in text.lines() {
         assert!(line.chars().map(columns).sum::<usize>() <= WIDTH, "{line:?} is too wide");
         assert!(!line.ends_with(' '), "{line:?} ends with a space");
         assert!(!line.chars().any(char::is_control), "{line:?}");
-        headings += usize::from(!line.starts_with(' ') && !line.is_empty());
+        if !line.starts_with(' ') && !line.is_empty() && line != "WARNINGS" {
+            headings.push(line);
+        }
     }
-    assert_eq!(headings, 7, "a stranger's line begins at the edge:\n{text}");
+    let as_expected = headings.len() == HEADINGS.len()
+        && headings.iter().zip(HEADINGS).all(|(found, expected)| found.starts_with(expected));
+    assert!(as_expected, "a stranger's line begins at the edge:\n{text}");
     assert!(text.ends_with('\n'));
 }
 
-/// One of this kind, with every field.
+/// Returns a change of this kind with every field.
 fn sample(kind: ChangeKind) -> Asked {
     let of = |payload| Asked::of(kind, payload);
     match kind {
@@ -176,20 +192,23 @@ fn sample(kind: ChangeKind) -> Asked {
     }
 }
 
-/// One of each kind.
+/// Returns a change of each kind.
 fn samples() -> impl Iterator<Item = Asked> {
     ChangeKind::ALL.iter().copied().map(sample)
 }
 
-/// As it is shown, with each sentence on one line.
+/// Returns the page with each sentence on one line.
 fn whole_lines(asked: &Asked) -> String {
-    let text = asked.shown();
-    text.replace(&format!("{GOES_ON}\n  !! "), "").replace(&format!("{GOES_ON}\n  "), "")
+    let mut text = asked.shown();
+    for indent in ["  !!   ", "    ", "  "] {
+        text = text.replace(&format!("{CONTINUES}\n{indent}"), "");
+    }
+    text.replace("\n  !!   ", " ").replace("\n    ", " ")
 }
 
-/// Whether each of these is said, in what would happen and who asks and decides.
+/// Asserts that the page has each of these texts.
 #[track_caller]
-fn says(asked: &Asked, lines: &[&str]) {
+fn assert_shown(asked: &Asked, lines: &[&str]) {
     look_over(&asked.shown());
     let text = whole_lines(asked);
     for line in lines {
@@ -198,12 +217,12 @@ fn says(asked: &Asked, lines: &[&str]) {
 }
 
 #[track_caller]
-fn says_nothing_of(asked: &Asked, words: &str) {
+fn assert_not_shown(asked: &Asked, words: &str) {
     let text = whole_lines(asked);
     assert!(!text.contains(words), "{words:?} is in\n{text}");
 }
 
-/// A server in the place of one that is there, with what agents have of it.
+/// Returns the replacement of a known server, with the grants of agents.
 fn registered_again(headers: Value, grants: Value) -> Asked {
     let server = |headers: Value| {
         let tools = [json!({"name": "read"})];
@@ -215,80 +234,85 @@ fn registered_again(headers: Value, grants: Value) -> Asked {
     asked
 }
 
+/// Returns settings of an agent, asked for by a person.
+fn settings_by_person(before: Value, payload: Value) -> Asked {
+    Asked { before, is_person: true, labels: Vec::new(), ..Asked::of(ChangeKind::Settings, payload) }
+}
+
 #[test]
 fn server_replacement_shows_what_its_agents_keep() {
     let header = json!([{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]);
     let grants = json!({"scribe": {"agent": AGENT, "has": ["read", "write"], "keeps": ["read"]}});
     let kept = registered_again(header.clone(), grants.clone());
-    says(
+    assert_shown(
         &kept,
         &[
-            "  !! MCP server \"files\", which this host knows already, would be REPLACED: it would be at \"https://mcp.example\" (as now).",
-            "  !! Agent \"scribe\" (agt_01j9zq4w0v2m6n8p0r2t4v6x8z) has tools of \"files\" and would KEEP these: \"read\". It would lose: \"write\".",
-            "would go out as is said here, with the secrets that are named below.",
+            "  !! MCP server \"files\" exists and is REPLACED: its address becomes \"https://mcp.example\" (as now).",
+            "  !! Agent \"scribe\" (agt_01j9zq4w0v2m6n8p0r2t4v6x8z) KEEPS these tools of \"files\": \"read\" (it loses: \"write\")",
+            "its requests then go to this address with the secrets named here.",
         ],
     );
-    says_nothing_of(&kept, "No agent could use it yet");
-    says_nothing_of(&kept, "would be known to this host");
-    says(&registered_again(json!([]), grants), &["would go out as is said here, without a secret."]);
+    assert_not_shown(&kept, "No agent can use it yet");
+    assert_not_shown(&kept, "Add MCP server");
+    assert_shown(&registered_again(json!([]), grants), &["its requests then go to this address without a secret."]);
 
     let lost = json!({"scribe": {"agent": AGENT, "has": ["read"], "keeps": []}});
     let mut moved = registered_again(header.clone(), lost);
     moved.before["url"] = json!("https://old.example");
-    says(
+    assert_shown(
         &moved,
         &[
-            "at \"https://mcp.example\" (now: \"https://old.example\")",
-            "would lose every tool that it has of \"files\": \"read\".",
-            "No agent could use it yet: that is a change of its own.",
+            "its address becomes \"https://mcp.example\" (now: \"https://old.example\")",
+            "loses all its tools of \"files\": \"read\".",
+            "No agent can use it yet. That needs another change.",
         ],
     );
     let mut new = registered_again(header, json!({}));
     new.before = Value::Null;
-    says(&new, &["would be known to this host.", "No agent could use it yet"]);
-    says_nothing_of(&new, "REPLACED");
+    assert_shown(&new, &["to the catalogue of this host.", "No agent can use it yet"]);
+    assert_not_shown(&new, "REPLACED");
 }
 
 #[test]
 fn member_access_names_owners_and_admins_of_the_host() {
     let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
-    says(&members, &["only by owners and admins of this host and by those with a role of this agent."]);
+    assert_shown(&members, &["only owners and admins of this host, and people with a role of this agent."]);
     let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
-    says(&new, &["Beside owners and admins of this host, these could talk to it: \"chat:bob\"."]);
+    assert_shown(&new, &["People who may talk to it, beside owners and admins of this host: \"chat:bob\"."]);
 }
 
 #[test]
 fn agent_admin_is_a_decider_only_where_one_may_decide() {
-    says(&persona("x"), &["owner, admin, or admin of this agent"]);
-    says_nothing_of(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
+    assert_shown(&persona("x"), &["owner, admin, or admin of this agent"]);
+    assert_not_shown(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
     let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
-    says_nothing_of(&access, "admin of this agent");
+    assert_not_shown(&access, "admin of this agent");
 }
 
 #[test]
-fn access_that_is_taken_away_lets_nothing_leave() {
+fn removed_mcp_access_has_no_warning() {
     let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
-    says(&none, &["would not be allowed to call any tool of MCP server \"files\" any more."]);
-    says_nothing_of(&none, "leave this machine");
+    assert_shown(&none, &["Take all tools of MCP server \"files\" away from agent \"helper\"."]);
+    assert_not_shown(&none, "LEAVES THIS MACHINE");
 }
 
 #[test]
-fn from_where_software_would_be_fetched_is_said() {
+fn page_names_the_source_of_software() {
     let mut asked = Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]}));
     asked.facts = json!({"clients": {
         "apt": {"client": "/usr/bin/apt-get", "sources": null},
         "npm": {"client": "/usr/bin/npm", "registry": null},
     }});
-    says(
+    assert_shown(
         &asked,
         &[
-            "What is of apt would be fetched with \"/usr/bin/apt-get\", from the sources of this machine.",
-            "What is of npm would be fetched with \"/usr/bin/npm\", from npm's own registry.",
+            "Fetch apt packages with \"/usr/bin/apt-get\", from the sources of this machine.",
+            "Fetch npm packages with \"/usr/bin/npm\", from npm's own registry.",
         ],
     );
     asked.facts["clients"]["apt"]["sources"] = json!("/srv/own.list");
     asked.facts["clients"]["npm"]["registry"] = json!("https://npm.example/");
-    says(
+    assert_shown(
         &asked,
         &[
             "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
@@ -296,59 +320,66 @@ fn from_where_software_would_be_fetched_is_said() {
         ],
     );
     asked.facts = json!({"clients": {"npm": {"client": "/usr/bin/npm", "registry": null}}});
-    says_nothing_of(&asked, "What is of apt");
+    assert_not_shown(&asked, "Fetch apt");
 }
 
 #[test]
 fn labels_of_the_request_are_shown_with_their_meaning() {
     let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
-    says(
+    assert_shown(
         &with(&[Label::External, Label::LlmDerived]),
-        &["held words of strangers, or may have", "labels of the request: External, LlmDerived"],
+        &["Untrusted content in context: yes: its model had read", "labels of the request: External, LlmDerived"],
     );
-    says(&with(&[Label::LlmDerived]), &["held no words of strangers", "labels of the request: LlmDerived"]);
-    says(&with(&[]), &["when it asked is not known", "labels of the request: none"]);
+    assert_shown(
+        &with(&[Label::LlmDerived]),
+        &["Untrusted content in context: none", "labels of the request: LlmDerived"],
+    );
+    assert_shown(&with(&[]), &["Untrusted content in context: unknown", "labels of the request: none"]);
     let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
-    says(&person, &["labels of the request: none"]);
-    says_nothing_of(&person, "its model");
+    assert_shown(&person, &["labels of the request: none"]);
+    assert_not_shown(&person, "Untrusted content");
 }
 
 #[test]
-fn what_can_do_harm_is_said_clearly() {
-    let said = |kind: ChangeKind, words: &str| {
+fn each_danger_has_a_warning() {
+    let warned = |kind: ChangeKind, words: &str| {
         let text = whole_lines(&sample(kind));
         let line =
             text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
         assert!(line.starts_with("  !! "), "{line}");
     };
-    said(ChangeKind::EnabledTools, "would be allowed to run programs in its jail: run_command");
-    said(ChangeKind::Packages, "publishers of this software decide what comes");
-    said(ChangeKind::Permissions, "\"chat:bob\" would be an ADMIN of this agent");
-    said(ChangeKind::Mounts, "It could WRITE to \"/srv/data\"");
-    said(ChangeKind::CreateAgent, "answer EVERY message");
-    said(ChangeKind::McpAccess, "leave this machine");
-    said(ChangeKind::McpRegister, "would carry the SECRET \"files-key\"");
-    said(ChangeKind::Settings, "would NOT be guarded");
-    said(ChangeKind::Settings, "would go to \"https://far.example/v1\"");
-    said(ChangeKind::Settings, "NO ceiling of its own for tokens");
-    said(ChangeKind::Settings, "could use up to 9000000 millionths");
+    warned(ChangeKind::EnabledTools, "The agent can RUN PROGRAMS in its isolated jail");
+    warned(ChangeKind::Packages, "PUBLISHERS of this software decide its content");
+    warned(ChangeKind::Permissions, "\"chat:bob\" becomes an ADMIN of this agent");
+    warned(ChangeKind::Mounts, "The agent can WRITE to \"/srv/data\"");
+    warned(ChangeKind::CreateAgent, "EVERY message that arrives in channel \"hook\"");
+    warned(ChangeKind::McpAccess, "LEAVES THIS MACHINE");
+    warned(ChangeKind::McpRegister, "The SECRET \"files-key\" goes to");
+    warned(ChangeKind::Settings, "The agent is NOT guarded against forged text");
+    warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
+    warned(ChangeKind::Settings, "NO ceiling of its own for tokens");
+    warned(ChangeKind::Settings, "can use MORE than now: up to 9000000 millionths");
 }
 
+/// Lines of a small terminal.
+const SCREEN_LINES: usize = 24;
+
 #[test]
-fn effect_is_last_on_the_page_and_warnings_end_it() {
+fn effect_is_first_on_the_page_and_warnings_follow() {
     for asked in samples() {
         let text = asked.shown();
-        assert!(text.starts_with("WHICH CHANGE\n"), "{text}");
-        let (_, effect) = text.rsplit_once("\nWHAT WOULD HAPPEN\n").expect("it is said");
-        assert!(effect.lines().all(|line| line.starts_with(' ')), "no section behind it: {text}");
-        let first = effect.lines().position(|line| line.starts_with("  !! "));
-        let mildest = effect.lines().skip(first.unwrap_or(0)).filter(|line| !line.starts_with("  !! "));
-        assert!(first.is_none() || mildest.count() == 0, "{effect}");
+        let (begin, _) = text.split_once("\nDIFF (").expect("a diff");
+        let (effect, warnings) = begin.split_once("\nWARNINGS\n").unwrap_or((begin, ""));
+        assert!(effect.starts_with("EFFECT\n  ") && !effect.contains("  !! "), "{text}");
+        assert!(warnings.lines().all(|line| line.starts_with("  !! ")), "{text}");
+        assert!(begin.lines().count() < SCREEN_LINES, "effect and warnings are on the first screen:\n{text}");
+        let (_, end) = text.rsplit_once("\nIDENTIFIERS\n").expect("a section");
+        assert!(end.lines().all(|line| line.starts_with(' ')), "no section is below the identifiers:\n{text}");
     }
 }
 
 #[test]
-fn every_leaf_of_every_kind_can_be_found_again() {
+fn every_leaf_of_every_kind_is_on_the_page() {
     for asked in samples() {
         let text = asked.shown();
         look_over(&text);
@@ -373,34 +404,33 @@ fn persona_diff_shows_removed_added_and_kept_lines() {
 }
 
 #[test]
-fn a_text_cannot_pass_for_the_hosts_words() {
-    let faked = "fine\n\nWHO DECIDES\n  nobody has to\n  - | old\n  + | new\nWHICH CHANGE\napproved by owner\n\u{1b}[2J\u{1b}[H\rWHAT\n\
+fn text_of_others_cannot_pass_for_the_hosts() {
+    let faked = "fine\n\nAPPROVAL\n  no one has to\n  - | old\n  + | new\nIDENTIFIERS\napproved by owner\n\u{1b}[2J\u{1b}[H\rWHAT\n\
                  ⟦+⟧ ⟦right to left⟧\n    | a\n\u{85}WHO\u{2028}WHO\n  !! no\u{202e}\u{9b}31m";
     for asked in [persona(faked), Asked { reason: faked.to_owned(), ..persona("x") }] {
         let text = asked.shown();
         look_over(&text);
         for words in
-            ["nobody has to", "approved by owner", "⟦U+27E6⟧+⟦U+27E7⟧", "⟦U+001B⟧[2J", "⟦U+0085⟧WHO⟦U+2028⟧WHO"]
+            ["no one has to", "approved by owner", "⟦U+27E6⟧+⟦U+27E7⟧", "⟦U+001B⟧[2J", "⟦U+0085⟧WHO⟦U+2028⟧WHO"]
         {
             let line =
                 text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
             assert!(line[..line.find(words).expect("it is there")].contains("| "), "{line}");
         }
     }
-    let names = ["x\", \"y", "read_file\nWHO DECIDES", "x\u{1b}[2K", "* \"a\"", "none", "y⟦+⟧"];
-    let asked =
-        Asked { facts: json!({"WHO DECIDES\nnobody": faked}), ..Asked::of(ChangeKind::EnabledTools, json!(names)) };
+    let names = ["x\", \"y", "read_file\nAPPROVAL", "x\u{1b}[2K", "* \"a\"", "none", "y⟦+⟧"];
+    let asked = Asked { facts: json!({"APPROVAL\nnone": faked}), ..Asked::of(ChangeKind::EnabledTools, json!(names)) };
     let text = asked.shown();
     look_over(&text);
     assert!(text.contains("* \"x⟦U+0022⟧, ⟦U+0022⟧y\""), "{text}");
     assert!(text.contains("* \"none\""), "{text}");
     let named =
-        Asked { agent: "a\" (agt_1)\nWHO ASKS".to_owned(), principal: "\u{202e}ecilA".to_owned(), ..persona("x") };
+        Asked { agent: "a\" (agt_1)\nREQUESTED BY".to_owned(), principal: "\u{202e}ecilA".to_owned(), ..persona("x") };
     look_over(&named.shown());
 }
 
 #[test]
-fn a_line_of_the_hosts_own_as_a_payload_is_behind_a_bar_there() {
+fn heading_in_a_payload_is_behind_a_bar() {
     let own = persona("x").shown();
     let text = persona(&own).shown();
     look_over(&text);
@@ -410,7 +440,7 @@ fn a_line_of_the_hosts_own_as_a_payload_is_behind_a_bar_there() {
 }
 
 #[test]
-fn a_hundred_kilobytes_are_shown_whole() {
+fn text_of_a_hundred_kilobytes_is_shown_whole() {
     for piece in ["word ", "x", "\u{1b}", " ", "\n", "e\u{301}\u{301}", "語", "\u{202e}", "\u{430}"] {
         let long = piece.repeat(100_000 / piece.len());
         let text = persona(&format!("BEGIN{long}END")).shown();
@@ -426,32 +456,35 @@ fn a_hundred_kilobytes_are_shown_whole() {
 }
 
 #[test]
-fn a_name_that_looks_like_another_says_so() {
+fn name_that_looks_like_another_has_a_mark() {
     let new = |name: &str| Asked::of(ChangeKind::CreateAgent, json!({ "name": name })).shown();
     for twin in ["heIper", "he1per", "HELPER", "h\u{435}lper", "hel\u{200b}per"] {
         let text = new(twin);
-        assert!(text.replace(&format!("{GOES_ON}\n  "), "").contains("⟦looks like the name of agt_"), "{twin}\n{text}");
+        assert!(
+            text.replace(&format!("{CONTINUES}\n  "), "").contains("⟦looks like the name of agt_"),
+            "{twin}\n{text}"
+        );
     }
     assert!(!new("helper").contains("looks like"));
     assert!(!new("scribe").contains("looks like"));
     assert!(!new(ALICE).contains("is a digit"), "an id is read as a whole");
     let mut asked = Asked::of(ChangeKind::EnabledTools, json!(["read_fi1e"]));
     asked.before = json!(["read_file"]);
-    assert!(asked.shown().contains("⟦looks like another one that is shown here⟧"));
+    assert!(asked.shown().contains("⟦looks like another name on this page⟧"));
     let twins = Asked::of(ChangeKind::EnabledTools, json!(["recall", "recaII"]));
-    assert!(twins.shown().contains("⟦looks like another one that is shown here⟧"));
+    assert!(twins.shown().contains("⟦looks like another name on this page⟧"));
 }
 
 #[test]
-fn who_decides_and_who_asks_is_said() {
+fn page_names_requester_and_deciders() {
     let strict = Asked { approvals: 2, requester_may_approve: false, ..persona("x") };
     let text = strict.shown();
-    assert!(text.contains("  2 different people have to say yes\n"), "{text}");
-    assert!(text.contains("the person on whose behalf the agent asks does not count"), "{text}");
+    assert!(text.contains("  Approvals needed: 2, from different people\n"), "{text}");
+    assert!(text.contains("The person on whose behalf the agent asks cannot approve."), "{text}");
     assert!(text.contains("owner, admin, or admin of this agent"), "{text}");
     let person = Asked { is_person: true, ..Asked::of(ChangeKind::Mounts, json!([])) };
     let text = person.shown();
     assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
     assert!(!text.contains("admin of this agent"), "{text}");
-    assert!(text.contains("until 2026-11-29T08:00:00.000Z; then it is over"), "{text}");
+    assert!(text.contains("Expires: 2026-11-29T08:00:00.000Z"), "{text}");
 }

@@ -29,6 +29,6 @@ impl Apply for CreateAgent {
         for wanted in wirings {
             wiring::wire(tx, approved, &agent, wanted)?;
         }
-        Ok(format!("there is an agent {} ({}) now", agent.name, agent.id))
+        Ok(format!("agent {} ({}) created", agent.name, agent.id))
     }
 }

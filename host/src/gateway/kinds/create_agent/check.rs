@@ -32,12 +32,12 @@ impl Check for CreateAgent {
     }
 }
 
-/// Checks a new agent and puts its lists in one order.
+/// Checks a new agent and sorts its lists.
 fn complete(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) -> Result<CreateAgent, Denied> {
     let CreateAgent { name, persona, enabled_tools, mut members, mut wirings } = wanted;
     registry::check_agent_name(&name)?;
     if registry::find_agent(tx, &name)?.is_some() {
-        let refusal = Refusal::new(DenialCode::AgentExists, format!("there is an agent `{name}` already"));
+        let refusal = Refusal::new(DenialCode::AgentExists, format!("agent `{name}` exists already"));
         return Err(refusal.hint("choose another name").into());
     }
     let enabled_tools = enabled_tools::complete(enabled_tools)?;
@@ -47,41 +47,43 @@ fn complete(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) ->
     for (at, wiring) in wirings.iter().enumerate() {
         wiring::known(tx, wiring)?;
         if wiring.engage == Engage::None {
-            let message = format!("a new agent does not hear {} anyway", wiring.channel);
-            return Err(Refusal::new(DenialCode::WiringNone, message).hint("leave it out").into());
+            let message = format!("channel {}: a new agent hears no channel without a wiring", wiring.channel);
+            return Err(Refusal::new(DenialCode::WiringNone, message).hint("leave the wiring out").into());
         }
         if wirings[..at].iter().any(|other| other.channel == wiring.channel) {
-            return Err(Refusal::new(DenialCode::WiringTwice, format!("{} stands there twice", wiring.channel)).into());
+            return Err(
+                Refusal::new(DenialCode::WiringTwice, format!("channel {} is named twice", wiring.channel)).into()
+            );
         }
     }
     let wanted = CreateAgent { name, persona, enabled_tools, members, wirings };
     match context.requester {
-        Requester::Agent { .. } => no_more_than(tx, context.agent, &wanted, &people)?,
+        Requester::Agent { .. } => check_within(tx, context.agent, &wanted, &people)?,
         Requester::Person(person) => {
             let role = registry::person_by_id(tx, *person)?.map(|person| person.role);
             match role {
                 Some(Role::Owner | Role::Admin) => {}
-                // Who runs nothing of the host has nothing to hand on.
-                Some(Role::Member) | None => no_more_than(tx, None, &wanted, &people)?,
+                // A member, or a removed person, has no right to pass on.
+                Some(Role::Member) | None => check_within(tx, None, &wanted, &people)?,
             }
         }
     }
     Ok(wanted)
 }
 
-/// A new agent has no tool, hears no channel and answers nobody that its creator has not.
-fn no_more_than(
+/// Refuses a new agent with a tool, a channel or a member that its creator does not have.
+fn check_within(
     tx: &ReadTx<'_>,
     creator: Option<&Agent>,
     wanted: &CreateAgent,
     people: &[Person],
 ) -> Result<(), Denied> {
-    let refuse = |what: String| {
+    let refuse = |excess: String| {
         let refusal = Refusal::new(
             DenialCode::CreateAgentGrants,
-            format!("a new agent gets nothing that its creator has not: {what}"),
+            format!("a new agent gets only what its creator has, and not {excess}"),
         );
-        Err(refusal.hint("an owner or admin of the host can ask for it, or change the new agent later").into())
+        Err(refusal.hint("an owner or admin of the host can request it, or change the new agent later").into())
     };
     let has = |tool: &&String| creator.is_some_and(|creator| creator.enabled_tools.contains(tool));
     if let Some(tool) = wanted.enabled_tools.iter().find(|tool| !has(tool)) {
@@ -99,7 +101,7 @@ fn no_more_than(
             None => false,
         };
         if !talks {
-            return refuse("a member who may not talk to it".to_owned());
+            return refuse("a member who may not talk to the creator".to_owned());
         }
     }
     Ok(())

@@ -7,22 +7,21 @@ use ironclaw_contract::seam::change::CreateAgent;
 impl Page for CreateAgent {
     fn effects(&self, _agent: &str, page: &mut Effects<'_>) {
         let Self { name, persona, enabled_tools, members, wirings } = self;
-        let agent = format!("The new agent {}", page.show(name));
-        page.say(format!("A new agent {} would be made.", page.show(name)));
+        page.add(format!("Create an agent with the name {}.", page.show(name)));
         match persona.as_ref().filter(|persona| !persona.instructions.is_empty()) {
-            Some(persona) => page.say(format!(
-                "It would be told about itself what stands below, {} and {} bytes.",
-                persona::lines_of(&persona.instructions),
-                persona.instructions.len()
+            Some(persona) => page.add(format!(
+                "It follows the persona below: {} bytes ({}).",
+                persona.instructions.len(),
+                persona::lines_of(&persona.instructions)
             )),
-            None => page.say("It would be told nothing about itself.".to_owned()),
+            None => page.add("It has no persona.".to_owned()),
         }
-        page.say(format!("It would be allowed to call: {}.", page.list(enabled_tools.iter().map(String::as_str))));
-        enabled_tools::run_command(page, &agent, enabled_tools, false);
+        page.add(format!("Tools that it may call: {}.", page.list(enabled_tools.iter().map(String::as_str))));
+        enabled_tools::warn_of_programs(page, "The new agent", enabled_tools, false);
         let members = page.list(members.iter().map(String::as_str));
-        page.say(format!("Beside owners and admins of this host, these could talk to it: {members}."));
+        page.add(format!("People who may talk to it, beside owners and admins of this host: {members}."));
         for wiring in wirings {
-            wiring.effects(&agent, page);
+            wiring.effects("the new agent", page);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks an MCP server for the catalogue.
 //!
-//! Never talks to a server, and never looks at a secret beyond whether it is there. See [`crate::registry::mcp`].
+//! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
 use super::super::{Check, CheckContext};
 use crate::gateway::Grounds;
@@ -15,11 +15,11 @@ use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
-/// Characters of the name of a tool.
+/// Characters of a tool's name.
 const TOOL_CHARACTERS_MAX: usize = 64;
 
-/// Headers that say how a request is carried; whoever sends one decides about them, and nobody else.
-const OF_THE_CARRIER: [&str; 9] =
+/// Headers of the transport; only the sender of a request sets them.
+const TRANSPORT_HEADERS: [&str; 9] =
     ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
 impl Check for McpRegister {
@@ -40,21 +40,21 @@ impl Check for McpRegister {
     }
 }
 
-/// A server for the catalogue: its address as a program reads it, its lists in one order.
+/// Checks a server, and returns it with its parsed address and sorted lists.
 fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
     let McpRegister { name, url, mut tools, headers } = wanted;
     if !secrets::is_name(&name) {
         let shown: String = name.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is no name of an MCP server"));
+        let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is not a valid name of an MCP server"));
         return Err(refusal
             .hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit")
             .into());
     }
     let url = check_url(&url).map_err(|why| {
-        // Not said again: somebody may have put a password into it.
+        // The message does not repeat the address: it may contain a password.
         let refusal =
             Refusal::new(DenialCode::McpUrl, format!("the address of MCP server {name} cannot be used: {why}"));
-        refusal.hint("https anywhere, http on this machine; a password belongs into a secret, named by a header")
+        refusal.hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
     })?;
     if tools.is_empty() {
         let refusal = Refusal::new(DenialCode::McpToolsNone, format!("MCP server {name} declares no tool"));
@@ -66,7 +66,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied>
     };
     if let Some(bad) = tools.iter().find(|tool| !is_clean(&tool.name)) {
         let shown: String = bad.name.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::McpToolName, format!("{shown:?} is no tool's name"));
+        let refusal = Refusal::new(DenialCode::McpToolName, format!("{shown:?} is not a valid tool name"));
         return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
@@ -77,15 +77,15 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied>
 }
 
 fn check_url(text: &str) -> Result<Url, &'static str> {
-    let url: Url = text.parse().map_err(|_| "it is none")?;
+    let url: Url = text.parse().map_err(|_| "it is not a URL")?;
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err("there is a name, a password or a # in it");
+        return Err("it has a user name, a password or a #");
     }
     if reach::check_literal(&url).is_err() {
-        return Err("its address is link-local or a cloud's metadata service, which are never asked");
+        return Err("the host never contacts link-local addresses or a cloud's metadata service");
     }
     let near = match url.host() {
-        None => return Err("it names no machine"),
+        None => return Err("it names no host"),
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -93,7 +93,7 @@ fn check_url(text: &str) -> Result<Url, &'static str> {
     match url.scheme() {
         "https" => Ok(url),
         "http" if near => Ok(url),
-        "http" => Err("plain http would carry what is said over strangers' wires"),
+        "http" => Err("plain http to another machine is not encrypted"),
         _ => Err("it is neither http nor https"),
     }
 }
@@ -102,15 +102,14 @@ fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Deni
     let McpHeader { name, secret, scheme } = header;
     let shown: String = name.chars().take(64).collect();
     let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is no name of a header")).into());
+        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is not a valid header name")).into());
     };
-    if OF_THE_CARRIER.contains(&parsed.as_str()) {
-        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is not a server's to ask for")).into());
+    if TRANSPORT_HEADERS.contains(&parsed.as_str()) {
+        return Err(Refusal::new(DenialCode::McpHeader, format!("header {shown:?} belongs to the transport")).into());
     }
     let is_token = |scheme: &String| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if scheme.as_ref().is_some_and(|scheme| !is_token(scheme)) {
-        let refusal =
-            Refusal::new(DenialCode::McpHeader, format!("what stands before the value of {shown:?} is no word"));
+        let refusal = Refusal::new(DenialCode::McpHeader, format!("the scheme of header {shown:?} is not one word"));
         return Err(refusal.hint("a scheme is one word such as Bearer").into());
     }
     let secret: SecretName = secret.parse()?;
@@ -121,26 +120,26 @@ fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Deni
     Ok(McpHeader { name: parsed.as_str().to_owned(), secret: secret.as_str().to_owned(), scheme })
 }
 
-/// Which of the secrets that are named there are.
+/// Returns for each named secret whether it exists.
 fn of_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for header in &server.headers {
-        let there = match header.secret.parse::<SecretName>() {
+        let exists = match header.secret.parse::<SecretName>() {
             Ok(name) => secrets::find(tx, &name)?.is_some(),
             Err(_) => false,
         };
-        found.insert(header.secret.clone(), there.into());
+        found.insert(header.secret.clone(), exists.into());
     }
     Ok(found)
 }
 
-/// Which agents have tools of the server of this name, and what each keeps of them.
+/// Returns the agents with tools of the known server of this name, and the tools that each keeps.
 fn of_grants(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
     let holders = mcp::holders(tx, &server.name)?.into_iter();
-    let told = holders.map(|grant| {
+    let grants = holders.map(|grant| {
         let left = mcp::left_of(&grant, &was, server);
         (grant.agent_name, json!({ "agent": grant.agent, "has": grant.tools, "keeps": left }))
     });
-    Ok(told.collect())
+    Ok(grants.collect())
 }

@@ -1,10 +1,10 @@
 //! Checks directories of the host and their places in a jail.
 //!
-//! Never follows a link: a path that means another one is refused. Never waits for another machine. See `mount_source` and
+//! Never follows a link: a path through a link is refused. Never waits for another machine. See `mount_source` and
 //! [`crate::registry::mounts`].
 
 use super::super::{Check, CheckContext};
-use super::mount_source::{self, Place, Unseen};
+use super::mount_source::{self, Found, LookError};
 use crate::gateway::Grounds;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mounts};
@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the system makes of itself, and where other services are reached: nothing at or below one of these.
-const OF_THE_SYSTEM: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
+/// Directories of the system and of other services. Neither they nor a directory below can be mounted.
+const SYSTEM_DIRECTORIES: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
 impl Check for Vec<Mount> {
     fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
@@ -44,27 +44,27 @@ impl Check for Vec<Mount> {
     }
 }
 
-/// What lies at each source; of one that is not this machine's own only of what kind that is.
+/// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.
 fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
-    let told = |seen| match seen {
-        Ok(Place { filesystem, directory, owner }) => {
+    let described = |found| match found {
+        Ok(Found { filesystem, directory, owner }) => {
             json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
         }
-        Err(Unseen::Elsewhere(filesystem)) => json!({ "filesystem": filesystem, "elsewhere": true }),
-        Err(Unseen::Link) => json!({ "link": true }),
-        Err(Unseen::Absent | Unseen::Closed) => Value::Null,
+        Err(LookError::Elsewhere(filesystem)) => json!({ "filesystem": filesystem, "elsewhere": true }),
+        Err(LookError::Link) => json!({ "link": true }),
+        Err(LookError::Absent | LookError::Closed) => Value::Null,
     };
-    mounts.iter().map(|mount| (mount.source.clone(), told(mount_source::look(Path::new(&mount.source))))).collect()
+    mounts.iter().map(|mount| (mount.source.clone(), described(mount_source::look(Path::new(&mount.source))))).collect()
 }
 
-/// Fills in targets and who may write, and puts the mounts in the order of their targets.
+/// Fills in targets and access, and sorts the mounts by their targets.
 ///
 /// # Errors
-/// The first that may not be.
+/// Refuses the first mount that fails a check.
 fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && grounds.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
-        return Err(refusal.hint("`[mounts] allow` in config.toml names the directories below which one may be"));
+        return Err(refusal.hint("list the allowed directories in `[mounts] allow` of config.toml"));
     }
     let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
@@ -78,9 +78,8 @@ fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal
             return Err(Refusal::new(DenialCode::MountTwice, format!("{:?} is mounted twice", short(&mount.source))));
         }
         if completed.iter().any(|other| other.target.as_deref() == Some(target.as_str())) {
-            return Err(
-                Refusal::new(DenialCode::MountTwice, format!("two mounts are at {target}")).hint("name their targets")
-            );
+            return Err(Refusal::new(DenialCode::MountTwice, format!("two mounts are at {target}"))
+                .hint("name a target for each mount"));
         }
         let read_only = Some(mount.read_only.unwrap_or(true));
         completed.push(Mount { source: mount.source, target: Some(target), read_only });
@@ -95,25 +94,26 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
         return refuse(DenialCode::MountSource, "its path does not begin with a slash");
     };
     if parts.is_empty() {
-        return refuse(DenialCode::MountSystem, "it is all there is");
+        return refuse(DenialCode::MountSystem, "it is the root directory");
     }
     if parts.split('/').any(|part| matches!(part, "" | "." | "..")) || text.chars().any(char::is_control) {
-        return refuse(DenialCode::MountSource, "its path holds . or .. or an empty part, or what is not seen");
+        return refuse(DenialCode::MountSource, "its path has . or .. or an empty part, or a control character");
     }
     let path = PathBuf::from(text);
-    if OF_THE_SYSTEM.iter().any(|system| path.starts_with(system)) {
-        return refuse(DenialCode::MountSystem, "it is the system's own");
+    if SYSTEM_DIRECTORIES.iter().any(|system| path.starts_with(system)) {
+        return refuse(DenialCode::MountSystem, "it belongs to the system");
     }
-    // Before anybody is told what there is elsewhere.
+    // First: no refusal may reveal what exists outside of the allowed directories.
     if !grounds.allows(&path) {
-        if let Some(real) = by_its_own_name(&path, grounds) {
+        if let Some(real) = real_name(&path, grounds) {
             let hint = format!("name it as {}", real.display());
-            return refuse(DenialCode::MountLink, "its path goes by a link").map_err(|refusal| refusal.hint(hint));
+            return refuse(DenialCode::MountLink, "its path has a symbolic link").map_err(|refusal| refusal.hint(hint));
         }
         let refused = refuse(DenialCode::MountNotAllowed, "it is below no directory that may be mounted");
-        return refused.map_err(|refusal| refusal.hint("`[mounts] allow` in config.toml names those that may be"));
+        return refused
+            .map_err(|refusal| refusal.hint("`[mounts] allow` of config.toml lists the allowed directories"));
     }
-    lies(text, mount_source::look(&path))?;
+    check_found(text, mount_source::look(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
     is_free(text, grounds, &path, Mounts::read()).map(|()| path)
 }
@@ -123,49 +123,48 @@ fn is_free(text: &str, grounds: &Grounds, path: &Path, mounts: io::Result<Mounts
     let no = |why: &str| format!("{:?} cannot be mounted: {why}", short(text));
     match mounts {
         Ok(mounts) if grounds.keeps(&mounts, path) => {
-            Err(Refusal::new(DenialCode::MountPrivate, no("the host keeps what is its own there")))
+            Err(Refusal::new(DenialCode::MountPrivate, no("it has files of the host itself")))
         }
         Ok(_) => Ok(()),
         Err(error) => {
             let refusal =
                 Refusal::new(DenialCode::MountUnknown, no(&format!("the table of mounts cannot be read: {error}")));
-            Err(refusal.hint("see that the host's limit on open files is not reached, and try again"))
+            Err(refusal.hint("check that the host is below its limit on open files, and try again"))
         }
     }
 }
 
-/// What a path is called that names an allowed directory by the same link as the settings do.
-fn by_its_own_name(path: &Path, grounds: &Grounds) -> Option<PathBuf> {
+/// Returns the real name of a path that uses the same link to an allowed directory as the settings do.
+fn real_name(path: &Path, grounds: &Grounds) -> Option<PathBuf> {
     grounds.linked.iter().find_map(|(named, real)| Some(real.join(path.strip_prefix(named).ok()?)))
 }
 
-/// Whether what was seen at a source is a directory that may be mounted.
-fn lies(text: &str, seen: Result<Place, Unseen>) -> Result<(), Refusal> {
+/// Refuses a source at which no directory of a local file system was found.
+fn check_found(text: &str, found: Result<Found, LookError>) -> Result<(), Refusal> {
     let refuse = |code, why: &str| Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text)));
-    match seen {
-        Ok(Place { directory: true, .. }) => Ok(()),
-        Ok(Place { directory: false, .. }) => Err(refuse(DenialCode::MountSource, "it is no directory")),
-        Err(Unseen::Elsewhere(kind)) => {
-            let why = format!(
-                "on the way to it lies a file system of kind {kind}, which other machines or programs answer for"
-            );
+    match found {
+        Ok(Found { directory: true, .. }) => Ok(()),
+        Ok(Found { directory: false, .. }) => Err(refuse(DenialCode::MountSource, "it is not a directory")),
+        Err(LookError::Elsewhere(kind)) => {
+            let why =
+                format!("its path leads through a file system of kind {kind}, which other machines or programs serve");
             Err(refuse(DenialCode::MountNetwork, &why)
-                .hint("name a directory on a disk of this machine, and copy there what it needs"))
+                .hint("copy the files to a disk of this machine, and name that directory"))
         }
-        // Also one further up: whoever owns that link could turn it to another place later.
-        Err(Unseen::Link) => Err(refuse(DenialCode::MountLink, "its path goes by a link")),
-        Err(Unseen::Absent) => Err(refuse(DenialCode::MountSource, "it is not there")),
-        Err(Unseen::Closed) => Err(refuse(DenialCode::MountSource, "it cannot be reached")),
+        // Also a link further up: its owner could change its target later.
+        Err(LookError::Link) => Err(refuse(DenialCode::MountLink, "its path has a symbolic link")),
+        Err(LookError::Absent) => Err(refuse(DenialCode::MountSource, "it does not exist")),
+        Err(LookError::Closed) => Err(refuse(DenialCode::MountSource, "it cannot be reached")),
     }
 }
 
 fn check_target(target: &str) -> Result<(), Refusal> {
     let Some(name) = ironclaw_jail::target_name(target) else {
-        let refusal = Refusal::new(DenialCode::MountTarget, format!("{:?} is no target of a mount", short(target)));
+        let refusal = Refusal::new(DenialCode::MountTarget, format!("{:?} is not a valid mount target", short(target)));
         return Err(refusal.hint("a target is / and one name of a-z, A-Z, 0-9, -, _ and ., such as /data"));
     };
     if ironclaw_jail::is_reserved(name) {
-        let refusal = Refusal::new(DenialCode::MountTarget, format!("{target} is the jail's own"));
+        let refusal = Refusal::new(DenialCode::MountTarget, format!("target {target} is reserved for the jail"));
         return Err(refusal.hint("name another target, such as /data"));
     }
     Ok(())
@@ -181,13 +180,13 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    struct Scene {
+    struct Fixture {
         _directory: tempfile::TempDir,
         root: PathBuf,
         grounds: Grounds,
     }
 
-    fn scene() -> Scene {
+    fn fixture() -> Fixture {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().canonicalize().expect("there");
         for made in ["allowed/data/deep", "allowed/home/sessions", "allowedly"] {
@@ -200,7 +199,7 @@ mod tests {
         let packages = crate::packages::Config::default();
         let budget = crate::turns::budget::Config::default();
         let grounds = Grounds { mounts: vec![root.join("allowed")], linked, private, packages, budget };
-        Scene { _directory: directory, root, grounds }
+        Fixture { _directory: directory, root, grounds }
     }
 
     fn mount(source: &str, target: Option<&str>) -> Mount {
@@ -209,7 +208,7 @@ mod tests {
 
     #[test]
     fn mount_outside_allowed_or_of_host_or_system_is_refused() {
-        let Scene { root, grounds, .. } = &scene();
+        let Fixture { root, grounds, .. } = &fixture();
         let at = |rest: &str| format!("{}{rest}", root.display());
         for (source, code) in [
             ("/".to_owned(), DenialCode::MountSystem),
@@ -241,7 +240,7 @@ mod tests {
 
     #[test]
     fn no_directory_is_mounted_while_bind_mounts_are_unknown() {
-        let Scene { root, grounds, .. } = &scene();
+        let Fixture { root, grounds, .. } = &fixture();
         let (path, unread) = (root.join("allowed/data"), io::Error::from_raw_os_error(nix::libc::EMFILE));
         assert!(is_free("data", grounds, &path, Mounts::read()).is_ok());
         assert_eq!(is_free("data", grounds, &path, Err(unread)).expect_err("refused").code, DenialCode::MountUnknown);
@@ -249,7 +248,7 @@ mod tests {
 
     #[test]
     fn mount_named_by_a_link_is_refused_with_its_real_name() {
-        let Scene { root, grounds, .. } = &scene();
+        let Fixture { root, grounds, .. } = &fixture();
         let named = root.join("named/data").display().to_string();
         let refused = complete(vec![mount(&named, None)], grounds).expect_err("a link");
         assert_eq!(refused.hint, format!("name it as {}", root.join("allowed/data").display()));
@@ -257,7 +256,7 @@ mod tests {
 
     #[test]
     fn network_directory_is_refused_with_its_kind_and_a_remedy() {
-        let refused = lies("/srv/net", Err(Unseen::Elsewhere("nfs4".to_owned()))).expect_err("elsewhere");
+        let refused = check_found("/srv/net", Err(LookError::Elsewhere("nfs4".to_owned()))).expect_err("elsewhere");
         assert_eq!(refused.code, DenialCode::MountNetwork);
         assert!(refused.message.contains("\"/srv/net\"") && refused.message.contains("nfs4"), "{refused}");
         assert!(refused.hint.contains("a disk of this machine"), "{}", refused.hint);
@@ -265,19 +264,19 @@ mod tests {
 
     #[test]
     fn mounts_without_setting_are_refused_with_its_name() {
-        let mut scene = scene();
-        let Scene { root, grounds, .. } = &mut scene;
+        let mut fixture = fixture();
+        let Fixture { root, grounds, .. } = &mut fixture;
         grounds.mounts = Vec::new();
         let source = root.join("allowed/data").display().to_string();
         let refused = complete(vec![mount(&source, None)], grounds).expect_err("off");
         assert_eq!(refused.code, DenialCode::MountsOff);
         assert!(refused.hint.contains("[mounts] allow"), "{}", refused.hint);
-        assert_eq!(complete(Vec::new(), grounds), Ok(Vec::new()), "to take all away is always possible");
+        assert_eq!(complete(Vec::new(), grounds), Ok(Vec::new()), "removing all mounts is always possible");
     }
 
     #[test]
-    fn a_target_that_is_the_jails_own_or_no_plain_name_is_refused() {
-        let Scene { root, grounds, .. } = &scene();
+    fn reserved_or_malformed_target_is_refused() {
+        let Fixture { root, grounds, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
         for target in
             ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/libexec", "/a b", "/\u{e9}", "//x"]
@@ -288,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_taken_here_is_taken_by_every_jail() {
-        let Scene { root, grounds, .. } = &scene();
+    fn every_jail_accepts_an_accepted_target() {
+        let Fixture { root, grounds, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
         let longest = format!("/{}", "x".repeat(64));
         for target in ["/data", "/Photos", "/ALL", "/a", "/A.b_c-9", "/9", "/-", &longest] {
@@ -317,7 +316,7 @@ mod tests {
 
     #[test]
     fn duplicate_source_or_target_is_refused() {
-        let Scene { root, grounds, .. } = &scene();
+        let Fixture { root, grounds, .. } = &fixture();
         let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];
         assert_eq!(complete(same, grounds).expect_err("twice").code, DenialCode::MountTwice);
@@ -326,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_is_the_last_name_and_only_read() {
-        let Scene { root, grounds, .. } = &scene();
+    fn default_mount_is_read_only_at_the_last_name() {
+        let Fixture { root, grounds, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
         let completed = complete(vec![mount(&source, None)], grounds).expect("it may be");
         assert_eq!(completed[0].target.as_deref(), Some("/data"));

@@ -1,7 +1,7 @@
-//! Looks at a path of this machine without waiting for another machine or another program.
+//! Inspects a path of this machine without waiting for another machine or another program.
 //!
-//! Never follows a link, and touches no file system that another machine or program serves: the caller holds the record, and a disk
-//! that hangs would hold it for good. See `check`.
+//! Never follows a link. Never touches a file system that another machine or program serves: the caller holds the record, and a
+//! disk that hangs would block it forever. See `check`.
 
 use ironclaw_jail::shown::unescaped;
 use nix::errno::Errno;
@@ -11,66 +11,66 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What is mounted where, as the kernel tells it from memory.
+/// The mount table, which the kernel gives from memory.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// File systems whose answers the kernel of this machine gives by itself. All others are asked elsewhere, or not known.
+/// File systems that the kernel of this machine serves by itself. All others are served elsewhere, or unknown.
 const LOCAL: [&str; 23] = [
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660", "jfs", "msdos",
     "nilfs2", "ntfs3", "overlay", "ramfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
 ];
 
-/// What of a place is known.
+/// The properties of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Kind of the file system that it lies on.
+pub(super) struct Found {
+    /// The kind of its file system.
     pub filesystem: String,
-    /// Whether it is a directory.
+    /// True if it is a directory.
     pub directory: bool,
-    /// User id of its owner.
+    /// The user id of its owner.
     pub owner: u32,
 }
 
-/// Why nothing is known of a place.
+/// The reason why a path has no known properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unseen {
-    /// On the way to it lies a file system of this kind, which is not local: nothing of it was touched.
+pub(super) enum LookError {
+    /// The path leads to a file system of this kind, which is not local. It was not touched.
     Elsewhere(String),
-    /// It is a link, or its path goes by one.
+    /// The path is a link, or leads through one.
     Link,
-    /// There is nothing.
+    /// The path does not exist.
     Absent,
-    /// It cannot be reached.
+    /// The path cannot be reached.
     Closed,
 }
 
-/// Looks at an absolute path.
+/// Inspects an absolute path.
 ///
 /// # Errors
-/// Why nothing is known of it.
-pub(super) fn look(path: &Path) -> Result<Place, Unseen> {
-    let mountinfo = std::fs::read(MOUNTS).map_err(|_| Unseen::Elsewhere("unknown".to_owned()))?;
-    look_beside(&mountinfo, path)
+/// Returns the reason why it cannot be inspected.
+pub(super) fn look(path: &Path) -> Result<Found, LookError> {
+    let mountinfo = std::fs::read(MOUNTS).map_err(|_| LookError::Elsewhere("unknown".to_owned()))?;
+    look_with(&mountinfo, path)
 }
 
-fn look_beside(mountinfo: &[u8], path: &Path) -> Result<Place, Unseen> {
-    let filesystem = local(mountinfo, path).map_err(Unseen::Elsewhere)?;
-    // By one call, so that nobody puts a link to a network between looking at a name and going through it.
+fn look_with(mountinfo: &[u8], path: &Path) -> Result<Found, LookError> {
+    let filesystem = local(mountinfo, path).map_err(LookError::Elsewhere)?;
+    // One call: no process can put a link to a network file system between a check and its use.
     let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     let opened = openat2(AT_FDCWD, path, how).map_err(|errno| match errno {
-        Errno::ELOOP => Unseen::Link,
-        Errno::ENOENT => Unseen::Absent,
-        _ => Unseen::Closed,
+        Errno::ELOOP => LookError::Link,
+        Errno::ENOENT => LookError::Absent,
+        _ => LookError::Closed,
     })?;
-    let found = fstat(&opened).map_err(|_| Unseen::Closed)?;
+    let found = fstat(&opened).map_err(|_| LookError::Closed)?;
     let directory = SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
-    Ok(Place { filesystem, directory, owner: found.st_uid })
+    Ok(Found { filesystem, directory, owner: found.st_uid })
 }
 
-/// The kind of the file system that a path lies on, or of the first on the way to it that is not local.
+/// Returns the kind of a path's file system; as an error the kind of the first one on the way that is not local.
 ///
-/// Every mount point at or above the path counts, not only the last: a directory of a network is asked for what is mounted in it, and
-/// what is mounted over another can be taken away from it.
+/// Every mount point at or above the path counts, not only the last one. The kernel asks a network directory for the mounts in it,
+/// and a mount over another one can be removed.
 fn local(mountinfo: &[u8], path: &Path) -> Result<String, String> {
     let unknown = || "unknown".to_owned();
     let mut way = Vec::new();
@@ -80,7 +80,7 @@ fn local(mountinfo: &[u8], path: &Path) -> Result<String, String> {
             way.push((point.components().count(), filesystem));
         }
     }
-    // The deepest last; of several at one place the one that was mounted last.
+    // The deepest comes last; of several at one path, the newest.
     way.sort_by_key(|(depth, _)| *depth);
     if let Some((_, foreign)) = way.iter().find(|(_, filesystem)| !LOCAL.contains(&filesystem.as_str())) {
         return Err(foreign.clone());
@@ -88,7 +88,7 @@ fn local(mountinfo: &[u8], path: &Path) -> Result<String, String> {
     way.pop().map(|(_, filesystem)| filesystem).ok_or_else(unknown)
 }
 
-/// Where it is mounted and of what kind it is: `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw`, proc_pid_mountinfo(5).
+/// Returns the mount point and the kind of a line: `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw`, proc_pid_mountinfo(5).
 fn mount(line: &[u8]) -> Option<(PathBuf, String)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let point = unescaped(fields.nth(4)?);
@@ -158,21 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_elsewhere_is_not_touched_and_a_link_is_not_followed() {
+    fn foreign_path_is_untouched_and_a_link_is_not_followed() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().canonicalize().expect("there");
         std::fs::create_dir_all(root.join("own/deep")).expect("made");
         symlink(root.join("own"), root.join("link")).expect("linked");
         std::fs::write(root.join("file"), "x").expect("written");
-        let elsewhere = format!("1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {}/net rw - nfs x rw\n", root.display());
-        let beside = |rest: &str| look_beside(elsewhere.as_bytes(), &root.join(rest));
-        assert_eq!(beside("net/nothing"), Err(Unseen::Elsewhere("nfs".to_owned())), "and not: it is absent");
-        assert_eq!(beside("nothing"), Err(Unseen::Absent));
-        assert_eq!(beside("link"), Err(Unseen::Link));
-        assert_eq!(beside("link/deep"), Err(Unseen::Link));
-        assert_eq!(beside("file/x"), Err(Unseen::Closed));
-        assert_eq!(beside("file").map(|place| place.directory), Ok(false));
-        let found = look(&root.join("own/deep")).expect("it is there, on a disk or in the memory of this machine");
+        let mountinfo = format!("1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {}/net rw - nfs x rw\n", root.display());
+        let look_at = |rest: &str| look_with(mountinfo.as_bytes(), &root.join(rest));
+        assert_eq!(look_at("net/nothing"), Err(LookError::Elsewhere("nfs".to_owned())), "not absent");
+        assert_eq!(look_at("nothing"), Err(LookError::Absent));
+        assert_eq!(look_at("link"), Err(LookError::Link));
+        assert_eq!(look_at("link/deep"), Err(LookError::Link));
+        assert_eq!(look_at("file/x"), Err(LookError::Closed));
+        assert_eq!(look_at("file").map(|place| place.directory), Ok(false));
+        let found = look(&root.join("own/deep")).expect("a local directory");
         assert!(found.directory && found.owner == nix::unistd::getuid().as_raw(), "{found:?}");
     }
 }

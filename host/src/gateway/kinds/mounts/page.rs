@@ -7,27 +7,30 @@ use ironclaw_contract::seam::change::Mount;
 impl Page for Vec<Mount> {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         if self.is_empty() {
-            return page.say(format!("{agent} would have no directory of this machine in its jail."));
+            return page.add(format!("Remove the access of {agent} to all directories of this machine."));
         }
-        let many = match self.len() {
-            1 => "1 directory of this machine in its jail, and no other".to_owned(),
-            many => format!("{many} directories of this machine in its jail, and no others"),
-        };
-        page.say(format!("{agent} would have {many}:"));
+        let writable = self.iter().filter(|mount| mount.read_only == Some(false)).count();
+        let directories = if self.len() == 1 { "directory" } else { "directories" };
+        let access = if writable == 0 { "read only".to_owned() } else { format!("{writable} writable") };
+        page.add(format!("Give {agent} access to {} {directories} of this machine ({access}).", self.len()));
+        page.add("This is the complete list. Access to any other directory ends.".to_owned());
         for Mount { source, target, read_only } in self {
             let source = page.show(source);
             let target = match target {
-                Some(target) => format!("at {}", page.show(target)),
-                None => "at a place named like it".to_owned(),
+                Some(target) => page.show(target),
+                None => "the last part of its path".to_owned(),
             };
+            let unset = if read_only.is_none() { " (writing was not requested)" } else { "" };
             match read_only {
-                Some(true) => page.say(format!("It could READ everything in {source}, {target}.")),
-                Some(false) => page.warn(format!(
-                    "It could WRITE to {source}, {target}: change and delete everything there, and read it."
-                )),
-                None => page.say(format!(
-                    "It could READ everything in {source}, {target}; nothing is said about writing, and then it cannot."
-                )),
+                Some(false) => {
+                    page.add(format!("READ and WRITE {source}; the agent sees it at {target}."));
+                    page.warn(format!(
+                        "The agent can WRITE to {source}: it can change, delete and read everything in that directory."
+                    ));
+                }
+                Some(true) | None => {
+                    page.add(format!("READ everything in {source}; the agent sees it at {target}{unset}."));
+                }
             }
         }
     }

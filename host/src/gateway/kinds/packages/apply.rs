@@ -1,4 +1,4 @@
-//! Gives an agent the layer that was made with its software.
+//! Gives an agent the layer with its software.
 
 use super::super::{Apply, Preparation, Prepared, concerned, listed};
 use crate::gateway::decide::proof::Approved;
@@ -9,7 +9,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::WriteTx;
 
-/// Fetched packages that are told by name; the digest of the layer holds for the others too.
+/// Fetched packages that the outcome names. The digest of the layer covers all of them.
 const FETCHED_SHOWN_MAX: usize = 20;
 
 impl Apply for Packages {
@@ -38,17 +38,17 @@ impl Apply for Packages {
     }
 }
 
-/// What came of the fetching: versions, those of what was asked for first, and what a layer does not take.
+/// Returns the fetched versions, requested packages first, and the files that a layer leaves out.
 fn fetched(layer: &Layer, asked: &[String]) -> String {
-    let is_asked = |installed: &&String| {
+    let is_requested = |installed: &&String| {
         installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| asked.as_str() == name))
     };
-    let (first, rest): (Vec<&String>, Vec<&String>) = layer.installed.iter().partition(is_asked);
+    let (first, rest): (Vec<&String>, Vec<&String>) = layer.installed.iter().partition(is_requested);
     let mut shown: Vec<String> = first.into_iter().chain(rest).take(FETCHED_SHOWN_MAX).cloned().collect();
     if layer.installed.len() > shown.len() {
         shown.push(format!("and {} more", layer.installed.len() - shown.len()));
     }
-    // There are as many places as the host has names for.
+    // The host names a fixed number of places, so the list is short.
     let left_out: Vec<String> = layer.left_out.iter().map(|(place, count)| format!("{count} of {place}")).collect();
     let left_out = match left_out.is_empty() {
         true => String::new(),

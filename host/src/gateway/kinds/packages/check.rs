@@ -1,4 +1,4 @@
-//! Checks the software for an agent and the sources that it would be fetched from.
+//! Checks the software for an agent and the sources of that software.
 
 use super::super::{Check, CheckContext};
 use crate::gateway::Grounds;
@@ -30,12 +30,12 @@ impl Check for Packages {
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        // The same names again bring what is published under them by now, or mend a layer that was damaged.
+        // The same names again fetch the versions of today, or repair a damaged layer.
         (self.apt.is_empty() && self.npm.is_empty()).then(|| json!(self))
     }
 }
 
-/// Which program fetches what is asked for, and from where, as far as the settings say so.
+/// Returns the programs that fetch the software, with the sources that the settings name.
 fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
     let Packages { apt, npm } = wanted;
     let sources = config.apt_sources.as_ref().map(|path| path.display().to_string());

@@ -1,6 +1,6 @@
 //! Applies settings: those of one agent, its removal, or the default model of the host.
 //!
-//! Makes every check that can refuse before it writes.
+//! Every check that can refuse comes before the first write.
 
 use super::super::{Apply, Preparation, Prepared, concerned};
 use crate::gateway::decide::proof::Approved;
@@ -24,24 +24,24 @@ impl Apply for Settings {
     }
 }
 
-fn set(tx: &mut WriteTx<'_>, approved: &Approved, settings: &Settings) -> Result<String, Denied> {
-    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = settings;
+fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<String, Denied> {
+    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
     if let Some(name) = default_model {
         let moved = models::set_default(tx, approved, name)?;
-        return Ok(format!("model endpoint {name} is the default; agents that go over to it: {}", moved.len()));
+        return Ok(format!("model endpoint {name} is the default; agents that switch to it: {}", moved.len()));
     }
     let agent = concerned(tx, approved)?;
     if *remove {
-        return self::remove(tx, approved, &agent);
+        return remove_agent(tx, approved, &agent);
     }
-    let mut said = Vec::new();
+    let mut settings = Vec::new();
     if let Some(model) = model {
-        said.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)?));
+        settings.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)?));
     }
     if let Some(mode) = mode {
         let mode = Mode::from(*mode);
         registry::set_mode(tx, approved, &agent, mode)?;
-        said.push(format!("mode {mode}"));
+        settings.push(format!("mode {mode}"));
     }
     if tokens_per_day.is_some() || cost_per_day_micros.is_some() {
         let old = book::own(tx, agent.id)?;
@@ -52,25 +52,25 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, settings: &Settings) -> Result
         };
         book::set_own(tx, approved, agent.id, own)?;
         let shown = |ceiling: Option<u64>| ceiling.map_or_else(|| "none".to_owned(), |ceiling| ceiling.to_string());
-        said.push(format!(
+        settings.push(format!(
             "ceilings of its own: tokens a day {}, millionths of a currency a day {}",
             shown(own.tokens_per_day),
             shown(own.cost_per_day_micros)
         ));
     }
-    Ok(format!("agent {} has {}", agent.name, said.join(", ")))
+    Ok(format!("agent {} has {}", agent.name, settings.join(", ")))
 }
 
 /// Removes an agent whose conversations are gone.
-fn remove(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
-    // A message may have come while its conversations were erased.
+fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
+    // A message may arrive while the conversations are erased.
     if !store::of_agent(tx, agent.id)?.is_empty() {
-        let message = format!("agent {} got a message while it was being removed", agent.name);
+        let message = format!("agent {} got a message during its removal", agent.name);
         return Err(Refusal::new(DenialCode::AgentInUse, message).hint("try again").into());
     }
     memories::erase_of_agent(tx, agent.id)?;
     changes::erase_of_agent(tx, agent.id, approved.id())?;
     book::forget(tx, agent.id)?;
     registry::remove_agent(tx, approved, agent)?;
-    Ok(format!("agent {} ({}) is removed", agent.name, agent.id))
+    Ok(format!("agent {} ({}) removed", agent.name, agent.id))
 }

@@ -1,4 +1,4 @@
-//! Checks settings, reads the current ones, and tells which changes only tighten.
+//! Checks settings, reads the current ones, and finds changes that only tighten.
 
 use super::super::{Check, CheckContext};
 use crate::gateway::Grounds;
@@ -48,13 +48,14 @@ impl Check for Settings {
     }
 }
 
-/// The rule for the default model, made of that for settings. Which endpoint every new agent uses is an owner's to say, as which
-/// endpoints there are is.
+/// Returns the rule for the default model, derived from the rule for settings.
+///
+/// An owner decides on the endpoint of every new agent, because an owner also decides on the list of endpoints.
 pub(in crate::gateway) fn for_default_model(rule: Rule) -> Rule {
     if rule.admits(Role::Owner) { Rule { roles: vec![Role::Owner], ..rule } } else { rule }
 }
 
-/// Whether settings raise the guard or lower a ceiling, and do nothing else.
+/// Returns whether settings raise the guard or lower a ceiling, and do nothing else.
 fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
     if *remove || default_model.is_some() {
@@ -72,9 +73,9 @@ fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
     let model = model.as_ref().is_none_or(|model| *model == text("model"));
     let ceiling = |field: &str, wanted: &Option<u64>| {
         let (now, of_settings) = (number(&before[field]), number(&facts["of_the_settings"][field]));
-        // Without a ceiling of its own that of the settings holds, where there is one.
-        let holds = if now > 0 { now } else { of_settings };
-        wanted.is_none_or(|then| then == now || (then > 0 && (holds == 0 || then <= holds)))
+        // Without a ceiling of its own, the agent has the ceiling of the settings, if there is one.
+        let in_force = if now > 0 { now } else { of_settings };
+        wanted.is_none_or(|then| then == now || (then > 0 && (in_force == 0 || then <= in_force)))
     };
     mode && model && ceiling("tokens_per_day", tokens_per_day) && ceiling("cost_per_day_micros", cost_per_day_micros)
 }
@@ -83,7 +84,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-/// Refuses an endpoint that is not there.
+/// Refuses an endpoint that does not exist.
 fn check(tx: &ReadTx<'_>, wanted: &Settings) -> Result<(), Denied> {
     if let Some(model) = wanted.model.as_deref().filter(|model| *model != DEFAULT_MODEL) {
         models::known(tx, model)?;
@@ -94,23 +95,23 @@ fn check(tx: &ReadTx<'_>, wanted: &Settings) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Refuses settings for whoever they do not concern.
+/// Refuses settings of the host with an agent, and settings of an agent without one.
 fn check_agent(wanted: &Settings, agent: Option<&Agent>) -> Result<(), Refusal> {
     match (wanted.concerns_agent(), agent) {
         (false, Some(_)) => {
             let refusal =
-                Refusal::new(DenialCode::AgentSuperfluous, "default_model is a setting of the host and of no agent");
+                Refusal::new(DenialCode::AgentSuperfluous, "default_model is a setting of the host, not of an agent");
             Err(refusal.hint("leave out --agent"))
         }
         (true, Some(_)) | (false, None) => Ok(()),
         (true, None) => {
-            let refusal = Refusal::new(DenialCode::AgentMissing, "these settings are those of an agent");
-            Err(refusal.hint("name it with --agent; `ironctl agent list` shows who there is"))
+            let refusal = Refusal::new(DenialCode::AgentMissing, "these settings need an agent");
+            Err(refusal.hint("name it with --agent; `ironctl agent list` shows the agents"))
         }
     }
 }
 
-/// The present settings, of the fields that the wish names.
+/// Returns the current settings, of the fields that the change names.
 fn current(tx: &ReadTx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
     let mut now = Map::new();
     let mut set = |field: &str, value: Value| now.insert(field.to_owned(), value);
@@ -134,7 +135,7 @@ fn current(tx: &ReadTx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<
     Ok(now.into())
 }
 
-/// What the names mean now: the endpoint behind a name, the ceilings of the settings, the agents that follow the default.
+/// Returns the current meaning of the names: the endpoint behind a name, the ceilings of the settings, the agents with the default.
 fn facts(tx: &ReadTx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
     let mut facts = Map::new();
     for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
@@ -178,7 +179,7 @@ mod tests {
     use ironclaw_contract::seam::change::GuardMode;
 
     #[test]
-    fn what_raises_the_guard_or_lowers_a_ceiling_tightens() {
+    fn raising_the_guard_or_lowering_a_ceiling_tightens() {
         let before = json!({"mode": "dangerous_warn", "model": "a", "tokens_per_day": 100, "cost_per_day_micros": 0});
         let facts = json!({"of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 500}});
         let with = |change: fn(&mut Settings)| {
@@ -190,8 +191,8 @@ mod tests {
         assert!(!with(|wanted| wanted.mode = Some(GuardMode::DangerousOff)));
         assert!(with(|wanted| wanted.tokens_per_day = Some(99)));
         assert!(!with(|wanted| wanted.tokens_per_day = Some(101)));
-        assert!(!with(|wanted| wanted.tokens_per_day = Some(0)), "taken away");
-        assert!(with(|wanted| wanted.cost_per_day_micros = Some(500)), "what holds anyway");
+        assert!(!with(|wanted| wanted.tokens_per_day = Some(0)), "a removed ceiling");
+        assert!(with(|wanted| wanted.cost_per_day_micros = Some(500)), "the ceiling in force");
         assert!(!with(|wanted| wanted.cost_per_day_micros = Some(501)), "more than the settings allow");
         assert!(!with(|wanted| wanted.model = Some("b".to_owned())));
         assert!(!with(|wanted| wanted.remove = true));

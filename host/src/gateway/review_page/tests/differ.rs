@@ -1,4 +1,4 @@
-//! Properties of what is shown, over generated changes: two that differ are shown differently, and nothing is left out.
+//! Properties of the page of generated changes: different changes have different pages, and nothing is left out.
 
 use super::super::{Label, Role};
 use super::{Asked, leaves, look_over, plain};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 fn words() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
-        "⟦", "⟧", "\"", " ", "\n", "\u{1b}", "\u{202e}", "\u{430}", "a", "b", "|", "- ", "+ ", "WHO ASKS", "none",
+        "⟦", "⟧", "\"", " ", "\n", "\u{1b}", "\u{202e}", "\u{430}", "a", "b", "|", "- ", "+ ", "APPROVAL", "none",
         ": text", ", ", "\u{301}", "é", "ש", "1 space",
     ]);
     prop::collection::vec(
@@ -84,7 +84,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-/// The same with one thing taken from another.
+/// Returns a request with one part of another one.
 fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
     let mut asked = asked.clone();
     match which {
@@ -106,20 +106,20 @@ fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
     asked
 }
 
-/// What of a change is shown where: a person who asks has no message.
-fn means(asked: &Asked) -> Asked {
+/// Returns the shown part of a request: one of a person has no message.
+fn shown_part(asked: &Asked) -> Asked {
     let message = asked.message.clone().filter(|_| !asked.is_person);
     let change = Payload::try_from(asked.payload.clone()).expect("an object or a list");
     let payload = Change::parse(asked.kind, &change).expect("a payload").payload().value().clone();
     Asked { message, payload, ..asked.clone() }
 }
 
-/// The text without digests, which would tell any two apart.
+/// Returns a page without its digests, which always differ.
 fn without_digests(text: &str) -> String {
     let mut lines = text.lines();
     let mut kept = String::new();
     while let Some(line) = lines.next() {
-        // Its value is alone on the next line.
+        // The digest is on the next line.
         if line.starts_with("  digest of") {
             lines.next();
         } else {
@@ -132,14 +132,14 @@ fn without_digests(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn two_changes_that_differ_in_one_thing_are_never_shown_alike(one in asked(), other in asked(), which in 0_usize..14) {
+    fn changes_that_differ_in_one_part_have_different_pages(one in asked(), other in asked(), which in 0_usize..14) {
         let two = with_one_of(&one, &other, which);
-        prop_assume!(means(&one) != means(&two));
+        prop_assume!(shown_part(&one) != shown_part(&two));
         prop_assert_ne!(without_digests(&one.shown()), without_digests(&two.shown()));
     }
 
     #[test]
-    fn every_text_keeps_its_promises(asked in asked()) {
+    fn every_page_is_complete_and_well_formed(asked in asked()) {
         let text = asked.shown();
         look_over(&text);
         let found = plain(&text);

@@ -1,6 +1,6 @@
-//! A record with people and an agent, at which a test asks for changes and decides about them.
+//! A record with people and an agent, where a test requests changes and decides on them.
 //!
-//! Never goes around the functions that the host itself calls, except by SQL that a test spells out. Next: `voices`.
+//! Uses only the functions of the host, and SQL that a test writes out. See [`super::voices`].
 
 use super::super::apply;
 use super::super::decide::{self, DecisionContext, Said, Undecided};
@@ -22,8 +22,8 @@ use rusqlite::params;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A record with an owner, two admins, a member and an agent; and everything that decides.
-pub(super) struct Desk {
+/// A record with an owner, two admins, a member and two agents, and the context of decisions.
+pub(super) struct DecisionFixture {
     directory: tempfile::TempDir,
     state: Option<State>,
     pub(super) policy: Arc<Policy>,
@@ -32,23 +32,23 @@ pub(super) struct Desk {
 
 pub(super) const AGENT: &str = "helper";
 
-impl Desk {
+impl DecisionFixture {
     pub(super) fn new() -> Self {
         Self::under("")
     }
 
     pub(super) fn under(policy: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut desk = Self { directory, state: None, policy: Arc::new(Policy::default()), root: 1 };
-        desk.set_policy(policy);
-        desk.open();
-        desk.write(|tx| {
+        let mut fixture = Self { directory, state: None, policy: Arc::new(Policy::default()), root: 1 };
+        fixture.set_policy(policy);
+        fixture.open();
+        fixture.write(|tx| {
             Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
             let owner = registry::create_owner(tx, "olga")?;
             for (name, role) in [("adam", Role::Admin), ("anna", Role::Admin), ("mara", Role::Member)] {
                 registry::add_person(tx, name, role, owner).expect("a good name");
             }
-            // Two for each: one can be taken away.
+            // Two tokens for each person: a test can revoke one.
             for person in registry::people(tx)?.iter().flat_map(|person| [person, person]) {
                 let fresh = registry::Fresh::new()?;
                 registry::tokens::issue(tx, person, "desk", None, &fresh, owner).expect("a good token");
@@ -65,7 +65,7 @@ impl Desk {
             }
             Ok(())
         });
-        desk
+        fixture
     }
 
     pub(super) fn set_policy(&mut self, text: &str) {
@@ -97,10 +97,10 @@ impl Desk {
     }
 
     pub(super) fn person(&self, name: &'static str) -> Person {
-        self.write(move |tx| Ok(registry::find_person(tx, name)?.expect("somebody")))
+        self.write(move |tx| Ok(registry::find_person(tx, name)?.expect("a person")))
     }
 
-    /// Somebody asks for something.
+    /// Submits a change of this person.
     pub(super) fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Result<ChangeId, Refusal> {
         let policy = Arc::clone(&self.policy);
         self.write(move |tx| {
@@ -108,7 +108,7 @@ impl Desk {
             let change = Change::parse(kind, &payload).expect("of its kind");
             let agent =
                 if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
-            let requester = Requester::Person(registry::find_person(tx, by)?.expect("somebody").id);
+            let requester = Requester::Person(registry::find_person(tx, by)?.expect("a person").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
             let checked = checks::check(tx, &grounds(), proposed);
@@ -117,9 +117,9 @@ impl Desk {
         })
     }
 
-    /// A new persona, asked for by the owner.
+    /// Submits a new persona of this text by the owner.
     pub(super) fn persona(&self, text: &str) -> ChangeId {
-        self.submit("olga", ChangeKind::Persona, json!({ "instructions": text })).expect("it is held")
+        self.submit("olga", ChangeKind::Persona, json!({ "instructions": text })).expect("submitted")
     }
 
     pub(super) fn shown(&self, id: ChangeId) -> Digest {
@@ -127,7 +127,7 @@ impl Desk {
         self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id).expect("it is there"))?.1))
     }
 
-    /// The oldest token of a person that is live.
+    /// Returns the oldest live token of a person.
     pub(super) fn token(&self, of: &'static str) -> registry::Token {
         let is_theirs =
             move |token: &registry::Token| token.person.name == of && token.state == registry::TokenState::Live;
@@ -154,12 +154,12 @@ impl Desk {
     pub(super) fn reject(&self, by: &'static str, id: ChangeId) -> Result<(), Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
-            let by = registry::find_person(tx, by)?.expect("somebody");
+            let by = registry::find_person(tx, by)?.expect("a person");
             Ok(decide::reject(tx, &context(&policy, root, &grounds()), &by, id, "no").map(drop).map_err(refusal))
         })
     }
 
-    /// Applies it as the pipeline does: all in one transaction, or nothing but what was found out.
+    /// Applies a change as the host does: completely in one transaction, or not, with the refusal recorded.
     pub(super) fn apply(&self, id: ChangeId) -> Result<(), Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
@@ -192,12 +192,12 @@ impl Desk {
         self.write(move |tx| Ok(store::known(tx, id).expect("it is there").status))
     }
 
-    pub(super) fn told(&self) -> String {
+    pub(super) fn persona_now(&self) -> String {
         self.write(|tx| Ok(registry::find_agent(tx, AGENT)?.expect("an agent").persona))
     }
 
-    /// Codes of the approvals that were found bad, as the ledger has them.
-    pub(super) fn found_bad(&self) -> Vec<DenialCode> {
+    /// Returns the codes of the refused approvals in the ledger.
+    pub(super) fn refused_approvals(&self) -> Vec<DenialCode> {
         self.write(|tx| {
             let sql =
                 "SELECT data ->> 'code' AS code FROM ledger WHERE data ->> 'what' = 'approval.refused' ORDER BY seq";
