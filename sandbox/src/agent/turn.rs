@@ -210,7 +210,7 @@ impl Work<'_> {
                 self.agent.asked_up_to = self.agent.asked_up_to.max(item.reference.seq);
                 self.agent.known.add(Entry { reference: item.reference, bytes: item.bytes, turn: item.turn });
             }
-            self.agent.known.forget_oldest(&self.own);
+            self.agent.known.drop_oldest(&self.own);
             // A page without a newer item would be requested again and again.
             if !more || self.agent.asked_up_to == after_seq {
                 break;
