@@ -126,7 +126,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
             let host_files = vec![("the home".to_owned(), home.to_owned())];
-            let surroundings = self_test::Surroundings { host_socket: home.join("api.sock"), host_files };
+            let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files };
             match self_test::prove(launcher, &spec, &reader, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string() }),
@@ -139,7 +139,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let mut reader = self::spec(home, Role::Reader);
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
-            let surroundings = self_test::Surroundings { host_socket: home.join("api.sock"), host_files: Vec::new() };
+            let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
             match self_test::prove(launcher, &spec, &reader, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),

@@ -177,7 +177,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
     vec![
         get("/v1/dead", Member, "Dead letters; a member sees only their own", dead_letters::list),
         post("/v1/dead/{delivery}/retry", Member, "Send a dead letter again", dead_letters::retry),
-        delete("/v1/dead/{delivery}", Member, "Drop a dead letter", dead_letters::let_go),
+        delete("/v1/dead/{delivery}", Member, "Drop a dead letter", dead_letters::drop_dead_letter),
         get(
             "/v1/messages/{id}",
             Member,
@@ -330,7 +330,7 @@ impl Answer {
         answer.failure = Failure::new(
             DenialCode::StateUnwritable,
             format!("the host failed: {error}"),
-            crate::error::Error::UNWRITTEN_REMEDY,
+            crate::error::Error::UNWRITTEN_HINT,
         );
         answer
     }

@@ -6,8 +6,8 @@
 use crate::config;
 use crate::{key_rotation, toml_file};
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
-use ironclaw_ledger::check::{self, Bad, Class, Whole};
-use ironclaw_ledger::head::{self, Kept, Position, Signer};
+use ironclaw_ledger::check::{self, Bad, Class, Verified};
+use ironclaw_ledger::head::{self, HeadFile, Position, Signer};
 use ironclaw_ledger::line::{self, Line, Parts};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{archive, chain};
@@ -90,7 +90,7 @@ impl Opened {
 fn open(path: &Path) -> Result<Opened, Error> {
     let home = Home::open(path)?;
     let (config, _) = config::load(&home)?;
-    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::None("the settings were refused"));
     let master = key_rotation::key(&home, &config.keys)?;
     // One snapshot, since a host may rotate meanwhile.
     let view = View::open(&home.state_db(), &master.state_key())
@@ -109,7 +109,7 @@ pub struct Evidence<'a> {
 
 impl Evidence<'_> {
     /// Reads the heads of the named directory, or else of the usual ones.
-    fn read(&self, usual: &[PathBuf]) -> Result<Vec<Kept>, Error> {
+    fn read(&self, usual: &[PathBuf]) -> Result<Vec<HeadFile>, Error> {
         let named = self.heads.map(Path::to_owned);
         let mut kept = Vec::new();
         for path in named.as_slice().iter().chain(usual.iter().filter(|_| self.heads.is_none())) {
@@ -118,7 +118,7 @@ impl Evidence<'_> {
         Ok(kept)
     }
 
-    fn judge(&self, whole: &Whole, kept: &[Kept], mut remarks: Vec<String>) -> Result<LedgerWhole, Error> {
+    fn judge(&self, whole: &Verified, kept: &[HeadFile], mut remarks: Vec<String>) -> Result<LedgerWhole, Error> {
         if let Some(key) = self.key.filter(|key| !whole.keys.iter().any(|named| named == key)) {
             return Err(Bad::at(0, Class::Rewritten, format!("the ledger does not name the key {key}")).into());
         }
@@ -152,7 +152,7 @@ pub fn verify(path: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error
     // For an empty record, every archive is older.
     let live_first = chain::first_seq(tx)?.unwrap_or(u64::MAX);
     let firsts = archive::firsts(home).map_err(fault(&home.ledger()))?;
-    let mut whole = Whole::default();
+    let mut whole = Verified::default();
     let sealed: Vec<u64> = firsts.iter().copied().filter(|first| *first < live_first).collect();
     for (first, chain) in sealed.iter().zip(archives(home, &sealed, &wanted)) {
         let chain = match chain {
@@ -199,7 +199,7 @@ pub fn verify(path: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error
 }
 
 /// Returns the error for a missing chain before `first`.
-fn missing(whole: &Whole, first: u64, home: &Home) -> Option<Bad> {
+fn missing(whole: &Verified, first: u64, home: &Home) -> Option<Bad> {
     (whole.next < first).then(|| {
         let name = archive::path(home, whole.next).display().to_string();
         Bad::at(

@@ -9,7 +9,7 @@ mod worker;
 pub use worker::ChangeWorker;
 
 use crate::error::Error;
-use crate::gateway::decide::{self, DecisionContext, Said};
+use crate::gateway::decide::{self, DecisionContext, Vote};
 use crate::gateway::policy::Policy;
 use crate::gateway::proposals::{Proposals, notify};
 use crate::gateway::store::{self, Row, Submitted};
@@ -70,8 +70,8 @@ impl Changes {
     }
 
     pub(super) fn decision_context(&self) -> DecisionContext<'_> {
-        let Proposals { policy, grounds, .. } = &*self.proposals;
-        DecisionContext { policy, grounds, root: &self.root }
+        let Proposals { policy, host_policy, .. } = &*self.proposals;
+        DecisionContext { policy, host_policy, root: &self.root }
     }
 
     /// Returns the number of approvals that this change needs.
@@ -170,7 +170,7 @@ impl Changes {
             let said = decide::approve(tx, &changes.decision_context(), &by, &proof, id, &shown);
             said.map_err(|undecided| undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?)))
         });
-        if approve.await? == Said::Approved {
+        if approve.await? == Vote::Approved {
             failpoint::reach("change_approved");
             self.ring();
         }

@@ -253,7 +253,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
 
 fn run(path: &Path) -> Done {
     // A core dump would hold keys; children inherit the limit.
-    if ironclaw_jail::failpoint::lowered().as_deref() != Some(ironclaw_jail::Wall::CoreLimit.name()) {
+    if ironclaw_jail::failpoint::left_out_wall().as_deref() != Some(ironclaw_jail::Wall::CoreLimit.name()) {
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
     }
     let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
@@ -441,6 +441,6 @@ fn unmet(
         return Ok(Vec::new());
     }
     let master = key_rotation::key(home, &config.keys)?;
-    let people = ironclaw_state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::look)?;
+    let people = ironclaw_state::look(&home.state_db(), &master.state_key(), crate::gateway::quorum::read_people)?;
     Ok(crate::gateway::quorum::unmet(&people, policy))
 }

@@ -53,8 +53,8 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let listens = sockets.listens();
     let mut workers = Workers::start(&parts, config, sockets, &head_publisher, warnings);
     sockets::announce(home, &paths, listens)?;
-    parts.stops.heed_the_file().await?;
-    tokio::spawn(parts.stops.clone().watch_for_the_file());
+    parts.stops.apply_panic_file().await?;
+    tokio::spawn(parts.stops.clone().watch_for_panic_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
 
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;

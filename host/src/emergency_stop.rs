@@ -55,7 +55,7 @@ impl EmergencyStop {
         self.latch.is_shut()
     }
 
-    /// Kills the processes of every agent, and closes every open turn so that its messages wait. Until [`Self::lift`] no launch, no
+    /// Kills the processes of every agent, and closes every open turn so that its messages wait. Until [`Self::resume`] no launch, no
     /// request to a model and no delivery begins.
     pub async fn panic(&self, by: &Person) -> Result<Panicked, Error> {
         self.stop_everything(Some(by.clone())).await
@@ -63,7 +63,7 @@ impl EmergencyStop {
 
     /// Stops everything if the panic file is in the home. A host calls this after it has published its address: a client that did not
     /// find the host before has left the file.
-    pub async fn heed_the_file(&self) -> Result<(), Error> {
+    pub async fn apply_panic_file(&self) -> Result<(), Error> {
         if latch::file(&self.jails.home).symlink_metadata().is_ok() {
             self.stop_everything(None).await?;
         }
@@ -72,7 +72,7 @@ impl EmergencyStop {
 
     /// Watches for the panic file as long as the host runs, and stops everything as soon as it appears. If the system gives no watch,
     /// the file has its effect at the next start.
-    pub async fn watch_for_the_file(self) {
+    pub async fn watch_for_panic_file(self) {
         let ended = match self.watch().await {
             Ok(()) => return,
             Err(error) => error,
@@ -105,7 +105,7 @@ impl EmergencyStop {
     }
 
     async fn apply_panic_file_or_log(&self) {
-        if let Err(error) = self.heed_the_file().await {
+        if let Err(error) = self.apply_panic_file().await {
             tracing::error!(%error, "everything is stopped, but the stop could not be recorded");
         }
     }
@@ -147,7 +147,7 @@ impl EmergencyStop {
 
     /// Ends the emergency stop: waiting messages get turns, and recorded deliveries are sent. Returns false if there was no stop, neither
     /// in the record nor, after a stop that could not be recorded, in memory.
-    pub async fn lift(&self, by: &Person) -> Result<bool, Error> {
+    pub async fn resume(&self, by: &Person) -> Result<bool, Error> {
         let latch = &self.latch;
         let writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();
@@ -170,7 +170,7 @@ impl EmergencyStop {
         // A stop that the file requests takes this lock as well.
         drop(writing);
         // A file that appeared during the stop requests the next one.
-        self.heed_the_file().await?;
+        self.apply_panic_file().await?;
         Ok(lifted)
     }
 
@@ -181,7 +181,7 @@ impl EmergencyStop {
     }
 
     /// Restores, at a start, a recorded or requested stop. Returns whether there is one.
-    pub async fn start_stopped(&self) -> Result<bool, Error> {
+    pub async fn restore(&self) -> Result<bool, Error> {
         let asked = latch::file(&self.jails.home).symlink_metadata().is_ok();
         let stopped = self.record.state.write(move |tx| Ok::<_, Error>(latch::at_start(tx, asked)?)).await?;
         self.latch.set(stopped);

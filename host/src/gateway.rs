@@ -26,7 +26,7 @@ pub use decide::proof::{Approved, Direct};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_jail::shown::Mounts;
+use ironclaw_jail::mount_table::Mounts;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io;
@@ -50,7 +50,7 @@ pub struct Proposed {
 
 /// The settings of the operator for the check of a proposal, and the directories that no agent gets.
 #[derive(Debug, Clone)]
-pub struct Grounds {
+pub struct HostPolicy {
     /// Canonical directories; a source of a mount is one of them or below one.
     pub mounts: Vec<PathBuf>,
     /// The allowed directories that the settings name by a link: that name, and the canonical path.
@@ -64,7 +64,7 @@ pub struct Grounds {
     pub budget: crate::turns::budget::Config,
 }
 
-impl Grounds {
+impl HostPolicy {
     /// Returns whether the present settings admit a directory into a jail, by its path and the table of mounts. Such a directory is one
     /// of the allowed directories or below one, and is not above, below or equal to a private path of the host.
     ///
@@ -93,7 +93,7 @@ pub struct MountsConfig {
 
 /// The present state of the setting that a change would alter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct CurrentSettings {
     /// The present setting, in the shape of the payload.
     pub before: Value,
     /// The present meaning of the names in the payload, such as the person of an identity. Another meaning makes another change.
@@ -104,7 +104,7 @@ pub struct Standing {
 #[derive(Debug, Clone)]
 pub struct Checked {
     proposed: Proposed,
-    standing: Standing,
+    standing: CurrentSettings,
 }
 
 impl Checked {

@@ -7,9 +7,9 @@ mod outside;
 pub use outside::AcceptError;
 
 use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
-use ironclaw_ledger::archive::{self, Why};
+use ironclaw_ledger::archive::{self, RotationReason};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
-use ironclaw_ledger::sink::{Sink, nowhere};
+use ironclaw_ledger::sink::{Sink, no_destination};
 use ironclaw_ledger::{Config, Entry, Genesis};
 use ironclaw_model::backoff::Backoff;
 use ironclaw_state::failpoint;
@@ -128,7 +128,7 @@ impl HeadPublisher {
     }
 
     /// Rotates now.
-    pub async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+    pub async fn rotate(&self, why: RotationReason) -> Result<Rotated, archive::Error> {
         self.shared.rotate(why).await
     }
 
@@ -136,8 +136,8 @@ impl HeadPublisher {
     pub fn warnings(&self) -> Vec<String> {
         let issues = self.shared.issues.lock().expect("no holder panics");
         let nowhere = match &self.shared.sink {
-            Sink::Nowhere(why) => Some(nowhere(why)),
-            Sink::Named(_) | Sink::Usual { .. } => None,
+            Sink::None(why) => Some(no_destination(why)),
+            Sink::Named(_) | Sink::Default { .. } => None,
         };
         let HealthIssues { heads, rotation, reading, behind, unknown, copy } = &*issues;
         let issues = [heads, rotation, reading, behind, unknown, copy].map(Clone::clone);
@@ -259,7 +259,7 @@ impl Shared {
     }
 
     /// Rotates the chain, which is due. A failure becomes a warning and a retry.
-    async fn rotate_due(&self, why: Why, retry: &mut RetrySchedule) {
+    async fn rotate_due(&self, why: RotationReason, retry: &mut RetrySchedule) {
         match self.rotate(why).await {
             Ok(_) => retry.reset(),
             Err(error) => {
@@ -338,7 +338,7 @@ impl Shared {
         kind.is_none()
     }
 
-    async fn rotate(&self, why: Why) -> Result<Rotated, archive::Error> {
+    async fn rotate(&self, why: RotationReason) -> Result<Rotated, archive::Error> {
         let _one = self.rotating.lock().await;
         let (home, signer) = (self.home.clone(), Arc::clone(&self.signer));
         let rotate = self.state.write_alone(move |tx| archive::rotate(tx, &home, &signer, &why));
@@ -369,15 +369,15 @@ impl ChainState {
     }
 
     /// Returns the reason for a rotation, if the chain is long or old enough. A chain with only its genesis never is.
-    fn rotation(&self, config: &Config) -> Option<Why> {
+    fn rotation(&self, config: &Config) -> Option<RotationReason> {
         let entries = self.next - self.first;
         if entries < 2 {
             return None;
         }
         if entries >= config.rotate_entries {
-            return Some(Why::Entries);
+            return Some(RotationReason::Entries);
         }
-        (self.left(config) <= 0).then_some(Why::Days)
+        (self.left(config) <= 0).then_some(RotationReason::Days)
     }
 
     /// Returns the milliseconds until the chain is too old.
@@ -451,8 +451,8 @@ mod tests {
     fn chain_is_rotated_when_long_or_old_and_never_when_empty() {
         let config = Config::default();
         assert_eq!(known(9_999, 29).rotation(&config), None);
-        assert_eq!(known(10_000, 0).rotation(&config), Some(Why::Entries));
-        assert_eq!(known(2, 30).rotation(&config), Some(Why::Days));
+        assert_eq!(known(10_000, 0).rotation(&config), Some(RotationReason::Entries));
+        assert_eq!(known(2, 30).rotation(&config), Some(RotationReason::Days));
         assert_eq!(known(1, 31).rotation(&config), None);
     }
 }

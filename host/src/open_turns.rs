@@ -6,7 +6,7 @@ pub mod deadlines;
 pub mod streaming;
 
 use crate::open_turns::deadlines::Deadlines;
-use crate::open_turns::streaming::Drafts;
+use crate::open_turns::streaming::PartialOutputs;
 use crate::record::Record;
 use crate::turns::turn;
 use ironclaw_contract::ids::TurnId;
@@ -22,7 +22,7 @@ pub struct OpenTurns {
     /// The deadline of each open turn.
     pub deadlines: Deadlines,
     /// Partial outputs of requests in flight.
-    pub drafts: Drafts,
+    pub partial_outputs: PartialOutputs,
     /// Turns that were open at this start: the host ended while they ran.
     pub cut: HashSet<TurnId>,
 }
@@ -35,6 +35,6 @@ impl OpenTurns {
     pub async fn start(record: Arc<Record>, config: turn::Config) -> Result<Self, ironclaw_state::Error> {
         let open = record.state.read(turn::every_open).await?;
         let cut = open.iter().map(|turn| turn.id).collect();
-        Ok(Self { record, config, deadlines: Deadlines::default(), drafts: Drafts::default(), cut })
+        Ok(Self { record, config, deadlines: Deadlines::default(), partial_outputs: PartialOutputs::default(), cut })
     }
 }

@@ -121,7 +121,7 @@ impl Outbound {
         if let Accepted::Closed(delivery) = &accepted {
             // The intent is recorded, so the host finds the delivery again after a crash.
             failpoint::reach("intent");
-            self.turns.drafts.end(queue.session.id);
+            self.turns.partial_outputs.end(queue.session.id);
             queue.unreceipted.add(delivery);
             self.deliver(delivery.clone()).await?;
         }

@@ -32,7 +32,7 @@ impl Retention {
 impl Due for Retention {
     const FAILED: &'static str = "old items were not dropped";
     const RETRY_AFTER: Duration = EVERY;
-    const LOOK_AGAIN: Duration = EVERY;
+    const PAUSE_MAX: Duration = EVERY;
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let record = &self.record;

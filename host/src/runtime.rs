@@ -24,7 +24,7 @@ use crate::latch::Latch;
 use crate::model_socket::ModelServers;
 use crate::open_turns::OpenTurns;
 use crate::pipeline::Outbound;
-use crate::runtime::admission::Places;
+use crate::runtime::admission::Admission;
 use crate::runtime::launch::Jails;
 use crate::runtime::workspace::Workspaces;
 use crate::session;
@@ -48,7 +48,7 @@ pub struct Runtime {
     /// Serves the model sockets.
     pub models: Arc<ModelServers>,
     /// Bounds the sessions that are awake at once.
-    pub places: Arc<Places>,
+    pub places: Arc<Admission>,
     /// Stops actors from starting work during an emergency stop.
     pub latch: Arc<Latch>,
 }

@@ -22,7 +22,7 @@ pub trait Due: Send {
     const RETRY_AFTER: Duration;
 
     /// The longest pause: a machine that sleeps does not count its sleep, and a clock may be set.
-    const LOOK_AGAIN: Duration;
+    const PAUSE_MAX: Duration;
 
     /// The longest wait for tasks in flight after the shutdown.
     const IN_FLIGHT_TIME_MAX: Duration = Duration::ZERO;
@@ -71,7 +71,7 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     tokio::pin!(stopped);
     loop {
         let wait = match work.process_due().await {
-            Ok(wait) => wait.bounded(W::LOOK_AGAIN),
+            Ok(wait) => wait.bounded(W::PAUSE_MAX),
             Err(Error::State(ironclaw_state::Error::Closed)) => break,
             Err(error) => {
                 tracing::error!(%error, "{}", W::FAILED);
@@ -126,7 +126,7 @@ mod tests {
     impl Due for Script {
         const FAILED: &'static str = "it waits";
         const RETRY_AFTER: Duration = Duration::from_millis(30);
-        const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+        const PAUSE_MAX: Duration = Duration::from_secs(3600);
         const IN_FLIGHT_TIME_MAX: Duration = Duration::from_secs(1);
 
         async fn process_due(&mut self) -> Result<Wait, Error> {
@@ -185,7 +185,7 @@ mod tests {
             a_moment().await;
             ringing.notify_one();
         });
-        let script = Script::new([Ok(Wait::Bell), Ok(Wait::AtMost(Script::LOOK_AGAIN))]);
+        let script = Script::new([Ok(Wait::Bell), Ok(Wait::AtMost(Script::PAUSE_MAX))]);
         assert_eq!(ran(script, &bell, &Shutdown::default()).await.0, 3);
     }
 

@@ -156,7 +156,7 @@ denial_codes! {
     SenderMalformed = "sender_malformed", 400, Sender, "The sender is malformed.";
     EventId = "event_id", 400, Sender, "The event id is empty or over its bound.";
     EventReused = "event_reused", 409, Sender, "The event was received with another text.";
-    NotTaken = "not_taken", 503, Host, "The message was not recorded.";
+    MessageNotRecorded = "not_taken", 503, Host, "The message was not recorded.";
     ChannelUnheard = "channel_unheard", 503, Host, "No agent listens to the channel.";
 
     // Messages

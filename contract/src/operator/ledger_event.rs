@@ -149,7 +149,7 @@ events! {
     ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
     ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
     ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
-    ChangeUntold = "change.untold", [Kind::Retract], "session change", "The host could not notify the session of the outcome of a change.";
+    ChangeNotNotified = "change.untold", [Kind::Retract], "session change", "The host could not notify the session of the outcome of a change.";
     AgentCreated = "agent.created", [Kind::Meta], "agent name access enabled_tools model persona_digest by change", "An agent was created.";
     AgentRemoved = "agent.removed", [Kind::Meta], "agent name by change", "An agent was removed.";
     AgentPersona = "agent.persona", [Kind::Meta], "agent before after by change", "A persona was replaced.";

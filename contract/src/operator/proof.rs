@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The expectation for a resource that a wall bounds on some machines only. On the others the report states that it is not bounded.
-pub const BOUNDED_OR_SAID: &str = "bounded, or said";
+pub const BOUNDED_OR_REPORTED: &str = "bounded, or said";
 
 /// One attempt of the probe at an act that a jail must refuse or must allow, or one observation of the jail from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

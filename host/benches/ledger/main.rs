@@ -145,7 +145,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     let (home, master, state) = open(path);
     runtime.block_on(async {
         let config = Config { rotate_entries: u64::MAX, ..Config::default() };
-        let sink = Sink::Nowhere("a bench");
+        let sink = Sink::None("a bench");
         let (head_publisher, _) =
             HeadPublisher::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a publisher");
         let (mut next, mut first) = (0, 0);
@@ -159,7 +159,7 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
             };
             next = state.write(append).await.expect("appended") + 1;
             if next - first >= rotate {
-                first = head_publisher.rotate(archive::Why::Entries).await.expect("rotated").last + 1;
+                first = head_publisher.rotate(archive::RotationReason::Entries).await.expect("rotated").last + 1;
                 next = first + 1;
             }
         }

@@ -4,7 +4,7 @@
 
 /// Returns the name of the wall that a test leaves out of every jail, from `IRONCLAW_WITHOUT_WALL`.
 #[inline]
-pub fn lowered() -> Option<String> {
+pub fn left_out_wall() -> Option<String> {
     #[cfg(feature = "failpoints")]
     return std::env::var("IRONCLAW_WITHOUT_WALL").ok();
     #[cfg(not(feature = "failpoints"))]

@@ -17,7 +17,7 @@ mod targets;
 
 use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
 use crate::launcher::{self, Exit, Jailed, Launcher};
-use ironclaw_contract::operator::{Attempt, BOUNDED_OR_SAID, Control, Proof};
+use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Control, Proof};
 pub(crate) use life::run;
 use line::Line;
 use std::io::{self, Read, Write};
@@ -56,7 +56,7 @@ pub enum Error {
 
 /// The surroundings of the jails of a proof.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct HostTargets {
     /// Unix socket of the host's API.
     pub host_socket: PathBuf,
     /// Files of the host and directories of sessions, each with a description. The probe must be able to open none of them.
@@ -67,12 +67,7 @@ pub struct Surroundings {
 /// specs.
 ///
 /// The proof holds if it has no breach and its control is caught; an error if a jail could not be made or did not report.
-pub async fn prove(
-    launcher: &Launcher,
-    spec: &Spec,
-    reader: &Spec,
-    surroundings: Surroundings,
-) -> Result<Proof, Error> {
+pub async fn prove(launcher: &Launcher, spec: &Spec, reader: &Spec, surroundings: HostTargets) -> Result<Proof, Error> {
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
@@ -130,7 +125,7 @@ fn unbounded(limits: &Limits) -> [Attempt; 3] {
     let unbounded_line = |name: &str, observed: String, wall: super::Wall| Attempt {
         group: "limits".to_owned(),
         name: name.to_owned(),
-        expected: BOUNDED_OR_SAID.to_owned(),
+        expected: BOUNDED_OR_REPORTED.to_owned(),
         observed,
         wall: wall.name().to_owned(),
         contained: true,

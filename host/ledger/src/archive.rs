@@ -51,7 +51,7 @@ pub enum Error {
 
 /// The reason why a chain is rotated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum RotationReason {
     /// It has reached its bound on entries.
     Entries,
     /// It has reached its bound on age.
@@ -124,7 +124,12 @@ pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, c
 
 /// Closes the live chain and begins the next one. Must run in a transaction of its own: the archived entries must be committed
 /// already. Then a crash leaves either the old chain or the new one, and in both cases the file has only committed entries.
-pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> Result<(Rotated, SignedHead), Error> {
+pub fn rotate(
+    tx: &mut WriteTx<'_>,
+    home: &Home,
+    signer: &Signer,
+    why: &RotationReason,
+) -> Result<(Rotated, SignedHead), Error> {
     let position = Position::read(tx)?;
     if position.first == position.seq {
         return Err(Error::Empty(position.first));
@@ -143,10 +148,10 @@ pub fn rotate(tx: &mut WriteTx<'_>, home: &Home, signer: &Signer, why: &Why) -> 
         .with("ledger", ledger)
         .with("key", signer.public());
     let entry = match why {
-        Why::Entries => entry.with("why", "entries"),
-        Why::Days => entry.with("why", "days"),
-        Why::Asked(Some(person)) => entry.with("why", "asked").with("by", *person),
-        Why::Asked(None) => entry.with("why", "asked"),
+        RotationReason::Entries => entry.with("why", "entries"),
+        RotationReason::Days => entry.with("why", "days"),
+        RotationReason::Asked(Some(person)) => entry.with("why", "asked").with("by", *person),
+        RotationReason::Asked(None) => entry.with("why", "asked"),
     };
     entry.append_at(tx, seq + 1)?;
     if let Some(name) = aside {
@@ -170,18 +175,18 @@ fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Resu
     {
         return Ok(None);
     }
-    let aside = Aside::of(home, position.first)?;
+    let aside = RenamedArchive::of(home, position.first)?;
     aside.take().inspect_err(|_| aside.undo())?;
     Ok(Some(aside.name()))
 }
 
 /// A free name for an archive that must be renamed.
-pub struct Aside {
+pub struct RenamedArchive {
     from: PathBuf,
     to: PathBuf,
 }
 
-impl Aside {
+impl RenamedArchive {
     /// Reserves a free name for the archive that begins at `first`.
     pub fn of(home: &Home, first: u64) -> Result<Self, Error> {
         let from = path(home, first);
@@ -288,7 +293,7 @@ mod tests {
         std::fs::write(&archive, "archive").expect("written");
         let before = std::fs::read_dir(home.ledger()).expect("there").count();
         for is_moved in [false, true] {
-            let aside = Aside::of(&home, 7).expect("a free name");
+            let aside = RenamedArchive::of(&home, 7).expect("a free name");
             if is_moved {
                 aside.take().expect("moved");
                 assert!(!archive.exists());
@@ -297,7 +302,8 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&archive).expect("there"), "archive", "{is_moved}");
             assert_eq!(std::fs::read_dir(home.ledger()).expect("there").count(), before, "{is_moved}");
         }
-        let names = [Aside::of(&home, 7), Aside::of(&home, 7)].map(|aside| aside.expect("a free name").name());
+        let names = [RenamedArchive::of(&home, 7), RenamedArchive::of(&home, 7)]
+            .map(|aside| aside.expect("a free name").name());
         assert_ne!(names[0], names[1]);
     }
 }

@@ -257,7 +257,7 @@ impl Chain {
 
 /// The verified part of a ledger: all joined chains.
 #[derive(Debug, Default)]
-pub struct Whole {
+pub struct Verified {
     /// Number of chains.
     pub chains: u64,
     /// The number of the next entry, which equals the number of entries.
@@ -273,7 +273,7 @@ pub struct Whole {
     accepted: Vec<Accepted>,
 }
 
-impl Whole {
+impl Verified {
     /// Joins the next chain, which must continue from the last one.
     pub fn join(&mut self, chain: Chain) -> Result<(), Bad> {
         let first = chain.first;
@@ -343,13 +343,13 @@ impl Whole {
     }
 
     /// Compares the ledger with heads from outside; returns the number of its heads, and a remark on the others.
-    pub fn compare(&self, kept: &[head::Kept]) -> Result<(u64, Option<String>), Bad> {
+    pub fn compare(&self, kept: &[head::HeadFile]) -> Result<(u64, Option<String>), Bad> {
         let no_head = |why: String| Bad { seq: None, class: Class::Head, why, file: None };
         let accepted: BTreeSet<Signed> = self.accepted.iter().flat_map(Accepted::signed).collect();
         let mut agreed: Option<u64> = None;
         let (mut differing, mut beyond): (Option<&SignedHead>, Option<&SignedHead>) = (None, None);
         let (mut own, mut foreign) = (0, 0);
-        for head::Kept { name, head } in kept {
+        for head::HeadFile { name, head } in kept {
             let Some(head) = head else { return Err(no_head(format!("{name} is no head"))) };
             if !head::is_authentic(head) {
                 return Err(no_head(format!("the signature of {name} is not that of its key")));
@@ -411,7 +411,7 @@ fn oldest<'a>(slot: &mut Option<&'a SignedHead>, head: &'a SignedHead) {
 }
 
 /// Returns the sequence numbers whose hashes a walk must note for a comparison with `kept`.
-pub fn wanted(kept: &[head::Kept]) -> BTreeSet<u64> {
+pub fn wanted(kept: &[head::HeadFile]) -> BTreeSet<u64> {
     kept.iter().filter_map(|kept| kept.head.as_ref()).map(|head| head.seq).collect()
 }
 
@@ -486,8 +486,8 @@ impl Lines<'_> {
 }
 
 /// Checks an export: chain after chain, each closed by a signed head.
-pub fn export(mut input: impl BufRead, wanted: &BTreeSet<u64>) -> Result<Whole, Error> {
-    let mut whole = Whole::default();
+pub fn export(mut input: impl BufRead, wanted: &BTreeSet<u64>) -> Result<Verified, Error> {
+    let mut whole = Verified::default();
     while let Some(chain) = chain(&mut input, whole.next, wanted)? {
         whole.join(chain)?;
     }

@@ -15,7 +15,7 @@ const HEAD_BYTES_MAX: u64 = 4096;
 
 /// Properties of the live chain.
 #[derive(Debug, Clone)]
-pub struct Live {
+pub struct LiveChain {
     /// Id of the ledger.
     pub ledger: String,
     /// Number of its genesis.
@@ -47,12 +47,16 @@ impl Foreign {
 ///
 /// # Errors
 /// Those of the directory. An unreadable archive is left to a verification.
-pub fn find(home: &Home, live: &Live, is_beginning: impl Fn(&Signed) -> bool) -> io::Result<Vec<Foreign>> {
+pub fn find(home: &Home, live: &LiveChain, is_beginning: impl Fn(&Signed) -> bool) -> io::Result<Vec<Foreign>> {
     let ends = archive::firsts(home)?.into_iter().filter_map(|first| ends(home, first)).collect();
     Ok(judge(live, ends, is_beginning))
 }
 
-fn judge(live: &Live, mut ends: Vec<(Genesis, SignedHead)>, is_beginning: impl Fn(&Signed) -> bool) -> Vec<Foreign> {
+fn judge(
+    live: &LiveChain,
+    mut ends: Vec<(Genesis, SignedHead)>,
+    is_beginning: impl Fn(&Signed) -> bool,
+) -> Vec<Foreign> {
     ends.retain(|(_, head)| head.ledger == live.ledger && live.keys.contains(&head.key) && head::is_authentic(head));
     let mut lowest = live.first;
     let mut previous = live.genesis.continues_from.clone();
@@ -114,13 +118,13 @@ mod tests {
             let position = Position { ledger: ledger.clone(), first, seq, hash: hash(name) };
             (genesis(before), signer.sign(position, 0))
         };
-        let live = |first: u64, before: Option<(u64, &str)>| Live {
+        let live = |first: u64, before: Option<(u64, &str)>| LiveChain {
             ledger: ledger.clone(),
             first,
             genesis: genesis(before),
             keys: vec![signer.public().to_owned()],
         };
-        let firsts = |live: &Live, ends: Vec<_>| -> Vec<u64> {
+        let firsts = |live: &LiveChain, ends: Vec<_>| -> Vec<u64> {
             judge(live, ends, |signed| signed.hash == hash("left")).iter().map(|foreign| foreign.first).collect()
         };
         let one = || closed(0, 9, "one", None);
@@ -133,7 +137,7 @@ mod tests {
         let other = closed(15, 30, "other", Some((14, "x")));
         assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one(), two(), other]), [15]);
         assert_eq!(firsts(&live(20, Some((19, "two"))), vec![one()]), [0u64; 0], "the archive in between is missing");
-        let stranger = Live { keys: Vec::new(), ..live(0, None) };
+        let stranger = LiveChain { keys: Vec::new(), ..live(0, None) };
         assert_eq!(firsts(&stranger, vec![one()]), [0u64; 0], "signed with another key");
     }
 }

@@ -240,13 +240,13 @@ impl std::str::FromStr for Signed {
 /// # Errors
 /// Those of `hash_at`.
 pub fn contradictions<E>(
-    kept: Vec<Kept>,
+    kept: Vec<HeadFile>,
     ledger: &str,
     (first, end): (u64, u64),
     mut hash_at: impl FnMut(u64) -> Result<Option<String>, E>,
 ) -> Result<Vec<Contradiction>, E> {
     let mut found = Vec::new();
-    for Kept { name, head } in kept {
+    for HeadFile { name, head } in kept {
         let Some(head) = head.filter(|head| head.ledger == ledger && head.seq >= first && is_authentic(head)) else {
             continue;
         };
@@ -281,14 +281,14 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
 
 /// A file of a directory of heads.
 #[derive(Debug)]
-pub struct Kept {
+pub struct HeadFile {
     /// Its name.
     pub name: String,
     /// Its head; `None` if the file is no head.
     pub head: Option<SignedHead>,
 }
 
-impl Kept {
+impl HeadFile {
     /// Returns whether it names one of these keys; does not check the signature.
     pub fn is_signed_by(&self, keys: &[String]) -> bool {
         self.head.as_ref().is_some_and(|head| keys.contains(&head.key))
@@ -296,7 +296,7 @@ impl Kept {
 }
 
 /// Reads every file `*.json` in a directory, in the order of the names; an unreadable file is no head.
-pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
+pub fn all(directory: &Path) -> io::Result<Vec<HeadFile>> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -311,11 +311,11 @@ pub fn all(directory: &Path) -> io::Result<Vec<Kept>> {
 }
 
 /// Reads one file of a directory of heads; an unreadable file is no head.
-pub fn one(directory: &Path, name: String) -> Kept {
+pub fn one(directory: &Path, name: String) -> HeadFile {
     let path = directory.join(&name);
     let small = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= HEAD_BYTES_MAX);
     let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
-    Kept { name, head: serde_json::from_slice(&bytes).ok() }
+    HeadFile { name, head: serde_json::from_slice(&bytes).ok() }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -27,14 +27,14 @@ pub enum Sink {
     /// A directory that the operator named; it must exist.
     Named(PathBuf),
     /// A directory in the user's data directory, made if it is missing.
-    Usual {
+    Default {
         /// The directory that has a directory for each ledger.
         root: PathBuf,
         /// The name of this home's directory in earlier versions, which derived it from the path of the home.
         by_path: String,
     },
     /// No destination, with the reason.
-    Nowhere(&'static str),
+    None(&'static str),
 }
 
 /// Another home that keeps heads of the same ledger.
@@ -60,9 +60,9 @@ impl Sink {
             )),
             Some(path) => Ok(Self::Named(path.clone())),
             None => Ok(match directories::BaseDirs::new().map(|base| base.data_dir().join("ironclaw/heads")) {
-                Some(root) if inside(&root, home) => Self::Nowhere("the user's data directory is inside of the home"),
-                Some(root) => Self::Usual { root, by_path: short(home) },
-                None => Self::Nowhere("the user has no data directory"),
+                Some(root) if inside(&root, home) => Self::None("the user's data directory is inside of the home"),
+                Some(root) => Self::Default { root, by_path: short(home) },
+                None => Self::None("the user has no data directory"),
             }),
         }
     }
@@ -70,8 +70,8 @@ impl Sink {
     /// Returns the directory above all directories of heads, if there is one.
     pub fn root(&self) -> Option<&Path> {
         match self {
-            Self::Named(path) | Self::Usual { root: path, .. } => Some(path),
-            Self::Nowhere(_) => None,
+            Self::Named(path) | Self::Default { root: path, .. } => Some(path),
+            Self::None(_) => None,
         }
     }
 
@@ -79,8 +79,8 @@ impl Sink {
     pub fn directory(&self, ledger: &str) -> Option<PathBuf> {
         match self {
             Self::Named(path) => Some(path.clone()),
-            Self::Usual { root, .. } => Some(root.join(head::short(ledger))),
-            Self::Nowhere(_) => None,
+            Self::Default { root, .. } => Some(root.join(head::short(ledger))),
+            Self::None(_) => None,
         }
     }
 
@@ -88,7 +88,7 @@ impl Sink {
     pub fn sources(&self, ledger: &str, home: &Home) -> Vec<PathBuf> {
         let Some(own) = self.directory(ledger) else { return Vec::new() };
         let mut sources = vec![own];
-        if let Self::Usual { root, by_path } = self {
+        if let Self::Default { root, by_path } = self {
             let concerns = |path: &PathBuf| {
                 path.ends_with(by_path)
                     || head::newest(path, ledger).is_some()
@@ -108,7 +108,7 @@ impl Sink {
     /// # Errors
     /// The error of the first head that cannot be moved.
     pub fn adopt(&self, ledger: &str, home: &Home) -> io::Result<usize> {
-        let (Self::Usual { .. }, Some(own)) = (self, self.directory(ledger)) else { return Ok(0) };
+        let (Self::Default { .. }, Some(own)) = (self, self.directory(ledger)) else { return Ok(0) };
         let mut moved = 0;
         for other in self.sources(ledger, home).into_iter().filter(|other| *other != own) {
             for name in head::names(&other, ledger)? {
@@ -154,11 +154,11 @@ impl Sink {
     /// Makes the directory of this ledger if necessary, checks that it is outside of the home, and returns it.
     pub fn ready(&self, ledger: &str, home: &Home) -> io::Result<PathBuf> {
         let path = match (self, self.directory(ledger)) {
-            (Self::Usual { .. }, Some(path)) => {
+            (Self::Default { .. }, Some(path)) => {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
                 path
             }
-            (Self::Nowhere(why), _) => return Err(io::Error::other(*why)),
+            (Self::None(why), _) => return Err(io::Error::other(*why)),
             (_, Some(path)) => path,
             (_, None) => return Err(io::Error::from(io::ErrorKind::NotFound)),
         };
@@ -175,9 +175,9 @@ impl Sink {
         HeadsKept {
             seq: directory.as_deref().and_then(|path| head::newest(path, ledger)),
             trouble: match (self, &directory) {
-                (Self::Nowhere(why), _) => Some(nowhere(why)),
+                (Self::None(why), _) => Some(no_destination(why)),
                 (Self::Named(_), Some(path)) if !path.is_dir() => Some(format!("{} is no directory", path.display())),
-                (Self::Named(_) | Self::Usual { .. }, _) => None,
+                (Self::Named(_) | Self::Default { .. }, _) => None,
             },
             directory: directory.map(|path| path.display().to_string()),
         }
@@ -215,7 +215,7 @@ fn short(home: &Home) -> String {
 }
 
 /// Returns the sentence for a ledger without a directory for its heads, with the reason.
-pub fn nowhere(why: &str) -> String {
+pub fn no_destination(why: &str) -> String {
     format!("heads of the ledger are kept nowhere ({why}): name a directory with ledger.heads")
 }
 
@@ -252,7 +252,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::create(&directory.path().join("home")).expect("made");
         let (root, ledger, other) = (directory.path().join("heads"), "ab".repeat(32), "cd".repeat(32));
-        let sink = Sink::Usual { root: root.clone(), by_path: short(&home) };
+        let sink = Sink::Default { root: root.clone(), by_path: short(&home) };
         let old = root.join(short(&home));
         // The directory of another home, named by the path that this home had before.
         let moved = root.join("000000000000");
@@ -278,7 +278,7 @@ mod tests {
             home
         };
         let (one, two) = (make("one"), make("two"));
-        let sink = Sink::Usual { root: directory.path().join("heads"), by_path: short(&one) };
+        let sink = Sink::Default { root: directory.path().join("heads"), by_path: short(&one) };
         let ledger = "ab".repeat(32);
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);

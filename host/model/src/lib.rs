@@ -107,7 +107,7 @@ pub enum Part {
         text: String,
     },
     /// Information from the host beside every question: the outcome of a change. It may quote a person's reason.
-    Told {
+    HostNotice {
         /// The words.
         text: String,
     },
@@ -225,7 +225,7 @@ impl Prompt {
         let part = |part: &Part| match part {
             Part::Person { text }
             | Part::Notice { text }
-            | Part::Told { text }
+            | Part::HostNotice { text }
             | Part::Remark { text }
             | Part::Summary { text } => text.len(),
             Part::Context { author, text } => author.len() + text.len(),

@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
                 Part::Person { .. }
                 | Part::Context { .. }
                 | Part::Notice { .. }
-                | Part::Told { .. }
+                | Part::HostNotice { .. }
                 | Part::Remark { .. }
                 | Part::Summary { .. } => {}
             }

@@ -5,7 +5,7 @@
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
 use crate::changes::Changes;
-use crate::changes::at_once::after_erasing;
+use crate::changes::at_once::mention_erased_conversations;
 use crate::error::Error;
 use crate::gateway::{Direct, decide};
 use crate::inbound::routing;
@@ -94,7 +94,7 @@ pub async fn remove(
     api.sessions.remove_of(found.id, person.id).await?;
     let giver = Giver { person: person.id, token: Some(current) };
     api.changes.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
-        Denied::Refused(refusal) => Denied::Refused(after_erasing(refusal)),
+        Denied::Refused(refusal) => Denied::Refused(mention_erased_conversations(refusal)),
         failed @ Denied::Failed(_) => failed,
     })?;
     Ok(Json(view))

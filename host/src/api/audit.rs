@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
-use ironclaw_ledger::archive::{Error, Why};
+use ironclaw_ledger::archive::{Error, RotationReason};
 
 /// `GET /v1/audit/head`
 pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
@@ -19,7 +19,7 @@ pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
 
 /// `POST /v1/audit/rotate`
 pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Rotated> {
-    let rotated = api.about.head_publisher.rotate(Why::Asked(Some(person.id))).await;
+    let rotated = api.about.head_publisher.rotate(RotationReason::Asked(Some(person.id))).await;
     rotated.map(Json).map_err(|error| match error {
         Error::Empty(_) => Refusal::new(DenialCode::LedgerEmpty, error.to_string()).into(),
         Error::Broken(_) => Refusal::new(DenialCode::LedgerBroken, error.to_string()).into(),

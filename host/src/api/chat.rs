@@ -20,7 +20,7 @@ use crate::outbound::delivery;
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::runtime::shortages::no_room;
-use crate::session::store::{self, Standing};
+use crate::session::store::{self, SessionState};
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -169,7 +169,7 @@ fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
                 shortage.remedy()
             )),
             None if api.record.state.metrics().failing_commits() > 0 => {
-                Some(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY))
+                Some(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT))
             }
             None => None,
         };
@@ -366,12 +366,12 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let receipt = delivery.as_ref().map_or("pending", |delivery| delivery::shown(&delivery.state));
     let halted = match session.standing {
         // A notice that is on its way is more precise than the state, and arrives soon.
-        Standing::Parked | Standing::Quarantined if delivery.is_none() => {
+        SessionState::Parked | SessionState::Quarantined if delivery.is_none() => {
             session.reason.clone().or_else(|| Some("its session is halted".to_owned()))
         }
-        Standing::Live | Standing::Parked | Standing::Quarantined | Standing::Removed => None,
+        SessionState::Active | SessionState::Parked | SessionState::Quarantined | SessionState::Removed => None,
     };
-    let standing = if session.standing == Standing::Parked { "parked" } else { "quarantined" };
+    let standing = if session.standing == SessionState::Parked { "parked" } else { "quarantined" };
     let halted = halted.map(|why| {
         format!("{} is {standing} ({why}); `ironctl session release {}` releases it", session.id, session.id)
     });

@@ -17,7 +17,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 /// `GET /v1/dead`
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
     let of = (!person.role.covers(Role::Admin)).then_some(person.id);
-    let lost = api.state().read(move |tx| journal::lost(tx, of)).await?;
+    let lost = api.state().read(move |tx| journal::dead_letters(tx, of)).await?;
     Ok(Json(lost.into_iter().map(view).collect()))
 }
 
@@ -27,18 +27,18 @@ pub async fn retry(
     Extension(person): Extension<Person>,
     Path(named): Path<String>,
 ) -> Reply<DeadLetterDone> {
-    let done = act(&api, person, named, "pending", journal::again).await?;
+    let done = act(&api, person, named, "pending", journal::send_again).await?;
     api.dispatch.wake();
     Ok(Json(done))
 }
 
 /// `DELETE /v1/dead/{delivery}`
-pub async fn let_go(
+pub async fn drop_dead_letter(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
     Path(named): Path<String>,
 ) -> Reply<DeadLetterDone> {
-    Ok(Json(act(&api, person, named, "dropped", journal::let_go).await?))
+    Ok(Json(act(&api, person, named, "dropped", journal::drop_dead_letter).await?))
 }
 
 /// Retries or drops a delivery, named by its id or by that of a message that it answers. One of another person counts as unknown.

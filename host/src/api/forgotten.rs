@@ -5,7 +5,7 @@
 use super::{Answer, Api};
 use crate::error::Error;
 use crate::registry::Person;
-use crate::session::store::{self, Standing};
+use crate::session::store::{self, SessionState};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
 use ironclaw_ledger::forgotten;
@@ -30,7 +30,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     let Some(mut found) = found.filter(|found| is_theirs(&found.person)) else { return Ok(None) };
     let complete = api.state().read(move |tx| {
         // A removed session has no outcome for its messages.
-        let session = store::find(tx, found.session)?.filter(|session| session.standing != Standing::Removed);
+        let session = store::find(tx, found.session)?.filter(|session| session.standing != SessionState::Removed);
         found.add_live(tx, id)?;
         Ok::<_, Error>(session.map(|_| found))
     });

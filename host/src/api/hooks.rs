@@ -109,8 +109,10 @@ async fn receive(
             Err(Denied::Failed(error)) => {
                 tracing::error!(%error, "a webhook request failed");
                 // The sender gets no cause, since the fault is the host's.
-                let refusal =
-                    Refusal::new(DenialCode::NotTaken, "the host could not accept the request, and kept no part of it");
+                let refusal = Refusal::new(
+                    DenialCode::MessageNotRecorded,
+                    "the host could not accept the request, and kept no part of it",
+                );
                 refused(refusal.hint("send it again with the same id"))
             }
         };
@@ -120,7 +122,7 @@ async fn receive(
         }
         answer
     });
-    handled.await.unwrap_or_else(|_| refused(Refusal::new(DenialCode::NotTaken, "the host is stopping")))
+    handled.await.unwrap_or_else(|_| refused(Refusal::new(DenialCode::MessageNotRecorded, "the host is stopping")))
 }
 
 /// Reads the body, unless it is too large. A body whose declared length is too large is not read.

@@ -10,7 +10,7 @@ use crate::gateway::decide;
 use crate::gateway::policy::Policy;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::models::{self, Stored, Wanted, kind_name};
+use crate::registry::models::{self, EndpointRequest, Stored, kind_name};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::{self, Giver, Person};
 use crate::secrets::{self, PREFIX, SecretName};
@@ -153,7 +153,7 @@ fn keep(
     }
     let moved = agents_that_move(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
-    changes.settle(tx, by, None, wanted)?;
+    changes.apply_at_once(tx, by, None, wanted)?;
     Ok(moved)
 }
 
@@ -185,7 +185,7 @@ pub async fn set_default(
     let set = api.state().write(move |tx| {
         let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
-        changes.settle(tx, &giver, None, wanted)?;
+        changes.apply_at_once(tx, &giver, None, wanted)?;
         Ok::<_, Denied<crate::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
@@ -290,8 +290,8 @@ async fn change<T: Send + 'static>(
     }
 }
 
-fn wanted(new: NewModel) -> Wanted {
-    Wanted {
+fn wanted(new: NewModel) -> EndpointRequest {
+    EndpointRequest {
         name: new.name,
         kind: new.kind,
         base_url: new.base_url,

@@ -177,12 +177,12 @@ impl Directory {
         let identity = |identity: &Identity| {
             let text = identity.to_string();
             let others = others.iter().map(|(text, whose)| (text.as_str(), whose.as_str()));
-            operator::Identity { marks: confusable::of(&text, others), identity: text }
+            operator::Identity { marks: confusable::warnings(&text, others), identity: text }
         };
         operator::Person {
             id: person.id,
             name: person.name.clone(),
-            marks: confusable::of(&person.name, names.map(|other| (other.name.as_str(), other.id))),
+            marks: confusable::warnings(&person.name, names.map(|other| (other.name.as_str(), other.id))),
             role: person.role.name().to_owned(),
             created_at: ironclaw_ledger::rfc3339(person.created_at),
             identities: self

@@ -8,8 +8,8 @@ use crate::gateway::store as store_of_changes;
 use crate::inbound::inbox;
 use crate::outbound::delivery::journal;
 use crate::registry::{self, Mode};
-use crate::runtime::command::{Phase, Shown};
-use crate::session::store::{self, Origin, Standing};
+use crate::runtime::command::{ActorView, Phase};
+use crate::session::store::{self, Origin, SessionState};
 use crate::tables::turns;
 use crate::turns::items;
 use axum::Json;
@@ -73,7 +73,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
 fn shortage_warnings(api: &Api) -> Vec<String> {
     let mut said = Vec::new();
     if api.record.state.metrics().failing_commits() > 0 {
-        said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_REMEDY));
+        said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT));
     }
     let ahead_ms = api.record.state.ahead_ms();
     if ahead_ms > AHEAD_MS_MAX {
@@ -111,9 +111,9 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
     let agent = registry::agent_by_id(tx, row.agent)?;
     let turn_id = turns::open_id(tx, row.id)?;
     let state = match row.standing {
-        Standing::Live | Standing::Removed => "asleep",
-        Standing::Parked => "parked",
-        Standing::Quarantined => "quarantined",
+        SessionState::Active | SessionState::Removed => "asleep",
+        SessionState::Parked => "parked",
+        SessionState::Quarantined => "quarantined",
     };
     Ok(Session {
         status: SessionStatus {
@@ -144,7 +144,7 @@ fn origin(origin: &Origin) -> String {
 /// Adds the present report of the kernel.
 pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     let Some(shown) = api.sessions.shown(session.status.id) else { return session };
-    let Shown { phase, sandbox, reader, progress: _, shortage } = shown;
+    let ActorView { phase, sandbox, reader, progress: _, shortage } = shown;
     let state = match phase {
         Phase::Asleep => match shortage {
             // A state of the session itself is more precise.

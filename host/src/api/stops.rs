@@ -37,7 +37,7 @@ pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>)
 
 /// `POST /v1/resume`
 pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Resumed> {
-    let resumed = api.stops.lift(&person).await?;
+    let resumed = api.stops.resume(&person).await?;
     Ok(Json(Resumed { resumed }))
 }
 

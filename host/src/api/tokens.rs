@@ -188,7 +188,7 @@ struct Expiry(Api);
 impl Due for Expiry {
     const FAILED: &'static str = "expired tokens were not recorded; the host tries again";
     const RETRY_AFTER: Duration = Duration::from_secs(1);
-    const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+    const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let Self(api) = self;

@@ -61,7 +61,7 @@ pub async fn show(State(api): State<Api>, Query(query): Query<UsageQuery>) -> Re
         let endpoints = models.current();
         let rows = book::rows(tx, query.days, agent, session)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
-        let ceilings = ceilings(tx, &changes.proposals.grounds.budget, agent, session)?;
+        let ceilings = ceilings(tx, &changes.proposals.host_policy.budget, agent, session)?;
         Ok::<_, Error>(Usage { rows, ceilings })
     });
     Ok(Json(usage.await?))
@@ -130,7 +130,7 @@ fn ceilings(
 /// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
-    let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.grounds.budget, None, None)).await?;
+    let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, None, None)).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
@@ -162,7 +162,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let unpriced = api.state().read(move |tx| {
         let (mut said, endpoints) = (Vec::new(), models.current());
         for agent in registry::agents(tx)? {
-            let limits = budget::limits(&changes.proposals.grounds.budget, book::own(tx, agent.id)?);
+            let limits = budget::limits(&changes.proposals.host_policy.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
                 continue;
             }

@@ -5,7 +5,7 @@
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::gateway::apply::{self, Applied};
-use crate::gateway::decide::{self, Said};
+use crate::gateway::decide::{self, Vote};
 use crate::gateway::kinds::Prepared;
 use crate::gateway::policy::Rule;
 use crate::gateway::proposals::notify;
@@ -21,7 +21,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
 
 /// Adds to a refusal to remove an agent that its conversations are erased.
-pub(crate) fn after_erasing(refusal: Refusal) -> Refusal {
+pub(crate) fn mention_erased_conversations(refusal: Refusal) -> Refusal {
     Refusal { message: format!("{}; the conversations that the agent had are erased", refusal.message), ..refusal }
 }
 
@@ -31,7 +31,7 @@ impl Changes {
     /// # Errors
     /// Refuses if the policy requires more than this person, or if a check fails. The caller then rolls back with
     /// [`ironclaw_state::State::write`], because a part may already be written.
-    pub fn settle(
+    pub fn apply_at_once(
         &self,
         tx: &mut WriteTx<'_>,
         by: &Giver,
@@ -49,7 +49,7 @@ impl Changes {
             reason: String::new(),
             labels: Vec::new(),
         };
-        let checked = match checks::check(tx, &self.proposals.grounds, proposed) {
+        let checked = match checks::check(tx, &self.proposals.host_policy, proposed) {
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
             checked => checked?,
         };
@@ -62,8 +62,8 @@ impl Changes {
         let said = decide::approve(tx, &self.decision_context(), &person, &proof, row.id, &shown);
         // A refusal that ends the change is rolled back, so it needs no notice.
         match said.map_err(|undecided| undecided.notifying(|_| Ok::<_, Error>(())))? {
-            Said::Approved => {}
-            Said::Counted(_) => {
+            Vote::Approved => {}
+            Vote::Recorded(_) => {
                 return Err(Refusal::new(DenialCode::ChangeIncomplete, "one approval was not enough").into());
             }
         }
@@ -83,7 +83,7 @@ impl Changes {
     pub async fn set_at_once(self: &Arc<Self>, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let changes = Arc::clone(self);
         // `write` and not `decide`, because a refusal must be rolled back.
-        self.record().state.write(move |tx| changes.settle(tx, &by, Some(&agent), wanted)).await
+        self.record().state.write(move |tx| changes.apply_at_once(tx, &by, Some(&agent), wanted)).await
     }
 
     /// Checks that the policy leaves settings to this person alone.
@@ -102,7 +102,8 @@ impl Changes {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
             };
             let change = Change::Settings(wanted.clone());
-            let rule = current_settings::rule_now(tx, changes.policy(), &changes.proposals.grounds, &change, &agent)?;
+            let rule =
+                current_settings::rule_now(tx, changes.policy(), &changes.proposals.host_policy, &change, &agent)?;
             Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
         self.record().state.read(judge).await

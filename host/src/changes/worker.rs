@@ -4,7 +4,7 @@
 //! loop.
 
 use crate::changes::Changes;
-use crate::changes::at_once::after_erasing;
+use crate::changes::at_once::mention_erased_conversations;
 use crate::error::Error;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
@@ -95,7 +95,7 @@ impl ChangeWorker {
 impl Due for Arc<ChangeWorker> {
     const FAILED: &'static str = "approved changes wait for a retry after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
-    const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+    const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let look = |tx: &ReadTx<'_>| {
@@ -125,7 +125,7 @@ impl Due for Arc<ChangeWorker> {
         }
         // The end of each application rings the bell, and the next pass reads the record again.
         Ok(Wait::AtMost(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
-            None => Self::LOOK_AGAIN,
+            None => Self::PAUSE_MAX,
             Some(0) if ended > 0 => SOON,
             // An expired change was not ended, because this version cannot read it.
             Some(0) => RETRY_AFTER,
@@ -171,7 +171,7 @@ impl ChangeWorker {
         failpoint::reach("change_prepared");
         let is_erased = prepared == Prepared::ConversationsErased;
         if let Some(refusal) = self.commit(&row, prepared).await? {
-            let refusal = if is_erased { after_erasing(refusal) } else { refusal };
+            let refusal = if is_erased { mention_erased_conversations(refusal) } else { refusal };
             return self.fail(&row, &refusal).await;
         }
         failpoint::reach("change_applied");
@@ -234,7 +234,7 @@ impl ChangeWorker {
         let context = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),
-            config: self.changes.proposals.grounds.packages.clone(),
+            config: self.changes.proposals.host_policy.packages.clone(),
             identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "fetching software");

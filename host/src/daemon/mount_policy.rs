@@ -3,10 +3,10 @@
 //! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
 use crate::config::Config;
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::packages;
 use ironclaw_jail as jail;
-use ironclaw_jail::shown::{Mounts, canonical};
+use ironclaw_jail::mount_table::{Mounts, canonical};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys;
@@ -55,7 +55,7 @@ pub enum Exposed {
 }
 
 /// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.
-pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<Grounds, Exposed> {
+pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<HostPolicy, Exposed> {
     let own: Vec<HostPath> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
     // A process that could write there would control the host at its next start. Reading is harmless.
@@ -65,7 +65,7 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
     let private = own.into_iter().map(|own| own.path).chain([programs, units, sources].into_iter().flatten());
     let allowed = config.mounts.allow.iter();
     let allowed: Vec<_> = allowed.filter_map(|path| Some((path.clone(), path.canonicalize().ok()?))).collect();
-    Ok(Grounds {
+    Ok(HostPolicy {
         mounts: allowed.iter().map(|(_, real)| real.clone()).collect(),
         linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),
         private: private.flat_map(|path| [canonical(&path), path]).collect(),

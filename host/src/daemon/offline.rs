@@ -112,7 +112,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     let home = Home::open(path)?;
     let _lock = home.hold()?;
     let (config, _) = config::load(&home)?;
-    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::None("the settings were refused"));
     key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     block_on(async {
@@ -120,7 +120,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
         let rotated = async {
             let (head_publisher, _) =
                 HeadPublisher::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
-            let rotated = head_publisher.rotate(archive::Why::Asked(None)).await?;
+            let rotated = head_publisher.rotate(archive::RotationReason::Asked(None)).await?;
             head_publisher.stop().await;
             Ok::<_, Error>(rotated)
         };

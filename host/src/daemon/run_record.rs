@@ -52,7 +52,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
-    for unmet in quorum::unmet(&state.read(quorum::look).await?, policy) {
+    for unmet in quorum::unmet(&state.read(quorum::read_people).await?, policy) {
         let warning = unmet.to_string();
         tracing::warn!("{warning}");
         warnings.push(warning);

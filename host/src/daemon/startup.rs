@@ -18,7 +18,7 @@ use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
 use crate::pipeline::{Inbound, Outbound};
 use crate::record::Record;
-use crate::runtime::admission::{Limits, Places};
+use crate::runtime::admission::{Admission, Limits};
 use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
@@ -92,7 +92,7 @@ impl Parts {
         let proposals = Arc::new(Proposals {
             record: Arc::clone(&record),
             policy: policy::load(&home.policy())?,
-            grounds: Arc::new(mount_policy::look(config, home, &paths.runtime, &paths.socket)?),
+            host_policy: Arc::new(mount_policy::look(config, home, &paths.runtime, &paths.socket)?),
         });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
         let specs = state.read(registry::models::specs).await?;
@@ -120,7 +120,7 @@ impl Parts {
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
     pub async fn resume(&self) -> Result<(), Error> {
         recovery::recover(&self.record, &self.jails.home).await?;
-        if !self.stops.start_stopped().await? {
+        if !self.stops.restore().await? {
             self.sessions.wake_all().await?;
         }
         Ok(())
@@ -154,7 +154,7 @@ async fn runtime(
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
-        grounds: Arc::clone(&proposals.grounds),
+        host_policy: Arc::clone(&proposals.host_policy),
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers: Mutex::default(),
@@ -165,7 +165,7 @@ async fn runtime(
         jails: Arc::new(jails),
         workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
         models: Arc::new(servers),
-        places: Places::new(Limits::of(&config.session)),
+        places: Admission::new(Limits::of(&config.session)),
         latch,
         outbound: Arc::new(outbound),
     })
@@ -174,7 +174,7 @@ async fn runtime(
 /// Starts the maintenance of the ledger. Also returns the names of heads and archives of another history.
 pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Vec<String>), Error> {
     let Opened { home, config, master, state, .. } = opened;
-    let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::Nowhere("the settings were refused"));
+    let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
     Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
 }
 

@@ -4,7 +4,7 @@
 //! them. A completed change is completed to itself. See [`crate::gateway::kinds`] for the check of each kind.
 
 use super::kinds::{self, concerns_agent};
-use super::{Checked, Grounds, Proposed, Requester, current_settings};
+use super::{Checked, HostPolicy, Proposed, Requester, current_settings};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::session::store;
@@ -15,10 +15,10 @@ use ironclaw_state::ReadTx;
 ///
 /// # Errors
 /// Refuses the proposal with the first check that fails.
-pub fn check(tx: &ReadTx<'_>, grounds: &Grounds, proposed: Proposed) -> Result<Checked, Denied> {
+pub fn check(tx: &ReadTx<'_>, host_policy: &HostPolicy, proposed: Proposed) -> Result<Checked, Denied> {
     let agent = agent_of(tx, &proposed)?;
-    let change = kinds::complete(tx, grounds, &proposed.requester, &proposed.change, agent.as_ref())?;
-    let standing = current_settings::look(tx, grounds, &change, agent.as_ref())?;
+    let change = kinds::complete(tx, host_policy, &proposed.requester, &proposed.change, agent.as_ref())?;
+    let standing = current_settings::read(tx, host_policy, &change, agent.as_ref())?;
     let proposed = Proposed { change, ..proposed };
     if kinds::after(&proposed.change, agent.as_ref()).is_some_and(|after| after == standing.before) {
         let refusal = Refusal::new(DenialCode::ChangeEmpty, "no change: the value is already set");

@@ -4,7 +4,7 @@
 //! [`crate::gateway::kinds`].
 
 use super::policy::{Policy, Rule};
-use super::{Grounds, Standing, kinds};
+use super::{CurrentSettings, HostPolicy, kinds};
 use crate::registry::Agent;
 use ironclaw_contract::seam::change::Change;
 use ironclaw_state::ReadTx;
@@ -16,14 +16,14 @@ use ironclaw_state::ReadTx;
 ///
 /// # Errors
 /// Returns the errors of the record.
-pub fn look(
+pub fn read(
     tx: &ReadTx<'_>,
-    grounds: &Grounds,
+    host_policy: &HostPolicy,
     change: &Change,
     agent: Option<&Agent>,
-) -> Result<Standing, ironclaw_state::Error> {
-    let (before, facts) = kinds::current(tx, grounds, change, agent)?;
-    Ok(Standing { before, facts })
+) -> Result<CurrentSettings, ironclaw_state::Error> {
+    let (before, facts) = kinds::current(tx, host_policy, change, agent)?;
+    Ok(CurrentSettings { before, facts })
 }
 
 /// Returns the current rule for a change of an agent.
@@ -33,10 +33,10 @@ pub fn look(
 pub fn rule_now(
     tx: &ReadTx<'_>,
     policy: &Policy,
-    grounds: &Grounds,
+    host_policy: &HostPolicy,
     change: &Change,
     agent: &Agent,
 ) -> Result<Rule, ironclaw_state::Error> {
-    let Standing { before, facts } = look(tx, grounds, change, Some(agent))?;
+    let CurrentSettings { before, facts } = read(tx, host_policy, change, Some(agent))?;
     Ok(kinds::rule(policy, change, &before, &facts))
 }

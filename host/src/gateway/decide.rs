@@ -10,9 +10,9 @@ use super::checks;
 use super::independence::{self, NOT_INDEPENDENT};
 use super::kinds::is_of_agent;
 use super::policy::{Policy, Rule};
-use super::review_page::{self, Asker, View};
+use super::review_page::{self, PageRequester, View};
 use super::store::{self, Row, Status};
-use super::{Checked, Grounds, Requester};
+use super::{Checked, HostPolicy, Requester};
 use crate::approval::{self, Approver, Domain, Subject};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Giver, Person, Role, roles};
@@ -36,7 +36,7 @@ pub struct DecisionContext<'a> {
     /// The rules for decisions.
     pub policy: &'a Policy,
     /// The settings of the operator.
-    pub grounds: &'a Grounds,
+    pub host_policy: &'a HostPolicy,
     /// The root of the keys of approvals.
     pub root: &'a ApprovalRoot,
 }
@@ -121,9 +121,9 @@ impl From<keys::Error> for Undecided {
 
 /// The result of an approval by one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum Vote {
     /// More approvals are needed; has the present number.
-    Counted(u32),
+    Recorded(u32),
     /// The change has enough approvals, and is applied next.
     Approved,
 }
@@ -172,8 +172,8 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
     let agent_name = agent.as_ref().map_or("(removed)", |agent| agent.name.as_str());
     let principal = name(row.principal())?;
     let requester = match &row.requester {
-        Requester::Person(person) => Asker::Person(*person, &principal),
-        Requester::Agent { principal: person, origin } => Asker::Agent {
+        Requester::Person(person) => PageRequester::Person(*person, &principal),
+        Requester::Agent { principal: person, origin } => PageRequester::Agent {
             agent: (
                 row.agent.ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its agent", row.id)))?,
                 agent_name,
@@ -228,9 +228,9 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
 
 /// Returns in the host's words the reason that a change is stale, if it is. A stale change fails a check, is completed to another
 /// change, or alters a setting or has a name whose meaning differs from the time of the request.
-fn why_stale(tx: &ReadTx<'_>, grounds: &Grounds, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
+fn why_stale(tx: &ReadTx<'_>, host_policy: &HostPolicy, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     const DIFFERS: &str = "the present setting, or the meaning of a name in it, differs from the time of the request";
-    Ok(match checks::check(tx, grounds, row.proposed()) {
+    Ok(match checks::check(tx, host_policy, row.proposed()) {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
             if same { None } else { Some(DIFFERS.to_owned()) }
@@ -303,14 +303,14 @@ pub fn approve(
     proof: &str,
     id: ChangeId,
     shown: &Digest,
-) -> Result<Said, Undecided> {
+) -> Result<Vote, Undecided> {
     let (row, by) = open(tx, context, by, id)?;
     let rule = &row.rule(context.policy);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was requested by {} or on their behalf: another person has to approve it", by.name);
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
     }
-    if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
+    if let Some(outcome) = why_stale(tx, context.host_policy, &row)? {
         let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
         return Err(Undecided::Ended(decided(&row), Box::new(row)));
     }
@@ -342,10 +342,10 @@ pub fn approve(
     let valid = count(tx, context, &row, digest)?;
     let so_far = u32::try_from(valid.len()).unwrap_or(u32::MAX);
     if so_far < rule.approvals {
-        return Ok(Said::Counted(so_far));
+        return Ok(Vote::Recorded(so_far));
     }
     store::set_approved(tx, &row, by.id, &digest)?;
-    Ok(Said::Approved)
+    Ok(Vote::Approved)
 }
 
 /// Returns the refusal of an approval that is not independent: since the request, the person got their role or their token from another
@@ -409,7 +409,7 @@ pub fn reject(
 pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::find_similar(tx, applied)? {
-        if let Some(outcome) = why_stale(tx, context.grounds, &row)? {
+        if let Some(outcome) = why_stale(tx, context.host_policy, &row)? {
             ended.push(store::end(tx, &row, Status::Withdrawn, None, &outcome)?);
         }
     }
@@ -467,7 +467,7 @@ pub fn still_approved(
             format!("{} was approved in another generation of the record", row.id),
         );
     }
-    if let Some(why) = why_stale(tx, context.grounds, &row)? {
+    if let Some(why) = why_stale(tx, context.host_policy, &row)? {
         return refuse(DenialCode::ChangeStale, why);
     }
     let (_, shown) = show(tx, context.policy, &row)?;

@@ -20,7 +20,7 @@ pub(super) use settings::for_default_model;
 use super::decide::proof::Approved;
 use super::policy::{Policy, Rule};
 use super::review_page::effects::Effects;
-use super::{Grounds, Requester};
+use super::{HostPolicy, Requester};
 use crate::packages::Layer;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
@@ -86,7 +86,7 @@ enum Scope {
 
 /// The data that a check needs beside the change.
 struct CheckContext<'a> {
-    grounds: &'a Grounds,
+    host_policy: &'a HostPolicy,
     requester: &'a Requester,
     /// The agent that the change alters, or that requests it.
     agent: Option<&'a Agent>,
@@ -104,7 +104,7 @@ trait Check {
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error>;
 
     /// Returns the current meaning of the names in the change.
-    fn facts(&self, tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error>;
+    fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error>;
 
     /// Returns the value of [`Check::current`] after the change, if it can be compared.
     fn after(&self, agent: Option<&Agent>) -> Option<Value>;
@@ -210,23 +210,23 @@ pub(super) fn check_agent(change: &Change, agent: Option<&Agent>) -> Result<(), 
 /// Refuses a change that fails a check, with the first such check.
 pub(super) fn complete(
     tx: &ReadTx<'_>,
-    grounds: &Grounds,
+    host_policy: &HostPolicy,
     requester: &Requester,
     change: &Change,
     agent: Option<&Agent>,
 ) -> Result<Change, Denied> {
-    of(change).complete(tx, &CheckContext { grounds, requester, agent })
+    of(change).complete(tx, &CheckContext { host_policy, requester, agent })
 }
 
 /// Returns the current setting in the shape of the payload, and the current meaning of the names in the change.
 pub(super) fn current(
     tx: &ReadTx<'_>,
-    grounds: &Grounds,
+    host_policy: &HostPolicy,
     change: &Change,
     agent: Option<&Agent>,
 ) -> Result<(Value, Value), ironclaw_state::Error> {
     let kind = of(change);
-    Ok((kind.current(tx, agent)?, kind.facts(tx, grounds)?))
+    Ok((kind.current(tx, agent)?, kind.facts(tx, host_policy)?))
 }
 
 /// Returns the setting after the change, if it can be compared.

@@ -4,7 +4,7 @@
 
 use crate::gateway::policy::Policy;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Grounds, Proposed, Requester, checks};
+use crate::gateway::{HostPolicy, Proposed, Requester, checks};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::Denied;
@@ -23,7 +23,7 @@ pub struct Proposals {
     /// The rules for decisions.
     pub policy: Policy,
     /// The settings of the operator.
-    pub grounds: Arc<Grounds>,
+    pub host_policy: Arc<HostPolicy>,
 }
 
 impl Proposals {
@@ -33,8 +33,8 @@ impl Proposals {
     /// Refuses a proposal that fails a check, and records the refusal in the ledger.
     pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
-        let proposed =
-            checks::check(tx, &self.grounds, proposed).and_then(|checked| store::propose(tx, &self.policy, checked));
+        let proposed = checks::check(tx, &self.host_policy, proposed)
+            .and_then(|checked| store::propose(tx, &self.policy, checked));
         let submitted = proposed.map_err(|denied| {
             denied.noted(|refusal| {
                 let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
@@ -81,13 +81,13 @@ pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result
     };
     let text = format!("The change {} ({}) that you asked for {what}.", row.id, row.kind);
     let text = lookalike::neutralise(&text);
-    match inbox::tell(tx, &session, &text, &record.wrapping, &record.sealer) {
+    match inbox::notify(tx, &session, &text, &record.wrapping, &record.sealer) {
         Ok(_) => Ok(()),
         Err(inbox::Error::State(error)) => Err(error),
         // A conversation whose key does not open gets no notice, and delays no other change.
         Err(inbox::Error::Key(error)) => {
             tracing::error!(session = %session.id, change = %row.id, %error, "no notice was sent about the outcome of a change");
-            Entry::new(LedgerEvent::ChangeUntold).session(session.id).with("change", row.id).append(tx)?;
+            Entry::new(LedgerEvent::ChangeNotNotified).session(session.id).with("change", row.id).append(tx)?;
             Ok(())
         }
         Err(inbox::Error::Full) => Err(ironclaw_state::Error::Stored("a message took a uid".to_owned())),

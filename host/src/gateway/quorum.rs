@@ -24,7 +24,7 @@ pub struct People {
 ///
 /// # Errors
 /// Fails if the record cannot be read.
-pub fn look(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
+pub fn read_people(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
     let all = registry::people(tx)?.into_iter().map(|person| (person.id, person.role)).collect();
     let mut of_agents = Vec::new();
     for agent in registry::agents(tx)? {

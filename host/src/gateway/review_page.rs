@@ -31,7 +31,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_text::diff::{self, Fate};
+use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
 use names::Names;
 use page::Page;
@@ -47,7 +47,7 @@ pub struct View<'a> {
     /// The agent that it alters: id and name.
     pub agent: Option<(AgentId, &'a str)>,
     /// The requester, with ids and names.
-    pub requester: Asker<'a>,
+    pub requester: PageRequester<'a>,
     /// Labels of the output that made the request; empty for a person.
     pub labels: &'a [Label],
     /// The reason in the requester's own words.
@@ -68,7 +68,7 @@ pub struct View<'a> {
 
 /// The requester of a change.
 #[derive(Debug, Clone)]
-pub enum Asker<'a> {
+pub enum PageRequester<'a> {
     /// A person: id and name.
     Person(PersonId, &'a str),
     /// An agent.
@@ -110,8 +110,8 @@ fn names_of<'a>(view: &View<'a>, payload: &'a Value) -> Names<'a> {
     let agent = view.agent.map(|(id, name)| (name, format!("{id}")));
     let mut named: Vec<(&str, String)> = agent.into_iter().collect();
     match view.requester {
-        Asker::Person(id, name) => named.push((name, format!("{id}"))),
-        Asker::Agent { agent, principal, .. } => {
+        PageRequester::Person(id, name) => named.push((name, format!("{id}"))),
+        PageRequester::Agent { agent, principal, .. } => {
             named.push((agent.1, format!("{}", agent.0)));
             named.push((principal.1, format!("{}", principal.0)));
         }
@@ -145,11 +145,11 @@ fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
     page.heading("DIFF (- REMOVED, + ADDED)");
     let label = view.change.kind().name();
     let (now, then) = (json_lines::lines(label, view.before, names), json_lines::lines(label, payload, names));
-    for (fate, line) in diff::of(&now, &then) {
+    for (fate, line) in diff::lines(&now, &then) {
         let sign = match fate {
-            Fate::Goes => '-',
-            Fate::Comes => '+',
-            Fate::Stays => ' ',
+            LineMark::Removed => '-',
+            LineMark::Added => '+',
+            LineMark::Unchanged => ' ',
         };
         page.put(&format!("  {sign} {}", line.prefix), &line.body);
     }
@@ -164,8 +164,8 @@ fn put_referenced_names(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
 
 fn put_reason(page: &mut Page, view: &View<'_>) {
     page.heading(match view.requester {
-        Asker::Person(..) => "REASON GIVEN BY THE PERSON (unverified)",
-        Asker::Agent { .. } => "REASON GIVEN BY THE AGENT (unverified)",
+        PageRequester::Person(..) => "REASON GIVEN BY THE PERSON (unverified)",
+        PageRequester::Agent { .. } => "REASON GIVEN BY THE AGENT (unverified)",
     });
     if view.reason.is_empty() {
         page.put("  ", "(none)");
@@ -180,8 +180,8 @@ fn put_reason(page: &mut Page, view: &View<'_>) {
 fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     page.heading("REQUESTED BY");
     match &view.requester {
-        Asker::Person(id, name) => page.put("  ", &format!("person {}", names.named(id, name))),
-        Asker::Agent { agent, principal, .. } => {
+        PageRequester::Person(id, name) => page.put("  ", &format!("person {}", names.named(id, name))),
+        PageRequester::Agent { agent, principal, .. } => {
             page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
             page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
             let untrusted = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
@@ -215,10 +215,10 @@ fn put_approval(page: &mut Page, view: &View<'_>) {
     page.sentence(
         "  ",
         match (requester_may_approve, &view.requester) {
-            (true, Asker::Person(..)) => "The requester may approve.",
-            (true, Asker::Agent { .. }) => "The person on whose behalf the agent asks may approve.",
-            (false, Asker::Person(..)) => "The requester cannot approve.",
-            (false, Asker::Agent { .. }) => "The person on whose behalf the agent asks cannot approve.",
+            (true, PageRequester::Person(..)) => "The requester may approve.",
+            (true, PageRequester::Agent { .. }) => "The person on whose behalf the agent asks may approve.",
+            (false, PageRequester::Person(..)) => "The requester cannot approve.",
+            (false, PageRequester::Agent { .. }) => "The person on whose behalf the agent asks cannot approve.",
         },
     );
     if !view.rule.is_one_alone() {
@@ -240,7 +240,7 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
         ("requested at", plain(&view.created_at)),
         ("generation of the record", view.generation.to_string()),
     ];
-    if let Asker::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
+    if let PageRequester::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
         fields.push(("session", format!("{session}")));
         fields.push(("turn", format!("{turn}")));
         fields.push(("message", message.map_or_else(|| "none".to_owned(), |message| format!("{message}"))));

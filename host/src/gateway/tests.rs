@@ -2,11 +2,11 @@
 //! applies nothing. Of two decisions at once one wins, and a restart loses nothing.
 
 mod decision_fixture;
-mod voices;
+mod independence;
 
-use self::decision_fixture::{AGENT, DecisionFixture, block_on, context, grounds, refused};
+use self::decision_fixture::{AGENT, DecisionFixture, block_on, context, host_policy, refused};
 use super::apply;
-use super::decide::{self, Said};
+use super::decide::{self, Vote};
 use super::kinds::Prepared;
 use super::policy::{Policy, Rule};
 use super::store::{self, Status};
@@ -29,7 +29,7 @@ fn approved_change_is_applied_only_once() {
     refused(fixture.apply(id), DenialCode::ChangeDecided);
     assert_eq!((fixture.persona_now(), fixture.status(id)), ("old".to_owned(), Status::Failed), "without an approval");
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     assert_eq!(fixture.persona_now(), "old", "an approval alone applies nothing");
     fixture.apply(id).expect("it is approved");
     assert_eq!((fixture.persona_now(), fixture.status(id)), ("new".to_owned(), Status::Applied));
@@ -80,7 +80,7 @@ fn approval_is_valid_only_for_the_shown_change() {
     ] {
         let fixture = DecisionFixture::new();
         let id = fixture.persona("new");
-        assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+        assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
         fixture.sql(sql, id);
         refused(fixture.apply(id), DenialCode::ApprovalLost);
         assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Failed), "{sql}");
@@ -92,8 +92,8 @@ fn approval_is_valid_only_for_the_shown_change() {
 fn approval_of_other_change_key_generation_or_time_is_refused() {
     let fixture = DecisionFixture::new();
     let (one, two) = (fixture.persona("one"), fixture.persona("two"));
-    assert_eq!(fixture.approve("olga", one), Ok(Said::Approved));
-    assert_eq!(fixture.approve("olga", two), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", one), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", two), Ok(Vote::Approved));
     // An approval moved from one change to the other.
     fixture.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE change_id = ?1", two);
     fixture.write(move |tx| {
@@ -109,21 +109,21 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
 
     let mut fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.root = 2;
     refused(fixture.apply(id), DenialCode::ApprovalLost);
     assert_eq!(fixture.refused_approvals(), [DenialCode::ApprovalForged], "under another master key");
 
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.sql("UPDATE changes SET generation = 9 WHERE id = ?1", id);
     refused(fixture.apply(id), DenialCode::ApprovalForAnother);
 
     // An expired approval, made with the right key.
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.write(move |tx| {
         let given = store::approvals(tx, id)?.remove(0);
         let token: Value = serde_json::from_str(&given.token).expect("JSON");
@@ -131,9 +131,9 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         let fields = token.as_object().expect("an object").values();
         let subject = fields.cloned().find_map(|field| serde_json::from_value(field).ok()).expect("a subject");
         let approver = serde_json::from_value(token["approver"].clone()).expect("an approver");
-        let grounds = grounds();
+        let host_policy = host_policy();
         let policy = Policy::default();
-        let root = context(&policy, 1, &grounds).root;
+        let root = context(&policy, 1, &host_policy).root;
         let expired: Token = approval::mint(root, subject, approver, 1, 2)?;
         tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![given.id, expired.to_json()])?;
         Ok(())
@@ -157,13 +157,13 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     assert_eq!(fixture.status(id), Status::Pending);
     // The current setting.
     let (first, second) = (fixture.persona("first"), fixture.persona("second"));
-    assert_eq!(fixture.approve("olga", first), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", first), Ok(Vote::Approved));
     fixture.apply(first).expect("applied");
     refused(fixture.approve("olga", second), DenialCode::ChangeStale);
     assert_eq!((fixture.persona_now().as_str(), fixture.status(second)), ("first", Status::Withdrawn));
     // The current setting, after the approval.
     let third = fixture.persona("third");
-    assert_eq!(fixture.approve("olga", third), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", third), Ok(Vote::Approved));
     fixture.sql("UPDATE agents SET persona = 'another' WHERE name = 'helper' AND ?1 <> ''", third);
     refused(fixture.apply(third), DenialCode::ChangeStale);
     assert_eq!(fixture.persona_now(), "another");
@@ -173,7 +173,7 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     let shown = fixture.shown(id);
     fixture.set_policy("[default]\nexpires_hours = 12");
     refused(fixture.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.set_policy("[default]\nexpires_hours = 13");
     refused(fixture.apply(id), DenialCode::ApprovalLost);
     assert_eq!(
@@ -188,15 +188,15 @@ fn deciding_needs_a_role_and_a_lost_role_voids_the_approval() {
     let id = fixture.persona("new");
     refused(fixture.approve("mara", id), DenialCode::NotYoursToDecide);
     refused(fixture.reject("mara", id), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
     let (adam, olga) = (fixture.person("adam"), fixture.person("olga"));
     fixture
         .write(move |tx| Ok(registry::people::set_role(tx, &adam, Role::Member, olga.id).map(drop)))
         .expect("not the last owner");
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Counted(1)), "one of the two approvals is void");
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Recorded(1)), "one of the two approvals is void");
     assert_eq!(fixture.refused_approvals(), [DenialCode::ApproverRoleLost]);
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     // A role lost between the last approval and the application.
     let (anna, olga) = (fixture.person("anna"), fixture.person("olga"));
     fixture
@@ -218,9 +218,9 @@ fn one_person_with_two_identities_is_one_person() {
         .expect("linked");
     let id = fixture.persona("new");
     refused(fixture.approve("olga", id), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
     fixture.apply(id).expect("two people approved it");
 }
 
@@ -241,7 +241,7 @@ fn admin_of_one_agent_decides_only_about_that_agent() {
     give(AGENT);
     let made = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
     refused(fixture.approve("mara", made), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("mara", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("mara", id), Ok(Vote::Approved));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn of_two_concurrent_decisions_one_wins() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
     let shown = fixture.shown(id);
-    let said: Vec<Result<Said, Refusal>> = std::thread::scope(|scope| {
+    let said: Vec<Result<Vote, Refusal>> = std::thread::scope(|scope| {
         let both = ["adam", "anna"].map(|by| {
             let fixture = &fixture;
             scope.spawn(move || fixture.approve_shown(by, id, shown))
@@ -272,9 +272,9 @@ fn restart_keeps_changes_and_approvals() {
     let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
     fixture.restart();
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
     fixture.restart();
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
     fixture.restart();
     fixture.apply(id).expect("approved before the restart");
     fixture.restart();
@@ -316,8 +316,8 @@ fn restored_record_voids_approvals_and_asks_a_person() {
     let fixture = DecisionFixture::under("[kind.enabled_tools]\napprovals = 2\n");
     let (approved, pending) = (fixture.persona("new"), fixture.persona("newer"));
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("olga", approved), Ok(Said::Approved));
-    assert_eq!(fixture.approve("olga", half), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("olga", approved), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", half), Ok(Vote::Recorded(1)));
     let begin = |name: &'static str| fixture.write(move |tx| Ok(store::begin_generation(tx, &[name.to_owned()])?));
     assert_eq!(begin("one"), Some(3));
     assert_eq!(begin("one"), None, "the same history begins no generation twice");
@@ -330,16 +330,16 @@ fn restored_record_voids_approvals_and_asks_a_person() {
     }
     assert_eq!(fixture.persona_now(), "old");
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("adam", half), Ok(Said::Counted(1)), "an earlier approval no longer counts");
+    assert_eq!(fixture.approve("adam", half), Ok(Vote::Recorded(1)), "an earlier approval no longer counts");
 }
 
 #[test]
 fn change_pending_in_a_restored_record_can_be_decided() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.write(|tx| Ok(store::begin_generation(tx, &["one".to_owned()])?));
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.apply(id).expect("approved in this generation");
     assert_eq!(fixture.persona_now(), "new");
 }
@@ -348,11 +348,11 @@ fn change_pending_in_a_restored_record_can_be_decided() {
 fn state_error_while_applying_leaves_the_approval_unused() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     let policy = Arc::clone(&fixture.policy);
     let failed = block_on(fixture.state().write(move |tx| {
         let row = store::known(tx, id).expect("it is there");
-        let approved = decide::approved(tx, &context(&policy, 1, &grounds()), &row).expect("approved");
+        let approved = decide::approved(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(decide::Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
@@ -370,7 +370,7 @@ fn same_change_by_another_person_is_another_request() {
     let of_adam = fixture.submit("adam", ChangeKind::Persona, persona()).expect("submitted");
     assert_ne!(of_olga, of_adam, "each with its reason and requester");
     refused(fixture.approve("adam", of_adam), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("adam", of_olga), Ok(Said::Approved));
+    assert_eq!(fixture.approve("adam", of_olga), Ok(Vote::Approved));
 }
 
 #[test]
@@ -378,12 +378,12 @@ fn same_change_after_a_stale_one_is_a_new_request() {
     let fixture = DecisionFixture::new();
     let stale = fixture.persona("new");
     let other = fixture.persona("other");
-    assert_eq!(fixture.approve("olga", other), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", other), Ok(Vote::Approved));
     fixture.apply(other).expect("applied");
     let fresh = fixture.persona("new");
     assert_ne!(fresh, stale);
     assert_eq!(fixture.status(stale), Status::Withdrawn);
-    assert_eq!(fixture.approve("olga", fresh), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", fresh), Ok(Vote::Approved));
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn check_that_fails_later_withdraws_the_change() {
     let fixture = DecisionFixture::new();
     let id = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
     let again = fixture.submit("adam", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.apply(id).expect("applied");
     refused(fixture.approve("olga", again), DenialCode::ChangeStale);
     assert_eq!(fixture.status(again), Status::Withdrawn);
@@ -402,16 +402,16 @@ fn approval_by_a_revoked_token_is_void_and_can_be_repeated() {
     let fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
     let token = fixture.token("adam");
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
     let olga = fixture.person("olga");
     let revoke = move |tx: &mut WriteTx<'_>| {
         let current = "tok_0000000000000000".parse().expect("an id");
         Ok(registry::tokens::revoke(tx, &token, &current, olga.id).map(drop))
     };
     fixture.write(revoke).expect("revoked");
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Recorded(1)));
     assert_eq!(fixture.refused_approvals(), [DenialCode::ApproverProofLost]);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Approved), "with another valid token");
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "with another valid token");
 }
 
 #[test]
@@ -429,12 +429,12 @@ fn superseded_change_waits_for_no_decision() {
     let fixture = DecisionFixture::new();
     let (first, second, third) = (fixture.persona("first"), fixture.persona("second"), fixture.persona("third"));
     let tools = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("olga", first), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", first), Ok(Vote::Approved));
     fixture.apply(first).expect("applied");
     let policy = Arc::clone(&fixture.policy);
     let superseded = fixture.write(move |tx| {
         let applied = store::known(tx, first).expect("it is there");
-        decide::supersede(tx, &context(&policy, 1, &grounds()), &applied)
+        decide::supersede(tx, &context(&policy, 1, &host_policy()), &applied)
     });
     assert_eq!(superseded.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
     assert_eq!((fixture.status(second), fixture.status(third)), (Status::Withdrawn, Status::Withdrawn));
@@ -445,10 +445,10 @@ fn superseded_change_waits_for_no_decision() {
 fn approval_under_an_older_policy_is_void_after_a_start() {
     let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
     fixture.set_policy("");
     let policy = Arc::clone(&fixture.policy);
-    fixture.write(move |tx| decide::recount(tx, &context(&policy, 1, &grounds())));
+    fixture.write(move |tx| decide::recount(tx, &context(&policy, 1, &host_policy())));
     let live = fixture
         .write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
     assert_eq!(
@@ -456,7 +456,7 @@ fn approval_under_an_older_policy_is_void_after_a_start() {
         (0, Status::Pending),
         "the one approval that is necessary now must be given now"
     );
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Records a message of the host to a session. It is information only and opens no turn.
-pub fn tell(
+pub fn notify(
     tx: &mut WriteTx<'_>,
     session: &Session,
     text: &str,

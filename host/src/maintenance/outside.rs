@@ -8,9 +8,9 @@ use crate::tables::facts::{self, Fact};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
-use ironclaw_ledger::archive::Aside;
-use ironclaw_ledger::foreign::{self, Foreign, Live};
-use ironclaw_ledger::head::{self, Contradiction, Kept, Position, Signed};
+use ironclaw_ledger::archive::RenamedArchive;
+use ironclaw_ledger::foreign::{self, Foreign, LiveChain};
+use ironclaw_ledger::head::{self, Contradiction, HeadFile, Position, Signed};
 use ironclaw_ledger::sink::Other;
 use ironclaw_ledger::{Entry, Genesis, archive, chain, check};
 use ironclaw_state::home::Home;
@@ -74,7 +74,7 @@ impl HeadPublisher {
         let accepted = shared
             .state
             .write_alone(move |tx| {
-                let archives: Vec<String> = moved.iter().map(Aside::name).collect();
+                let archives: Vec<String> = moved.iter().map(RenamedArchive::name).collect();
                 let mut heads: Vec<Signed> = found.heads.into_iter().map(|head| head.signed).collect();
                 heads.sort();
                 heads.dedup();
@@ -90,12 +90,12 @@ impl HeadPublisher {
                 }
                 remember(tx, &heads)?;
                 // Last, so that few later steps can fail.
-                moved.iter().try_for_each(Aside::take)?;
+                moved.iter().try_for_each(RenamedArchive::take)?;
                 Ok::<_, AcceptError>(BreakAccepted { seq, from, heads: heads.len() as u64, archives })
             })
             .await;
         // An archive that was moved without an entry would be lost.
-        let accepted = accepted.inspect_err(|_| asides.iter().for_each(Aside::undo))?;
+        let accepted = accepted.inspect_err(|_| asides.iter().for_each(RenamedArchive::undo))?;
         shared.issues.lock().expect("no holder panics").behind = None;
         tracing::warn!(seq = accepted.seq, from, "an owner accepted that heads or archives know another history");
         Ok(accepted)
@@ -103,11 +103,11 @@ impl HeadPublisher {
 }
 
 /// Reserves a name for each archive to move aside; after an error it reserves none.
-fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<Aside>, archive::Error> {
-    let mut asides: Vec<Aside> = Vec::new();
+fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<RenamedArchive>, archive::Error> {
+    let mut asides: Vec<RenamedArchive> = Vec::new();
     for foreign in archives {
-        let aside = Aside::of(home, foreign.first);
-        asides.push(aside.inspect_err(|_| asides.iter().for_each(Aside::undo))?);
+        let aside = RenamedArchive::of(home, foreign.first);
+        asides.push(aside.inspect_err(|_| asides.iter().for_each(RenamedArchive::undo))?);
     }
     Ok(asides)
 }
@@ -131,9 +131,9 @@ fn remember(tx: &mut WriteTx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state
     facts::set(tx, Fact::AcceptedHistory, canonical::to_string(&names))
 }
 
-fn live(tx: &ReadTx<'_>) -> Result<Live, ironclaw_state::Error> {
+fn live(tx: &ReadTx<'_>) -> Result<LiveChain, ironclaw_state::Error> {
     let Position { ledger, first, .. } = Position::read(tx)?;
-    Ok(Live { ledger, first, genesis: Genesis::of_live_chain(tx)?, keys: head::public_keys(tx)? })
+    Ok(LiveChain { ledger, first, genesis: Genesis::of_live_chain(tx)?, keys: head::public_keys(tx)? })
 }
 
 impl Shared {
@@ -236,7 +236,7 @@ impl Shared {
             }
             Ok(kept)
         };
-        let mut kept: Vec<Kept> = match self.directory {
+        let mut kept: Vec<HeadFile> = match self.directory {
             Some(_) => self.read_outside(read).await?,
             None => Vec::new(),
         };
@@ -272,7 +272,7 @@ impl Shared {
     }
 
     /// Returns the hashes of the entries below `live_first` that have heads.
-    async fn hashes_in_archives(&self, kept: &[Kept], live_first: u64) -> io::Result<BTreeMap<u64, String>> {
+    async fn hashes_in_archives(&self, kept: &[HeadFile], live_first: u64) -> io::Result<BTreeMap<u64, String>> {
         let mut wanted = check::wanted(kept);
         wanted.retain(|seq| *seq < live_first);
         let home = self.home.clone();
@@ -292,7 +292,7 @@ impl Shared {
     }
 
     /// Warns if the directory has no head of a ledger that must have some.
-    async fn warn_without_heads(&self, kept: &[Kept]) -> Result<(), ironclaw_state::Error> {
+    async fn warn_without_heads(&self, kept: &[HeadFile]) -> Result<(), ironclaw_state::Error> {
         let any = kept.iter().any(|kept| kept.head.as_ref().is_some_and(|head| head.ledger == self.ledger));
         let Some(directory) = self.directory.as_ref().filter(|_| !any) else { return Ok(()) };
         // Every host keeps a head from its first start on.

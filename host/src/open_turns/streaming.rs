@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 /// The partial outputs of the sessions that made a model request in their open turn.
 #[derive(Debug, Default)]
-pub struct Drafts(Mutex<HashMap<SessionId, Current>>);
+pub struct PartialOutputs(Mutex<HashMap<SessionId, Current>>);
 
 #[derive(Debug)]
 struct Current {
@@ -23,13 +23,13 @@ struct Current {
 
 /// A turn that begins a model request.
 #[derive(Debug)]
-pub struct Working {
+pub struct ActiveRequest {
     /// The partial output, which all requests of a turn share.
     pub draft: Draft,
     over: watch::Receiver<()>,
 }
 
-impl Working {
+impl ActiveRequest {
     /// Waits until the turn is over.
     pub async fn over(&mut self) {
         // The sender never sends; an error means that it is dropped.
@@ -37,16 +37,16 @@ impl Working {
     }
 }
 
-impl Drafts {
+impl PartialOutputs {
     /// Begins a request of a turn. Drops the partial output of another turn of the session.
-    pub fn begin(&self, session: SessionId, turn: TurnId) -> Working {
-        let mut drafts = self.lock();
-        let current = match drafts.remove(&session) {
+    pub fn begin(&self, session: SessionId, turn: TurnId) -> ActiveRequest {
+        let mut partial_outputs = self.lock();
+        let current = match partial_outputs.remove(&session) {
             Some(current) if current.turn == turn => current,
             _ => Current { turn, draft: Draft::default(), over: watch::Sender::new(()) },
         };
-        let working = Working { draft: current.draft.clone(), over: current.over.subscribe() };
-        drafts.insert(session, current);
+        let working = ActiveRequest { draft: current.draft.clone(), over: current.over.subscribe() };
+        partial_outputs.insert(session, current);
         working
     }
 
@@ -57,14 +57,14 @@ impl Drafts {
 
     /// Returns whether this turn has a model request in flight.
     pub fn is_asking(&self, session: SessionId, turn: TurnId) -> bool {
-        let drafts = self.lock();
-        drafts.get(&session).is_some_and(|current| current.turn == turn && current.over.receiver_count() > 0)
+        let partial_outputs = self.lock();
+        partial_outputs.get(&session).is_some_and(|current| current.turn == turn && current.over.receiver_count() > 0)
     }
 
     /// Watches the partial output of a turn, if it made a model request.
     pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
-        let drafts = self.lock();
-        drafts.get(&session).filter(|current| current.turn == turn).map(|current| current.draft.watch())
+        let partial_outputs = self.lock();
+        partial_outputs.get(&session).filter(|current| current.turn == turn).map(|current| current.draft.watch())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Current>> {
@@ -78,26 +78,27 @@ mod tests {
 
     #[tokio::test]
     async fn draft_is_shared_by_the_requests_of_one_turn_only() {
-        let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
-        assert!(drafts.watch(session, turn).is_none());
-        drafts.begin(session, turn).draft.begin();
-        let mut seen = drafts.watch(session, turn).expect("it asked");
-        assert!(drafts.watch(session, TurnId::new()).is_none());
-        assert!(!drafts.is_asking(session, turn), "the first request is over");
-        let second = drafts.begin(session, turn);
-        assert!(drafts.is_asking(session, turn) && !drafts.is_asking(session, TurnId::new()));
+        let (partial_outputs, session, turn) = (PartialOutputs::default(), SessionId::new(), TurnId::new());
+        assert!(partial_outputs.watch(session, turn).is_none());
+        partial_outputs.begin(session, turn).draft.begin();
+        let mut seen = partial_outputs.watch(session, turn).expect("it asked");
+        assert!(partial_outputs.watch(session, TurnId::new()).is_none());
+        assert!(!partial_outputs.is_asking(session, turn), "the first request is over");
+        let second = partial_outputs.begin(session, turn);
+        assert!(partial_outputs.is_asking(session, turn) && !partial_outputs.is_asking(session, TurnId::new()));
         second.draft.begin();
         second.draft.push("words");
         assert_eq!(*seen.borrow_and_update(), Words { attempt: 2, text: "words".to_owned() });
-        drafts.end(session);
-        assert!(drafts.watch(session, turn).is_none());
+        partial_outputs.end(session);
+        assert!(partial_outputs.watch(session, turn).is_none());
     }
 
     #[tokio::test]
     async fn the_end_of_a_turn_ends_its_request_and_no_other() {
-        let (drafts, session, turn) = (Drafts::default(), SessionId::new(), TurnId::new());
-        let (mut ours, mut other) = (drafts.begin(session, turn), drafts.begin(SessionId::new(), turn));
-        drafts.end(session);
+        let (partial_outputs, session, turn) = (PartialOutputs::default(), SessionId::new(), TurnId::new());
+        let (mut ours, mut other) =
+            (partial_outputs.begin(session, turn), partial_outputs.begin(SessionId::new(), turn));
+        partial_outputs.end(session);
         ours.over().await;
         let pending = tokio::time::timeout(std::time::Duration::ZERO, other.over());
         assert!(pending.await.is_err(), "it continues");

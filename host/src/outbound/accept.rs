@@ -292,7 +292,7 @@ impl Acceptance<'_> {
             Some(open) => entry.turn(open.id).append(tx)?,
             None => entry.append(tx)?,
         };
-        inbox::tell(
+        inbox::notify(
             tx,
             session,
             &format!("The host refused outbound row {}: {why}.", row.seq),

@@ -192,7 +192,7 @@ struct SendWork {
 impl Due for SendWork {
     const FAILED: &'static str = "deliveries pause after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
-    const LOOK_AGAIN: Duration = Duration::from_secs(300);
+    const PAUSE_MAX: Duration = Duration::from_secs(300);
     const IN_FLIGHT_TIME_MAX: Duration = Duration::from_secs(5);
     const INTERRUPTED: &'static str =
         "the host stops with deliveries in flight; the next start records their outcome as unknown";

@@ -56,7 +56,7 @@ fn secret_name(channel: &str) -> String {
 
 /// The properties of a new channel.
 #[derive(Debug)]
-pub struct Draft {
+pub struct ChannelDraft {
     /// Its name.
     pub name: String,
     /// Its kind.
@@ -103,7 +103,12 @@ pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<Channel, Denied> {
 /// # Errors
 /// Refuses a malformed or taken name. Refuses a name with linked people unless an owner makes the channel: the holder of the secret
 /// speaks as every person who is linked there.
-pub fn add(tx: &mut WriteTx<'_>, draft: &Draft, wrapping: &WrappingKey, by: &Person) -> Result<Channel, Denied<Error>> {
+pub fn add(
+    tx: &mut WriteTx<'_>,
+    draft: &ChannelDraft,
+    wrapping: &WrappingKey,
+    by: &Person,
+) -> Result<Channel, Denied<Error>> {
     let name = &draft.name;
     check_name(name)?;
     let channels = all(tx)?;

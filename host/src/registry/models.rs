@@ -47,7 +47,7 @@ pub struct Stored {
 
 /// The unchecked properties of an endpoint, from an operator.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct EndpointRequest {
     /// Its name here.
     pub name: String,
     /// Its kind, which is its protocol.
@@ -70,8 +70,8 @@ pub struct Wanted {
 ///
 /// # Errors
 /// A refusal that names the first error.
-pub fn read(wanted: Wanted) -> Result<Spec, Refusal> {
-    let Wanted { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
+pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
+    let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
     let shown: String = name.chars().take(64).collect();
     if !secrets::is_name(&name) {
         let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is not a valid name of a model endpoint"));
@@ -378,39 +378,42 @@ pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, i
 mod tests {
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> EndpointRequest {
+        EndpointRequest {
             name: "local".to_owned(),
             kind: "openai".to_owned(),
             base_url: Some("http://127.0.0.1:11434/v1".to_owned()),
             model: Some("llama3.2".to_owned()),
-            ..Wanted::default()
+            ..EndpointRequest::default()
         }
     }
 
     #[track_caller]
-    fn refused(wanted: Wanted, code: DenialCode) {
+    fn refused(wanted: EndpointRequest, code: DenialCode) {
         assert_eq!(read(wanted).expect_err(code.name()).code, code);
     }
 
     #[test]
     fn malformed_endpoint_properties_are_refused_by_name() {
         for name in ["", "Local", "scripted", "default", "a b", "-a"] {
-            refused(Wanted { name: name.to_owned(), ..wanted() }, DenialCode::ModelName);
+            refused(EndpointRequest { name: name.to_owned(), ..wanted() }, DenialCode::ModelName);
         }
-        refused(Wanted { kind: "azure".to_owned(), ..wanted() }, DenialCode::KindUnknown);
-        refused(Wanted { base_url: None, ..wanted() }, DenialCode::UrlMissing);
+        refused(EndpointRequest { kind: "azure".to_owned(), ..wanted() }, DenialCode::KindUnknown);
+        refused(EndpointRequest { base_url: None, ..wanted() }, DenialCode::UrlMissing);
         for model in [None, Some(String::new()), Some("a\nb".to_owned()), Some("m".repeat(201))] {
-            refused(Wanted { model, ..wanted() }, DenialCode::ModelIdMalformed);
+            refused(EndpointRequest { model, ..wanted() }, DenialCode::ModelIdMalformed);
         }
-        refused(Wanted { key: Some("sk-Zinnober".to_owned()), ..wanted() }, DenialCode::SecretName);
+        refused(EndpointRequest { key: Some("sk-Zinnober".to_owned()), ..wanted() }, DenialCode::SecretName);
         for fallbacks in [vec!["local".to_owned()], vec!["a".to_owned(), "a".to_owned()]] {
-            refused(Wanted { fallbacks, ..wanted() }, DenialCode::FallbackTwice);
+            refused(EndpointRequest { fallbacks, ..wanted() }, DenialCode::FallbackTwice);
         }
-        refused(Wanted { fallbacks: vec!["a".to_owned(); 8], ..wanted() }, DenialCode::FallbacksTooMany);
-        refused(Wanted { prices: Prices { input: PRICE_MAX + 1, output: 0 }, ..wanted() }, DenialCode::PriceMalformed);
-        refused(Wanted { kind: "scripted".to_owned(), ..wanted() }, DenialCode::ModelMalformed);
-        let spec = read(Wanted { key: Some("secret:local".to_owned()), ..wanted() }).expect("an endpoint");
+        refused(EndpointRequest { fallbacks: vec!["a".to_owned(); 8], ..wanted() }, DenialCode::FallbacksTooMany);
+        refused(
+            EndpointRequest { prices: Prices { input: PRICE_MAX + 1, output: 0 }, ..wanted() },
+            DenialCode::PriceMalformed,
+        );
+        refused(EndpointRequest { kind: "scripted".to_owned(), ..wanted() }, DenialCode::ModelMalformed);
+        let spec = read(EndpointRequest { key: Some("secret:local".to_owned()), ..wanted() }).expect("an endpoint");
         assert_eq!((spec.kind, spec.key.as_deref()), (Kind::Openai, Some("local")));
     }
 
@@ -425,7 +428,7 @@ mod tests {
             "api.example.com",
             "",
         ] {
-            refused(Wanted { base_url: Some(far.to_owned()), ..wanted() }, DenialCode::UrlRefused);
+            refused(EndpointRequest { base_url: Some(far.to_owned()), ..wanted() }, DenialCode::UrlRefused);
         }
     }
 }

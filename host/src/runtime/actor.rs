@@ -7,12 +7,12 @@
 use crate::error::Error;
 use crate::runtime::actors::{Actors, Start};
 use crate::runtime::admission::Slot;
-use crate::runtime::command::{Command, Phase, Shown};
+use crate::runtime::command::{ActorView, Command, Phase};
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::life::{Effect, Ending, Event, Life, Note};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::{Runtime, shortages};
-use crate::session::store::{self, Session, Why};
+use crate::session::store::{self, FailureReason, Session};
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -43,7 +43,7 @@ pub(crate) struct Actor {
     pub(crate) actors: Arc<Actors>,
     pub(crate) id: SessionId,
     pub(crate) mailbox: mpsc::Receiver<Command>,
-    pub(crate) shown: Arc<Mutex<Shown>>,
+    pub(crate) shown: Arc<Mutex<ActorView>>,
 }
 
 /// The resources of an actor between two effects.
@@ -146,7 +146,7 @@ impl Actor {
             }
             Effect::GiveSlotBack => resources.slot = None,
             Effect::NoteShortage(shortage) => self.actors.note_shortage(&self.shown, shortage),
-            Effect::EndDrafts => self.runtime.turns.drafts.end(self.id),
+            Effect::EndDrafts => self.runtime.turns.partial_outputs.end(self.id),
             Effect::DropAwake => {
                 resources.awake = None;
                 // Not earlier: a request of a stopping sandbox would be refused as late, and the turn would end as failed.
@@ -329,7 +329,7 @@ impl Actor {
         Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries)
     }
 
-    async fn note_refused_launch(&self, why: &Why) -> Result<(), Error> {
+    async fn note_refused_launch(&self, why: &FailureReason) -> Result<(), Error> {
         // The detail is from a stranger and may hold content: it is in the encrypted state, for `session show`, and in no log.
         tracing::warn!(session = %self.id, why = why.words, "a launch failed");
         let (id, words) = (self.id, why.words.clone());
@@ -366,7 +366,7 @@ impl Actor {
     pub(crate) fn show(&self, phase: Phase, sandbox: Option<Process>, reader: Option<Process>) {
         let mut shown = self.shown.lock().expect("no holder panics");
         let (progress, shortage) = (std::mem::take(&mut shown.progress), shown.shortage);
-        *shown = Shown { phase, sandbox, reader, progress, shortage };
+        *shown = ActorView { phase, sandbox, reader, progress, shortage };
     }
 }
 

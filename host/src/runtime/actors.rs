@@ -2,7 +2,7 @@
 //!
 //! Commands are sent and actors leave under one lock, so no wake is lost between the two. See [`crate::runtime::actor`].
 
-use crate::runtime::command::{Command, Shown};
+use crate::runtime::command::{ActorView, Command};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_jail::shortage::Shortage;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const MAILBOX_MAX: usize = 64;
 /// The other end of an actor.
 struct Handle {
     commands: mpsc::Sender<Command>,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<ActorView>>,
 }
 
 /// The parts that a new actor starts with.
@@ -24,7 +24,7 @@ pub struct Start {
     /// The mailbox, with a command in it.
     pub mailbox: mpsc::Receiver<Command>,
     /// The view of its state, which it updates.
-    pub shown: Arc<Mutex<Shown>>,
+    pub shown: Arc<Mutex<ActorView>>,
 }
 
 /// All running actors.
@@ -91,7 +91,7 @@ impl Actors {
     }
 
     /// Returns the view of a session that has an actor.
-    pub fn shown(&self, session: SessionId) -> Option<Shown> {
+    pub fn shown(&self, session: SessionId) -> Option<ActorView> {
         let inner = self.lock();
         let handle = inner.running.get(&session)?;
         Some(handle.shown.lock().unwrap_or_else(PoisonError::into_inner).clone())
@@ -110,7 +110,7 @@ impl Actors {
     }
 
     /// Sets the shortage that a session waits for.
-    pub fn note_shortage(&self, shown: &Mutex<Shown>, shortage: Option<Shortage>) {
+    pub fn note_shortage(&self, shown: &Mutex<ActorView>, shortage: Option<Shortage>) {
         let before = std::mem::replace(&mut shown.lock().unwrap_or_else(PoisonError::into_inner).shortage, shortage);
         if before != shortage {
             self.shortages.send_replace(());

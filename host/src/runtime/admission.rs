@@ -32,7 +32,7 @@ impl Limits {
 }
 
 /// All slots of the host.
-pub struct Places {
+pub struct Admission {
     limits: Limits,
     inner: Mutex<Inner>,
     /// The number of held slots, for callers that wait until it is 0.
@@ -66,7 +66,7 @@ pub struct Occupancy {
     pub waiting: usize,
 }
 
-impl Places {
+impl Admission {
     /// Makes the slots; no session is awake.
     pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, inner: Mutex::default(), taken: watch::Sender::new(0) })
@@ -131,7 +131,7 @@ impl Places {
 
 /// A queued request for a slot, then the slot itself. Dropping it gives up either.
 pub struct Slot {
-    places: Arc<Places>,
+    places: Arc<Admission>,
     session: SessionId,
     state: watch::Receiver<SlotState>,
 }
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn released_slot_goes_to_the_next_waiting_session() {
-        let places = Places::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
+        let places = Admission::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
         let agent = AgentId::new();
         let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
         let mut first = places.join(agent, "ann", ids[0]);

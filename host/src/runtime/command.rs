@@ -83,7 +83,7 @@ pub enum Phase {
 
 /// The view of an actor's state.
 #[derive(Debug, Clone, Default)]
-pub struct Shown {
+pub struct ActorView {
     /// Its phase.
     pub phase: Phase,
     /// The sandbox's process.

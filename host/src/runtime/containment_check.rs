@@ -7,14 +7,14 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
 use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
-use crate::session::link::{self, Link, Rung};
+use crate::session::link::{self, Link, LinkEvent};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_jail::launcher::Exit;
-use ironclaw_jail::self_test::{self, Surroundings};
+use ironclaw_jail::self_test::{self, HostTargets};
 use ironclaw_jail::{Probe, Role, Spec};
 use ironclaw_ledger::Entry;
 use ironclaw_state::home;
@@ -68,7 +68,7 @@ fn failure(proof: &Proof) -> String {
 
 async fn run_self_test(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
     let (spec, reader) = prepared(jails, session).await.map_err(|error| error.to_string())?;
-    let surroundings = Surroundings { host_socket: api_socket(jails), host_files: host_files(jails, session) };
+    let surroundings = HostTargets { host_socket: api_socket(jails), host_files: host_files(jails, session) };
     let mut proof = self_test::prove(&jails.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
     for after_bell in [false, true] {
         proof.attempts.push(
@@ -129,10 +129,10 @@ async fn request_key_again(
     link.welcome(&SessionKey::new([0; 32]), limits).await?;
     let refused = match (link.ready().await, after_bell) {
         (Err(link::Error::Violation { what, .. }), false) => Ok(what),
-        (Ok(()), true) => match link.rung().await {
-            Rung::Violation(what) => Ok(what),
-            Rung::Bell => Err("it was accepted as a bell".to_owned()),
-            Rung::Ended => Err("the link ended".to_owned()),
+        (Ok(()), true) => match link.next_event().await {
+            LinkEvent::Violation(what) => Ok(what),
+            LinkEvent::Bell => Err("it was accepted as a bell".to_owned()),
+            LinkEvent::Ended => Err("the link ended".to_owned()),
         },
         (Ok(()), false) => Err("it was accepted as a bell".to_owned()),
         (Err(error), _) => Err(error.to_string()),

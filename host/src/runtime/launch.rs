@@ -15,7 +15,7 @@ use crate::pipeline::Queue;
 use crate::record::Record;
 use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
-use crate::session::store::{Session, Why};
+use crate::session::store::{FailureReason, Session};
 use crate::turns::items;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -179,19 +179,19 @@ pub enum Error {
 
 impl Error {
     /// Returns the reason in the host's own words, with a stranger's words apart.
-    pub fn why(&self) -> Why {
+    pub fn why(&self) -> FailureReason {
         match self {
             Self::Link(link::Error::Fatal { reason, .. }) => {
-                Why { words: "its process failed".to_owned(), detail: reason.clone() }
+                FailureReason { words: "its process failed".to_owned(), detail: reason.clone() }
             }
             Self::Reader(reader::Error::Violation(what)) => {
-                Why { words: reader::VIOLATION.to_owned(), detail: what.clone() }
+                FailureReason { words: reader::VIOLATION.to_owned(), detail: what.clone() }
             }
             // The reader of this reason can request the packages again.
             Self::Layer(packages::Error::Refused(refusal)) if !refusal.hint.is_empty() => {
-                Why::new(format!("{}; {}", refusal.message, refusal.hint))
+                FailureReason::new(format!("{}; {}", refusal.message, refusal.hint))
             }
-            other => Why::new(other.to_string()),
+            other => FailureReason::new(other.to_string()),
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) use event::Event;
 use crate::error::Error;
 use crate::runtime::command::{CommandKind, HasKind, Phase};
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{Standing, Why};
+use crate::session::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 
 /// The life of an actor; `C` is a command, which it passes on and never opens.
@@ -57,14 +57,14 @@ enum Stage<C> {
     CheckingRoom,
     Launching,
     /// The cause of a failed launch.
-    ProbingLaunch(Why),
+    ProbingLaunch(FailureReason),
     Working,
     EndingProcesses(SleepReason<C>),
     Draining(SleepReason<C>),
     /// The cause of the end of a sandbox.
-    ProbingFailure(Why),
+    ProbingFailure(FailureReason),
     CheckingLauncher(Setback),
-    Counting(Why),
+    Counting(FailureReason),
     BackingOff,
     NotingStop,
     Leaving,
@@ -91,7 +91,7 @@ enum Then<C> {
 #[derive(Debug)]
 enum Setback {
     Shortage(Shortage),
-    Failure(Why),
+    Failure(FailureReason),
 }
 
 impl<C: HasKind> Life<C> {
@@ -261,11 +261,11 @@ impl<C: HasKind> Life<C> {
         self.wait(Stage::Finding, effects)
     }
 
-    fn found(&mut self, standing: Standing, is_halted: bool) -> Vec<Effect<C>> {
+    fn found(&mut self, standing: SessionState, is_halted: bool) -> Vec<Effect<C>> {
         if let Some(command) = self.pending.take().or_else(|| self.shutdown.take()) {
             return self.run_command(command, is_halted);
         }
-        if self.is_held || standing != Standing::Live || is_halted {
+        if self.is_held || standing != SessionState::Active || is_halted {
             return self.leave_or_wait();
         }
         self.wait(Stage::FindingWork, vec![Effect::FindWork])
@@ -322,7 +322,7 @@ impl<C: HasKind> Life<C> {
         }
     }
 
-    fn refuse_launch(&mut self, why: Why, reason: SleepReason<C>) -> Vec<Effect<C>> {
+    fn refuse_launch(&mut self, why: FailureReason, reason: SleepReason<C>) -> Vec<Effect<C>> {
         self.wait(Stage::Doing(Then::Conclude(reason)), vec![Effect::NoteRefusedLaunch(why)])
     }
 
@@ -373,7 +373,8 @@ impl<C: HasKind> Life<C> {
             // No failure of the session, and temporary: a full disk, or a lock of another process.
             SleepReason::Broken(error) if error.is_unwritten() => self.fail(Stage::Over, error),
             SleepReason::Broken(error) => {
-                let (why, reported) = (Why::new("the host failed; its log has the cause"), Shortage::of(&error));
+                let (why, reported) =
+                    (FailureReason::new("the host failed; its log has the cause"), Shortage::of(&error));
                 let effects = vec![Effect::Log(Note::Stopped(error)), Effect::Probe(reported)];
                 self.wait(Stage::ProbingFailure(why), effects)
             }

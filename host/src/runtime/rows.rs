@@ -8,7 +8,7 @@ use crate::runtime::actor::Actor;
 use crate::runtime::command::Phase;
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::Why;
+use crate::session::store::FailureReason;
 use ironclaw_jail::reader;
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ impl Actor {
             Err(reader::Error::Locked) => return Err(SleepReason::died("it held the lock of its outbound queue")),
             Err(reader::Error::Failed(detail)) => {
                 let words = "its outbound queue cannot be read now".to_owned();
-                return Err(SleepReason::Died(Why { words, detail }));
+                return Err(SleepReason::Died(FailureReason { words, detail }));
             }
             Err(reader::Error::Violation(detail)) => {
-                return Err(SleepReason::Violated(Why { words: reader::VIOLATION.to_owned(), detail }));
+                return Err(SleepReason::Violated(FailureReason { words: reader::VIOLATION.to_owned(), detail }));
             }
             Err(reader::Error::Dead(error)) => {
                 tracing::warn!(session = %self.id, %error, "the reader died");

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::gateway::store as changes;
 use crate::outbound::{accept, delivery};
 use crate::runtime::actor::Actor;
-use crate::session::store::{self, Session, Standing, Why};
+use crate::session::store::{self, FailureReason, Session, SessionState};
 use crate::turns::{memories, turn};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_state::failpoint;
@@ -16,29 +16,29 @@ use std::sync::Arc;
 
 impl Actor {
     /// Quarantines a session that broke the contract.
-    pub(crate) async fn quarantine(&mut self, why: &Why) -> Result<(), Error> {
+    pub(crate) async fn quarantine(&mut self, why: &FailureReason) -> Result<(), Error> {
         tracing::error!(session = %self.id, why = why.words, "quarantined");
         let text = format!(
             "I was stopped: my process broke its contract with the host ({}). A person must check this: `ironctl session release {}`.",
             why.words, self.id
         );
-        self.halt(Standing::Quarantined, why, text).await
+        self.halt(SessionState::Quarantined, why, text).await
     }
 
     /// Parks a session that failed too often.
-    pub(crate) async fn park(&mut self, failures: u32, why: &Why) -> Result<(), Error> {
+    pub(crate) async fn park(&mut self, failures: u32, why: &FailureReason) -> Result<(), Error> {
         tracing::error!(session = %self.id, failures, why = why.words, "parked");
         let text = format!(
             "I was parked: my process failed {failures} times in a row ({}). When the cause is fixed: `ironctl session release {}`.",
             why.words, self.id
         );
-        self.halt(Standing::Parked, why, text).await
+        self.halt(SessionState::Parked, why, text).await
     }
 
-    async fn halt(&mut self, standing: Standing, why: &Why, text: String) -> Result<(), Error> {
+    async fn halt(&mut self, standing: SessionState, why: &FailureReason, text: String) -> Result<(), Error> {
         let (turns, id, why) = (Arc::clone(&self.runtime.turns), self.id, why.clone());
         let halt = self.state().write(move |tx| {
-            store::set_standing(tx, id, standing, Some(&why), None)?;
+            store::set_session_state(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
             // The wrapped keys may be damaged. Without the content key there is no notice, but the state and its reason are
             // still recorded.
@@ -60,10 +60,10 @@ impl Actor {
     /// Releases a parked or quarantined session. The outbound queue of a quarantined sandbox is moved aside and never opened again.
     pub(crate) async fn release(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         match session.standing {
-            Standing::Live | Standing::Removed => {
+            SessionState::Active | SessionState::Removed => {
                 return Err(format!("{} is neither parked nor quarantined", session.id));
             }
-            Standing::Quarantined => {
+            SessionState::Quarantined => {
                 let out = self.runtime.jails.home.session(session.id).outbound();
                 let aside = (0..u32::MAX).map(|n| out.with_file_name(format!("out.quarantined-{n}")));
                 let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
@@ -72,11 +72,12 @@ impl Actor {
                         .map_err(|error| format!("cannot move {} aside: {error}", out.display()))?;
                 }
             }
-            Standing::Parked => {}
+            SessionState::Parked => {}
         }
         let id = self.id;
-        let release =
-            self.state().write(move |tx| Ok::<_, Error>(store::set_standing(tx, id, Standing::Live, None, Some(by))?));
+        let release = self
+            .state()
+            .write(move |tx| Ok::<_, Error>(store::set_session_state(tx, id, SessionState::Active, None, Some(by))?));
         release.await.map_err(|error| error.to_string())
     }
 

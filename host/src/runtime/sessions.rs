@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 use crate::runtime::actor::{self, SHUTDOWN_TIME_MAX};
 use crate::runtime::actors::{Actors, Unsent};
 use crate::runtime::admission::Occupancy;
-use crate::runtime::command::{Command, Shown};
+use crate::runtime::command::{ActorView, Command};
 use crate::runtime::shortages::no_room;
 use crate::session::{Wake, store};
 use crate::turns::turn;
@@ -125,7 +125,7 @@ impl Sessions {
     }
 
     /// Returns the view of a session that has an actor.
-    pub fn shown(&self, session: SessionId) -> Option<Shown> {
+    pub fn shown(&self, session: SessionId) -> Option<ActorView> {
         self.actors.shown(session)
     }
 
@@ -151,7 +151,7 @@ impl Sessions {
 
     /// Watches the partial output of a turn, if it has a running model request.
     pub fn words(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
-        self.runtime.turns.drafts.watch(session, turn)
+        self.runtime.turns.partial_outputs.watch(session, turn)
     }
 
     /// Waits until no session is awake.

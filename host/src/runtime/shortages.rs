@@ -51,7 +51,7 @@ fn probe(home: &Home) -> Option<Shortage> {
 
 impl Error {
     /// The hint for a record that cannot be written.
-    pub const UNWRITTEN_REMEDY: &str = "make room in the file system of the home (disk space, inodes, quota), or end the other process \
+    pub const UNWRITTEN_HINT: &str = "make room in the file system of the home (disk space, inodes, quota), or end the other process \
          that holds the record open; `ironctl logs` has the cause";
 
     /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::runtime::command::Command;
-use crate::session::store::Why;
+use crate::session::store::FailureReason;
 use ironclaw_jail::shortage::Shortage;
 
 /// A reason for an awake session to go to sleep; `C` is a command.
@@ -23,9 +23,9 @@ pub(crate) enum SleepReason<C = Command> {
     /// The daemon stops, with the shutdown command, or the session is gone.
     Ended(Option<C>),
     /// The sandbox exited, or was ended because it held a lock or missed a deadline.
-    Died(Why),
+    Died(FailureReason),
     /// The sandbox broke the contract.
-    Violated(Why),
+    Violated(FailureReason),
     /// The machine is short of something.
     Short(Shortage),
     /// The host itself failed.
@@ -41,12 +41,12 @@ impl<E: Into<Error>> From<E> for SleepReason {
 impl<C> SleepReason<C> {
     /// Makes the reason that the sandbox ended, in the host's own words.
     pub(crate) fn died(words: impl Into<String>) -> Self {
-        Self::Died(Why::new(words))
+        Self::Died(FailureReason::new(words))
     }
 
     /// Makes the reason that the sandbox broke the contract, in the host's own words.
     pub(crate) fn violated(words: &'static str) -> Self {
-        Self::Violated(Why::new(words))
+        Self::Violated(FailureReason::new(words))
     }
 
     /// Returns whether the sandbox is asked to exit and gets time for it; an open turn is then no failure.

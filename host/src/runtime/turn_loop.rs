@@ -14,7 +14,7 @@ use crate::runtime::life;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
-use crate::session::link::Rung;
+use crate::session::link::LinkEvent;
 use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::turns::turn::{self, Close, Opened};
@@ -181,10 +181,10 @@ impl Actor {
             Some(what) = awake.violations.recv() => Event::Violation(what),
             Some(over) = resources.monitor.over.recv() => Event::Full(over),
             () = std::future::ready(()), if has_more => Event::Rows,
-            rung = awake.link.rung() => match rung {
-                Rung::Bell => Event::Rows,
-                Rung::Violation(what) => Event::Violation(what),
-                Rung::Ended => Event::SandboxEnded,
+            rung = awake.link.next_event() => match rung {
+                LinkEvent::Bell => Event::Rows,
+                LinkEvent::Violation(what) => Event::Violation(what),
+                LinkEvent::Ended => Event::SandboxEnded,
             },
         }
     }
@@ -324,7 +324,7 @@ impl Actor {
     async fn miss_deadline(&self, key: Arc<ContentKey>, opened: Option<Opened>) -> Result<bool, Error> {
         let Some(Opened { id: turn, .. }) = opened else { return Ok(false) };
         let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
-        let is_asking = turns.drafts.is_asking(id, turn);
+        let is_asking = turns.partial_outputs.is_asking(id, turn);
         let close = self.state().write(move |tx| {
             let open = turn::find(tx, turn)?.filter(|turn| turn.open);
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };

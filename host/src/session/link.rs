@@ -61,7 +61,7 @@ pub enum Error {
 
 /// An event on the link after the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rung {
+pub enum LinkEvent {
     /// A bell: the outbound queue has rows.
     Bell,
     /// The end of the link: the other side is gone.
@@ -159,12 +159,12 @@ impl Link {
     }
 
     /// Waits for the next bell; several bells at once count as one.
-    pub async fn rung(&mut self) -> Rung {
+    pub async fn next_event(&mut self) -> LinkEvent {
         let mut bytes = [0; 64];
         match self.stream.read(&mut bytes).await {
-            Ok(0) | Err(_) => Rung::Ended,
-            Ok(count) if bytes[..count].iter().all(|&byte| byte == BELL) => Rung::Bell,
-            Ok(_) => Rung::Violation("it sent something other than a bell, such as a second request for its key"),
+            Ok(0) | Err(_) => LinkEvent::Ended,
+            Ok(count) if bytes[..count].iter().all(|&byte| byte == BELL) => LinkEvent::Bell,
+            Ok(_) => LinkEvent::Violation("it sent something other than a bell, such as a second request for its key"),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Never starts or stops a process; the actor does that. The rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
-    Origin, Session, Standing, all, find, give_uid_back, note_failure, of_agent, of_origin, removed, touch,
+    Origin, Session, SessionState, all, find, give_uid_back, note_failure, of_agent, of_origin, removed, touch,
 };
 
 use crate::refusal::{Denied, Refusal};
@@ -115,14 +115,14 @@ impl From<NewError> for Denied<NewError> {
 
 /// The reason that a session is halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct FailureReason {
     /// The reason in the host's own words, for the ledger and for the person.
     pub words: String,
     /// Details for the operator, shown as a quote, because they may be words of a stranger.
     pub detail: String,
 }
 
-impl Why {
+impl FailureReason {
     /// Makes a reason without details.
     pub fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), detail: String::new() }
@@ -135,21 +135,21 @@ impl Why {
 }
 
 /// Moves a session to another state; `by` is the operator who did it.
-pub fn set_standing(
+pub fn set_session_state(
     tx: &mut WriteTx<'_>,
     id: SessionId,
-    standing: Standing,
-    why: Option<&Why>,
+    standing: SessionState,
+    why: Option<&FailureReason>,
     by: Option<PersonId>,
 ) -> Result<(), ironclaw_state::Error> {
-    sessions::set_standing(tx, id, standing, why.map(Why::shown).as_deref())?;
+    sessions::set_session_state(tx, id, standing, why.map(FailureReason::shown).as_deref())?;
     let entry = match standing {
-        Standing::Live => Entry::new(LedgerEvent::SessionReleased),
-        Standing::Parked => Entry::new(LedgerEvent::SessionParked),
-        Standing::Quarantined => {
+        SessionState::Active => Entry::new(LedgerEvent::SessionReleased),
+        SessionState::Parked => Entry::new(LedgerEvent::SessionParked),
+        SessionState::Quarantined => {
             Entry::new(LedgerEvent::SessionQuarantined).fault(ironclaw_contract::operator::Fault::Sandbox)
         }
-        Standing::Removed => Entry::new(LedgerEvent::SessionRemoved),
+        SessionState::Removed => Entry::new(LedgerEvent::SessionRemoved),
     };
     let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
     match by {
@@ -161,7 +161,7 @@ pub fn set_standing(
 
 /// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].
 pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
-    set_standing(tx, id, Standing::Removed, None, Some(by))?;
+    set_session_state(tx, id, SessionState::Removed, None, Some(by))?;
     sessions::delete_keys(tx, id)?;
     items::delete_of(tx, id)?;
     items::delete_summaries_of(tx, id)?;

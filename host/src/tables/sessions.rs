@@ -18,9 +18,9 @@ pub struct Origin {
 
 /// The state of a session, which decides if it may be launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionState {
     /// It may be launched.
-    Live,
+    Active,
     /// It failed too often, and a person must release it.
     Parked,
     /// Its sandbox broke the contract, and a person must release it.
@@ -29,10 +29,10 @@ pub enum Standing {
     Removed,
 }
 
-impl Standing {
+impl SessionState {
     const fn name(self) -> &'static str {
         match self {
-            Self::Live => "live",
+            Self::Active => "live",
             Self::Parked => "parked",
             Self::Quarantined => "quarantined",
             Self::Removed => "removed",
@@ -40,14 +40,14 @@ impl Standing {
     }
 }
 
-impl std::str::FromStr for Standing {
+impl std::str::FromStr for SessionState {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Live, Self::Parked, Self::Quarantined, Self::Removed].into_iter().find(|s| s.name() == text).ok_or(())
+        [Self::Active, Self::Parked, Self::Quarantined, Self::Removed].into_iter().find(|s| s.name() == text).ok_or(())
     }
 }
 
-ironclaw_state::stored_by_name!(Standing);
+ironclaw_state::stored_by_name!(SessionState);
 
 /// A session's row.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub struct Session {
     /// Its uid as an offset from the first uid of the range.
     pub uid_offset: u32,
     /// Its state.
-    pub standing: Standing,
+    pub standing: SessionState,
     /// The reason for that state.
     pub reason: Option<String>,
     /// The number of the last outbound row that the host accepted.
@@ -239,10 +239,10 @@ pub fn delete_keys(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
 }
 
 /// Sets the state of a session and its reason. A session that becomes live again has no failures.
-pub fn set_standing(
+pub fn set_session_state(
     tx: &mut WriteTx<'_>,
     id: SessionId,
-    standing: Standing,
+    standing: SessionState,
     reason: Option<&str>,
 ) -> Result<(), Error> {
     let sql = "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1";

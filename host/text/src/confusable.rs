@@ -27,7 +27,7 @@ pub fn is_unseen(character: char) -> bool {
 }
 
 /// Returns the warnings about this text. `others` are the texts of other people, each with its owner.
-pub fn of<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, impl fmt::Display)>) -> Vec<String> {
+pub fn warnings<'a>(text: &str, others: impl IntoIterator<Item = (&'a str, impl fmt::Display)>) -> Vec<String> {
     let mut marks = Vec::new();
     for character in text.chars().filter(|character| !character.is_ascii()) {
         let code = u32::from(character);
@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn look_alikes_are_marked_and_plain_names_are_not() {
         let others = [("chat:alice", "Alice (per_1)")];
-        assert_eq!(of("chat:bob", others), Vec::<String>::new());
-        assert_eq!(of("chat:alice", others), Vec::<String>::new(), "itself");
-        let cyrillic = of("chat:\u{430}lice", others);
+        assert_eq!(warnings("chat:bob", others), Vec::<String>::new());
+        assert_eq!(warnings("chat:alice", others), Vec::<String>::new(), "itself");
+        let cyrillic = warnings("chat:\u{430}lice", others);
         assert_eq!(cyrillic, ["holds U+0430, which reads as \"a\"", "looks like chat:alice of Alice (per_1)"]);
-        assert_eq!(of("chat:a1ice", others), ["looks like chat:alice of Alice (per_1)"]);
-        assert_eq!(of("chat:Alice", others), ["looks like chat:alice of Alice (per_1)"]);
-        assert_eq!(of("chat:al\u{200b}ice", others).len(), 2);
-        assert_eq!(of("chat:müller", others), Vec::<String>::new(), "letters of other scripts are plain");
+        assert_eq!(warnings("chat:a1ice", others), ["looks like chat:alice of Alice (per_1)"]);
+        assert_eq!(warnings("chat:Alice", others), ["looks like chat:alice of Alice (per_1)"]);
+        assert_eq!(warnings("chat:al\u{200b}ice", others).len(), 2);
+        assert_eq!(warnings("chat:müller", others), Vec::<String>::new(), "letters of other scripts are plain");
     }
 }

@@ -7,17 +7,17 @@ use std::hash::Hash;
 
 /// The mark of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum LineMark {
     /// Removed: only the first list has it.
-    Goes,
+    Removed,
     /// Added: only the second list has it.
-    Comes,
+    Added,
     /// Unchanged: both lists have it.
-    Stays,
+    Unchanged,
 }
 
 /// Returns all lines of both lists with their marks. In a replacement, removed lines come before added ones.
-pub fn of<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(Fate, &'a T)> {
+pub fn lines<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(LineMark, &'a T)> {
     // The algorithm bounds its work on lists with little in common by the input alone and never by a clock: two people with
     // the same lists see the same lines.
     let parts = similar::capture_diff_slices(Algorithm::Myers, old, new);
@@ -25,11 +25,11 @@ pub fn of<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(Fate, &'a T)> {
     parts.iter().flat_map(lines).flat_map(|(fate, lines)| lines.iter().map(move |line| (fate, line))).collect()
 }
 
-fn fate(tag: ChangeTag) -> Fate {
+fn fate(tag: ChangeTag) -> LineMark {
     match tag {
-        ChangeTag::Delete => Fate::Goes,
-        ChangeTag::Insert => Fate::Comes,
-        ChangeTag::Equal => Fate::Stays,
+        ChangeTag::Delete => LineMark::Removed,
+        ChangeTag::Insert => LineMark::Added,
+        ChangeTag::Equal => LineMark::Unchanged,
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn side(all: &[(Fate, &u8)], without: Fate) -> Vec<u8> {
+    fn side(all: &[(LineMark, &u8)], without: LineMark) -> Vec<u8> {
         all.iter().filter(|(fate, _)| *fate != without).map(|(_, line)| **line).collect()
     }
 
@@ -48,21 +48,21 @@ mod tests {
             old in prop::collection::vec(0_u8..4, 0..20),
             new in prop::collection::vec(0_u8..4, 0..20),
         ) {
-            let all = of(&old, &new);
-            prop_assert_eq!(side(&all, Fate::Comes), old.clone());
-            prop_assert_eq!(side(&all, Fate::Goes), new.clone());
+            let all = lines(&old, &new);
+            prop_assert_eq!(side(&all, LineMark::Added), old.clone());
+            prop_assert_eq!(side(&all, LineMark::Removed), new.clone());
         }
     }
 
     #[test]
     fn only_a_changed_line_is_removed_and_added() {
-        let fates: Vec<Fate> = of(&[1, 2, 3], &[1, 9, 3]).into_iter().map(|(fate, _)| fate).collect();
-        assert_eq!(fates, [Fate::Stays, Fate::Goes, Fate::Comes, Fate::Stays]);
+        let fates: Vec<LineMark> = lines(&[1, 2, 3], &[1, 9, 3]).into_iter().map(|(fate, _)| fate).collect();
+        assert_eq!(fates, [LineMark::Unchanged, LineMark::Removed, LineMark::Added, LineMark::Unchanged]);
     }
 
     #[test]
     fn lists_too_long_to_compare_are_both_shown_whole() {
         let (old, new): (Vec<u32>, Vec<u32>) = ((0..3_000).collect(), (10_000..13_000).collect());
-        assert_eq!(of(&old, &new).len(), 6_000);
+        assert_eq!(lines(&old, &new).len(), 6_000);
     }
 }

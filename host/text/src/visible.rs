@@ -64,7 +64,7 @@ pub struct Line {
     /// Printable characters.
     pub text: String,
     /// True if the whole line is written from right to left.
-    pub is_rightward: bool,
+    pub is_right_to_left: bool,
 }
 
 /// Shows a name, a path or an address: in quotes, on one line, with notes about look-alikes after it.
@@ -75,14 +75,14 @@ pub fn name(text: &str) -> String {
 
 /// Shows a line of a text, given without its line feed.
 pub fn line(text: &str) -> Line {
-    let is_rightward = is_rightward(text);
-    let (shown, notes) = write_out(text, TextKind::Prose, is_rightward);
-    Line { text: shown + &notes, is_rightward }
+    let is_right_to_left = is_right_to_left(text);
+    let (shown, notes) = write_out(text, TextKind::Prose, is_right_to_left);
+    Line { text: shown + &notes, is_right_to_left }
 }
 
 /// Returns two forms of the appearance of a name: in lower case, and in its own case. If two names have one form in common, a
 /// reader can take one for the other.
-pub fn looks(text: &str) -> [String; 2] {
+pub fn appearances(text: &str) -> [String; 2] {
     let seen = |text: &str| skeleton(text).filter(|character| !confusable::is_unseen(*character)).collect();
     // A capital I looks like a small l only in its own case.
     [seen(&text.to_lowercase()), seen(text)]
@@ -102,9 +102,10 @@ fn fits(class: &Regex, character: char) -> bool {
     class.is_match(character.encode_utf8(&mut [0; 4]))
 }
 
-fn write_out(text: &str, kind: TextKind, is_rightward: bool) -> (String, String) {
+fn write_out(text: &str, kind: TextKind, is_right_to_left: bool) -> (String, String) {
     let characters: Vec<char> = text.chars().collect();
-    let mut shown: Vec<bool> = characters.iter().map(|character| is_shown(*character, kind, is_rightward)).collect();
+    let mut shown: Vec<bool> =
+        characters.iter().map(|character| is_shown(*character, kind, is_right_to_left)).collect();
     let look_alikes = look_alikes(&characters, kind);
     for (shown, reads_as) in shown.iter_mut().zip(&look_alikes) {
         *shown &= reads_as.is_none();
@@ -129,13 +130,13 @@ fn write_out(text: &str, kind: TextKind, is_rightward: bool) -> (String, String)
 }
 
 /// Returns whether a character alone, without its neighbours, may be shown unchanged.
-fn is_shown(character: char, kind: TextKind, is_rightward: bool) -> bool {
+fn is_shown(character: char, kind: TextKind, is_right_to_left: bool) -> bool {
     match character {
         '"' => kind == TextKind::Prose,
         ' '..='~' => true,
         OPEN | CLOSE => false,
         _ if character.is_ascii() || confusable::is_unseen(character) || !fits(&VISIBLE, character) => false,
-        _ if reads_rightward(character) => is_rightward && is_canonical(character),
+        _ if reads_right_to_left(character) => is_right_to_left && is_canonical(character),
         _ if kind == TextKind::Prose && TYPOGRAPHIC.contains(character) => true,
         // A character that Unicode calls a form of another one looks like it, or is wider than its column.
         _ => is_canonical(character) && is_nfkc_quick(std::iter::once(character)) == IsNormalized::Yes,
@@ -204,21 +205,21 @@ fn reads_as(character: char) -> Option<String> {
 }
 
 /// Returns whether a character is written from right to left.
-fn reads_rightward(character: char) -> bool {
+fn reads_right_to_left(character: char) -> bool {
     matches!(character, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}'
         | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
 /// Returns whether a whole line is written from right to left, so that no part of it is reordered.
-fn is_rightward(text: &str) -> bool {
+fn is_right_to_left(text: &str) -> bool {
     let plain = |character| {
         BETWEEN.contains(character)
-            || reads_rightward(character)
+            || reads_right_to_left(character)
                 && character.is_alphabetic()
                 && is_shown(character, TextKind::Prose, true)
                 && !is_combining(character)
     };
-    text.chars().any(reads_rightward) && text.chars().all(plain)
+    text.chars().any(reads_right_to_left) && text.chars().all(plain)
 }
 
 /// Returns whether a text has the form of an id of the host, in which a digit is not a look-alike.
@@ -358,18 +359,18 @@ mod tests {
         for text in
             ["müller", "Привет", "你好，世界。", "日本語", "한국어", "नमस्ते", "ภาษาไทย", "Ελλάδα", "„so“ – naja…", "👍"]
         {
-            assert_eq!(line(text), Line { text: text.to_owned(), is_rightward: false });
+            assert_eq!(line(text), Line { text: text.to_owned(), is_right_to_left: false });
         }
     }
 
     #[test]
     fn right_to_left_text_is_shown_only_if_nothing_moves() {
-        assert_eq!(line("שלום, עולם"), Line { text: "שלום, עולם".to_owned(), is_rightward: true });
+        assert_eq!(line("שלום, עולם"), Line { text: "שלום, עולם".to_owned(), is_right_to_left: true });
         for text in ["שלום abc", "שלום 12 (3)", "a/ש/b", "שלום | "] {
             let shown = line(text);
-            assert!(!shown.is_rightward && !shown.text.chars().any(reads_rightward), "{shown:?}");
+            assert!(!shown.is_right_to_left && !shown.text.chars().any(reads_right_to_left), "{shown:?}");
         }
-        assert!(!name("שלום").chars().any(reads_rightward));
+        assert!(!name("שלום").chars().any(reads_right_to_left));
     }
 
     fn anything() -> impl Strategy<Value = String> {

@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::home::Home;
 use crate::output::Output;
 use crate::sibling::{self, Offline};
-use ironclaw_contract::operator::{Attempt, BOUNDED_OR_SAID, Check, Preflight, Proof, Status};
+use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -77,7 +77,7 @@ pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
 /// Prints the attempts of a probe as a table.
 pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     let rows = attempts.iter().cloned().map(|attempt| {
-        let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_SAID) {
+        let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_REPORTED) {
             (true, false) => "as it should be",
             (true, true) => "said",
             (false, _) => "NOT CONTAINED",

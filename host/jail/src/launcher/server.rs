@@ -41,7 +41,7 @@ pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Ent
 /// otherwise the test would run with all walls.
 fn missing_wall() -> io::Result<Option<Wall>> {
     let unknown = |name| io::Error::other(format!("unknown wall {name}"));
-    crate::failpoint::lowered().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
+    crate::failpoint::left_out_wall().map(|name| Wall::named(&name).ok_or_else(|| unknown(name))).transpose()
 }
 
 /// Drops all state of the host that a jail must not inherit.

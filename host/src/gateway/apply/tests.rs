@@ -136,7 +136,7 @@ fn mounts_are_replaced_as_a_whole() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().canonicalize().expect("there");
         std::fs::create_dir(root.join("data")).expect("made");
-        scene.grounds.mounts = vec![root.clone()];
+        scene.host_policy.mounts = vec![root.clone()];
         let source = root.join("data").display().to_string();
         done(tx, &scene, ChangeKind::Mounts, json!([{ "source": source }]), &Prepared::Nothing);
         let expected = Mount { source: source.into(), target: "/data".to_owned(), read_only: true };

@@ -4,7 +4,7 @@ use super::*;
 use crate::gateway::{Approved, Direct, Origin};
 use crate::packages;
 use crate::record;
-use crate::registry::channels::{self, Draft};
+use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner, software};
 use crate::secrets;
 use ironclaw_contract::canonical::Digest;
@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     pub(crate) clerk: Agent,
     pub(crate) other: Agent,
     session: ironclaw_contract::ids::SessionId,
-    pub(crate) grounds: Grounds,
+    pub(crate) host_policy: HostPolicy,
 }
 
 fn draft(name: &str) -> AgentDraft {
@@ -57,7 +57,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
-        let draft = Draft {
+        let draft = ChannelDraft {
             name: name.to_owned(),
             kind: ChannelKind::Webhook,
             url: "https://example.org/".to_owned(),
@@ -72,14 +72,14 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     let origin =
         store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
     let session = store::of_origin_or_new(tx, &clerk, &origin, (owner, u32::MAX), &wrapping).expect("made").id;
-    let grounds = Grounds {
+    let host_policy = HostPolicy {
         mounts: Vec::new(),
         linked: Vec::new(),
         private: Vec::new(),
         packages: packages::Config::default(),
         budget: crate::turns::budget::Config::default(),
     };
-    Scene { owner, member: member.id, clerk, other, session, grounds }
+    Scene { owner, member: member.id, clerk, other, session, host_policy }
 }
 
 /// Runs a test on a new record.
@@ -114,7 +114,7 @@ impl Scene {
     }
 
     fn looked(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
-        check(tx, &self.grounds, proposed).map_err(Denied::refusal)
+        check(tx, &self.host_policy, proposed).map_err(Denied::refusal)
     }
 
     #[track_caller]
@@ -157,7 +157,7 @@ fn change_without_an_effect_is_refused() {
 fn same_packages_can_be_requested_again_to_refetch_them() {
     on_record(|tx, mut scene| {
         // A program that exists on every machine; it does not run.
-        scene.grounds.packages.npm = Some("/usr/bin/env".into());
+        scene.host_policy.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { apt: Vec::new(), npm: vec!["left-pad".to_owned()] };
         let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
         software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
@@ -365,7 +365,7 @@ fn another_meaning_of_a_name_changes_the_facts() {
         registry::people::unlink(tx, &mia, &identity, scene.owner).expect("hers");
         registry::people::link(tx, &olga, &identity, scene.owner).expect("free");
         assert_ne!(
-            current_settings::look(tx, &scene.grounds, &proposed.change, Some(&scene.clerk)).expect("read"),
+            current_settings::read(tx, &scene.host_policy, &proposed.change, Some(&scene.clerk)).expect("read"),
             first
         );
 
@@ -373,7 +373,7 @@ fn another_meaning_of_a_name_changes_the_facts() {
         let first = scene.looked(tx, wiring.clone()).expect("good").standing;
         connect(tx, "desk", &scene.other, scene.owner);
         assert_ne!(
-            current_settings::look(tx, &scene.grounds, &wiring.change, Some(&scene.clerk)).expect("read"),
+            current_settings::read(tx, &scene.host_policy, &wiring.change, Some(&scene.clerk)).expect("read"),
             first
         );
     });

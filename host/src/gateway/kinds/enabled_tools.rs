@@ -3,7 +3,7 @@
 use super::{
     Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, incomplete, listed,
 };
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::{Denied, Refusal};
@@ -31,7 +31,7 @@ impl Check for EnabledTools {
         Ok(json!(tools))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 

@@ -66,7 +66,7 @@ pub(super) fn facts<'a>(
     let mut found = Map::new();
     for identity in identities {
         let others = known.iter().map(|(other, whose)| (other.as_str(), *whose));
-        let marks = confusable::of(identity, others);
+        let marks = confusable::warnings(identity, others);
         let person = find(tx, identity)?;
         let person = person.map(|person| match marks.is_empty() {
             true => json!({ "person": person.id, "name": person.name }),

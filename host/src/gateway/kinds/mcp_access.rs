@@ -2,7 +2,7 @@
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
 use super::{concerned, gone, incomplete, listed};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::{Denied, Refusal};
@@ -45,7 +45,7 @@ impl Check for McpAccess {
     }
 
     /// Returns the server's address, its declared tools and the names of the secrets that it gets.
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
             let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
             json!({ "url": server.url, "tools": tools, "headers": server.headers })

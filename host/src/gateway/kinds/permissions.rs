@@ -1,7 +1,7 @@
 //! The kind `permissions`: the people who may talk to an agent, and those with a role of it.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::Denied;
@@ -42,7 +42,7 @@ impl Check for Permissions {
         Ok(json!(current))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let granted = self.grant.iter().map(|grant| grant.identity.as_str());
         Ok(json!({ "identities": identities::facts(tx, granted.chain(self.revoke.iter().map(String::as_str)))? }))
     }

@@ -1,7 +1,7 @@
 //! The kind `persona`: the text that describes an agent to itself.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::Denied;
@@ -21,7 +21,7 @@ impl Check for Persona {
         Ok(agent.map_or(Value::Null, |agent| json!(Self { instructions: agent.persona.clone() })))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 

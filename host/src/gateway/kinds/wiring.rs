@@ -1,7 +1,7 @@
 //! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::inbound::routing::engage;
@@ -28,7 +28,7 @@ impl Check for Wiring {
         Ok(json!(found.map_or_else(none, |channel| channel.wiring(agent.id))))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "channels": facts(tx, std::slice::from_ref(self))? }))
     }
 

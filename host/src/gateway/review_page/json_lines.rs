@@ -45,9 +45,9 @@ pub fn fields(value: &Value, names: &Names<'_>) -> Vec<Line> {
 /// Returns the lines of a text, each behind a bar.
 pub fn text(indent: usize, text: &str) -> Vec<Line> {
     let line = |line: &str| {
-        let visible::Line { text, is_rightward } = visible::line(line);
+        let visible::Line { text, is_right_to_left } = visible::line(line);
         // A left-to-right word comes first; otherwise a terminal may reverse the whole line with the bar.
-        let bar = if is_rightward { "| ⟦right to left⟧ " } else { "| " };
+        let bar = if is_right_to_left { "| ⟦right to left⟧ " } else { "| " };
         Line { prefix: " ".repeat(indent) + bar, body: text }
     };
     text.split('\n').map(line).collect()

@@ -38,7 +38,7 @@ impl<'a> Names<'a> {
     fn add(&mut self, text: &'a str, of: Option<String>) {
         let is_known = self.known.iter().any(|known| known.text == text);
         if !is_known && self.known.len() < NAMES_MAX && text.chars().count() <= NAME_CHARACTERS_MAX {
-            self.known.push(Known { text, looks: visible::looks(text), of });
+            self.known.push(Known { text, looks: visible::appearances(text), of });
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Names<'a> {
     /// Returns a name as the page shows it: safe, in quotes, and with a mark if it looks like another one.
     pub(super) fn show(&self, text: &str) -> String {
         let mut shown = visible::name(text);
-        let looks = visible::looks(text);
+        let looks = visible::appearances(text);
         let alike = |known: &&Known<'_>| known.text != text && (0..2).any(|at| known.looks[at] == looks[at]);
         if let Some(known) = self.known.iter().find(alike) {
             let other =

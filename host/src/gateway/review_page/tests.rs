@@ -73,8 +73,8 @@ impl Asked {
             expires_hours: 168,
         };
         let requester = match self.is_person {
-            true => Asker::Person(id(ALICE), &self.principal),
-            false => Asker::Agent {
+            true => PageRequester::Person(id(ALICE), &self.principal),
+            false => PageRequester::Agent {
                 agent: (id(AGENT), &self.agent),
                 principal: (id(ALICE), &self.principal),
                 session: id("ses_01j9zq4w0v2m6n8p0r2t4v6x8z"),

@@ -3,11 +3,11 @@
 //! Uses only the functions of the host, and SQL that a test writes out. See [`super::voices`].
 
 use super::super::apply;
-use super::super::decide::{self, DecisionContext, Said, Undecided};
+use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
 use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Direct, Grounds, Proposed, Requester, checks};
+use super::super::{Direct, HostPolicy, Proposed, Requester, checks};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, AgentDraft, Person, Role};
 use ironclaw_contract::canonical::Digest;
@@ -111,7 +111,7 @@ impl DecisionFixture {
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("a person").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
-            let checked = checks::check(tx, &grounds(), proposed);
+            let checked = checks::check(tx, &host_policy(), proposed);
             let submitted = checked.and_then(|checked| store::propose(tx, &policy, checked));
             Ok(submitted.map(|submitted| submitted.id).map_err(Denied::refusal))
         })
@@ -134,20 +134,20 @@ impl DecisionFixture {
         self.write(move |tx| Ok(registry::tokens(tx)?.into_iter().find(is_theirs).expect("a live token")))
     }
 
-    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Result<Said, Refusal> {
+    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Result<Vote, Refusal> {
         self.approve_with(self.token(by), id, shown)
     }
 
-    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Said, Refusal> {
+    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Vote, Refusal> {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
-            let (grounds, proof) = (grounds(), token.id.to_string());
-            let context = context(&policy, root, &grounds);
+            let (host_policy, proof) = (host_policy(), token.id.to_string());
+            let context = context(&policy, root, &host_policy);
             Ok(decide::approve(tx, &context, &token.person, &proof, id, &shown).map_err(refusal))
         })
     }
 
-    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Result<Said, Refusal> {
+    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Result<Vote, Refusal> {
         self.approve_shown(by, id, self.shown(id))
     }
 
@@ -155,7 +155,7 @@ impl DecisionFixture {
         let (policy, root) = (Arc::clone(&self.policy), self.root);
         self.write(move |tx| {
             let by = registry::find_person(tx, by)?.expect("a person");
-            Ok(decide::reject(tx, &context(&policy, root, &grounds()), &by, id, "no").map(drop).map_err(refusal))
+            Ok(decide::reject(tx, &context(&policy, root, &host_policy()), &by, id, "no").map(drop).map_err(refusal))
         })
     }
 
@@ -170,7 +170,7 @@ impl DecisionFixture {
                 }
                 Ok(Err(refusal))
             };
-            match decide::approved(tx, &context(&policy, root, &grounds()), &row).map_err(Denied::refusal) {
+            match decide::approved(tx, &context(&policy, root, &host_policy()), &row).map_err(Denied::refusal) {
                 Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing).map_err(Denied::refusal) {
                     Ok(applied) => {
                         store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
@@ -207,11 +207,11 @@ impl DecisionFixture {
 }
 
 fn refusal(undecided: Undecided) -> Refusal {
-    undecided.told(|_| Ok::<_, decide::Error>(())).refusal()
+    undecided.notifying(|_| Ok::<_, decide::Error>(())).refusal()
 }
 
-pub(super) fn grounds() -> Grounds {
-    Grounds {
+pub(super) fn host_policy() -> HostPolicy {
+    HostPolicy {
         mounts: Vec::new(),
         linked: Vec::new(),
         private: Vec::new(),
@@ -220,14 +220,14 @@ pub(super) fn grounds() -> Grounds {
     }
 }
 
-pub(super) fn context<'a>(policy: &'a Policy, root: u8, grounds: &'a Grounds) -> DecisionContext<'a> {
+pub(super) fn context<'a>(policy: &'a Policy, root: u8, host_policy: &'a HostPolicy) -> DecisionContext<'a> {
     static ROOTS: Mutex<Vec<&'static ApprovalRoot>> = Mutex::new(Vec::new());
     let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     while roots.len() <= usize::from(root) {
         let next = u8::try_from(roots.len()).expect("a few");
         roots.push(Box::leak(Box::new(crate::approval::tests::root(next))));
     }
-    DecisionContext { policy, grounds, root: roots[usize::from(root)] }
+    DecisionContext { policy, host_policy, root: roots[usize::from(root)] }
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {

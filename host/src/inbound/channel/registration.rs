@@ -5,7 +5,7 @@
 use super::webhook;
 use super::webhook::signature::Secret;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::channels::Draft;
+use crate::registry::channels::ChannelDraft;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
 use ironclaw_state::keys::{self, SecretText};
 use url::Url;
@@ -63,10 +63,12 @@ impl Registration {
     }
 
     /// Makes the draft of the row under this name.
-    pub fn draft(self, name: String) -> Draft {
+    pub fn draft(self, name: String) -> ChannelDraft {
         let kind = self.kind();
         match self {
-            Self::Webhook { url, secret, idempotent, .. } => Draft { name, kind, url: url.into(), idempotent, secret },
+            Self::Webhook { url, secret, idempotent, .. } => {
+                ChannelDraft { name, kind, url: url.into(), idempotent, secret }
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::model_socket::report::note_unsealed;
 use crate::model_socket::request_budget::{self, Failed};
 use crate::model_socket::{Server, endpoints};
 use crate::open_turns::OpenTurns;
-use crate::open_turns::streaming::Working;
+use crate::open_turns::streaming::ActiveRequest;
 use crate::registry::Agent;
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
@@ -69,7 +69,7 @@ impl Server {
         turn: TurnId,
         purpose: Purpose,
         refs: Vec<Context>,
-    ) -> Result<(Prepared, Working), Unanswered<Error>> {
+    ) -> Result<(Prepared, ActiveRequest), Unanswered<Error>> {
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let cache = Arc::clone(&self.cache);
         self.decide(move |tx| {
@@ -103,7 +103,7 @@ impl Server {
             note_asked(tx, (session, turn), &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
-            let working = shared.turns.drafts.begin(session, turn);
+            let working = shared.turns.partial_outputs.begin(session, turn);
             Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
         })
         .await
@@ -111,7 +111,7 @@ impl Server {
 
     /// Asks the agent's model until the turn ends. Returns `None` if the turn ended before an output. A request without a waiter is
     /// dropped together with its connection.
-    async fn ask_model(&self, prepared: &Prepared, mut working: Working) -> Result<Option<Answered>, Failed> {
+    async fn ask_model(&self, prepared: &Prepared, mut working: ActiveRequest) -> Result<Option<Answered>, Failed> {
         let Prepared { agent, prompt, bounds, .. } = prepared;
         let chain = prepared.chain.clone();
         if chain.is_empty() {

@@ -121,7 +121,7 @@ pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
 }
 
 /// Returns the newest dead letters, newest first: those of one person, or all.
-pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
+pub fn dead_letters(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
     deliveries::lost(tx, of, LOST_MAX)
 }
 
@@ -131,7 +131,7 @@ pub fn was_notified(tx: &ReadTx<'_>, lost: &Delivery, person: PersonId) -> Resul
 }
 
 /// Marks a dead letter for sending again at a person's request, with all its attempts. Returns `false` if it is no dead letter.
-pub fn again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
+pub fn send_again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::send_again(tx, found.id)?;
     if changed {
         of(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by).append(tx)?;
@@ -140,7 +140,7 @@ pub fn again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<boo
 }
 
 /// Drops a dead letter. Returns `false` if it is no dead letter.
-pub fn let_go(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
+pub fn drop_dead_letter(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::mark_dropped(tx, found.id)?;
     if changed {
         of(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by).append(tx)?;

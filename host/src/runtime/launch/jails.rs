@@ -4,7 +4,7 @@
 
 use super::Error;
 use crate::error::Error as PipelineError;
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::record::Record;
 use crate::registry::{self, mounts, software};
 use crate::session::store::Session;
@@ -46,7 +46,7 @@ pub struct Jails {
     /// Starts processes.
     pub launcher: Launcher,
     /// Decides which directories may be mounted.
-    pub grounds: Arc<Grounds>,
+    pub host_policy: Arc<HostPolicy>,
     /// The settings for jails.
     pub config: Config,
     /// Bounds the launches in flight.
@@ -125,7 +125,7 @@ impl Jails {
         let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
         // The settings may have changed since the approval.
         for mount in &mounts {
-            if !self.grounds.admits(&mount.source).map_err(Error::Mounts)? {
+            if !self.host_policy.admits(&mount.source).map_err(Error::Mounts)? {
                 return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
             }
         }

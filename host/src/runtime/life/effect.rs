@@ -5,7 +5,7 @@
 use crate::error::Error;
 use crate::quota::workspace::Over;
 use crate::runtime::command::Phase;
-use crate::session::store::Why;
+use crate::session::store::FailureReason;
 use ironclaw_jail::shortage::Shortage;
 
 /// An effect; `C` is a command. Effects of the first half have no result. Each step ends with one effect of the second half; its result
@@ -56,7 +56,7 @@ pub(crate) enum Effect<C> {
     /// Find the shortage of the machine; the argument is the shortage that an error names: `Probed`.
     Probe(Option<Shortage>),
     /// Record that a launch was refused: `Done`.
-    NoteRefusedLaunch(Why),
+    NoteRefusedLaunch(FailureReason),
     /// Work until there is a reason to sleep: `Slept`.
     Work { keeps_attempts: bool },
     /// End the sandbox: `Ended`.
@@ -66,9 +66,9 @@ pub(crate) enum Effect<C> {
     /// Close an open turn and requeue its messages, with no attempt used: `Done`.
     Requeue(&'static str),
     /// Quarantine the session after a violation of the contract: `Done`.
-    Quarantine(Why),
+    Quarantine(FailureReason),
     /// Park the session after this many failures: `Done`.
-    Park(u32, Why),
+    Park(u32, FailureReason),
     /// Wait a moment for the end of the launcher: `Launcher`.
     CheckLauncher,
     /// Record one more failure: `Counted`.
@@ -104,7 +104,7 @@ pub(crate) enum Note {
     /// The session sleeps.
     Asleep,
     /// A launch failed because the machine is short of something.
-    ShortLaunch(Why),
+    ShortLaunch(FailureReason),
     /// The session waits for the end of a shortage.
     WaitsFor(Shortage),
     /// An error of the host ended an awake session.

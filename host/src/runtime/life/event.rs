@@ -5,7 +5,7 @@
 use crate::error::Error;
 use crate::quota::workspace::Over;
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{Standing, Why};
+use crate::session::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 
 /// An event in the life of an actor; `C` is a command.
@@ -19,7 +19,7 @@ pub(crate) enum Event<C> {
     Failed(Error),
 
     /// The session's state, and whether an emergency stop is in force.
-    Found { standing: Standing, is_halted: bool },
+    Found { standing: SessionState, is_halted: bool },
     /// The session does not exist.
     Gone,
     /// `true` if a turn is open or a message waits.
@@ -45,14 +45,14 @@ pub(crate) enum Event<C> {
     /// The sandbox and its reader run.
     Launched,
     /// The launch failed; `reported` is the shortage that the error itself names.
-    LaunchFailed { why: Why, is_violation: bool, reported: Option<Shortage>, is_halted: bool },
+    LaunchFailed { why: FailureReason, is_violation: bool, reported: Option<Shortage>, is_halted: bool },
     /// The awake session has a reason to sleep. `shutdown` is the daemon's stop command, if it came; `is_halted` tells whether an
     /// emergency stop is in force, and `keeps_attempts` whether the messages of an open turn keep their attempts.
     Slept { reason: SleepReason<C>, shutdown: Option<C>, is_halted: bool, keeps_attempts: bool },
     /// The sandbox has ended; with whether no reader is left for its last rows.
     Ended { is_reader_gone: bool },
     /// The readable last rows are taken; `Some` if one of them broke the contract.
-    Drained(Option<Why>),
+    Drained(Option<FailureReason>),
 
     /// The stop is recorded.
     StopNoted(C),

@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn a_violation_is_quarantined_before_anything_else(script in script()) {
         let simulation = simulate(script);
-        let failed = "LaunchFailed { why: Why { words: \"no\", detail: \"\" }, is_violation: true";
+        let failed = "LaunchFailed { why: FailureReason { words: \"no\", detail: \"\" }, is_violation: true";
         for event in ["Slept { reason: Violated", "Drained(Some", failed] {
             for rest in after_each(&simulation, event) {
                 // The end of a killed process does not count.
@@ -138,7 +138,7 @@ proptest! {
         let simulation = simulate(script);
         prop_assert!(simulation.opened - simulation.closed <= 1);
         let is_cut_short = simulation.has("Asked { command: Ticket(Shutdown") || simulation.has("Asked(Ticket(Shutdown");
-        let may_work = simulation.standing == Standing::Live && !simulation.is_gone && !simulation.has("StopNoted") && !is_cut_short;
+        let may_work = simulation.standing == SessionState::Active && !simulation.is_gone && !simulation.has("StopNoted") && !is_cut_short;
         if may_work && !simulation.is_halted {
             prop_assert_eq!((simulation.opened - simulation.closed, simulation.waiting), (0, 0), "all work is done");
         }
@@ -162,12 +162,12 @@ proptest! {
 fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
     let ticket = Ticket::numbered(number);
     let slept = |reason| Event::Slept { reason, shutdown: None, is_halted: flag, keeps_attempts: flag };
-    let why = || Why::new("no");
+    let why = || FailureReason::new("no");
     match kind {
         0 => Event::Begun,
         1..=3 => Event::Done,
         4 => Event::Failed(if flag { unwritten() } else { Error::Stopping }),
-        5 => Event::Found { standing: Standing::Live, is_halted: flag },
+        5 => Event::Found { standing: SessionState::Active, is_halted: flag },
         6 => Event::Gone,
         7 => Event::Work(flag),
         8 => Event::Measured(None),

@@ -185,7 +185,7 @@ proptest! {
 fn an_emergency_stop_and_a_breach_end_it_at_once() {
     for make in [with_turn, idle] {
         table(&mut make(), vec![(1, Event::Halted, &["Sleep { reason: Halted, shutdown: None }"])]);
-        let violated = "Sleep { reason: Violated(Why { words: \"noise\", detail: \"\" }), shutdown: None }";
+        let violated = "Sleep { reason: Violated(FailureReason { words: \"noise\", detail: \"\" }), shutdown: None }";
         table(&mut make(), vec![(1, Event::Violation("noise"), &[violated])]);
     }
 }
@@ -229,7 +229,7 @@ fn a_missed_deadline_is_the_models_or_the_sandboxs() {
         (true, "Sleep { reason: Cancelled, shutdown: None }"),
         (
             false,
-            "Sleep { reason: Died(Why { words: \"it missed the deadline of its turn\", detail: \"\" }), shutdown: None }",
+            "Sleep { reason: Died(FailureReason { words: \"it missed the deadline of its turn\", detail: \"\" }), shutdown: None }",
         ),
     ] {
         table(
@@ -274,7 +274,7 @@ fn a_crash_during_a_shutdown_keeps_the_shutdown() {
     let mut work = with_turn();
     work.step(Duration::from_secs(1), asked(CommandKind::Shutdown));
     work.step(Duration::from_secs(2), Event::SandboxEnded);
-    let sleep = "Sleep { reason: Died(Why { words: \"its process ended\", detail: \"\" }), shutdown: Some(Ticket(Shutdown, 7)) }";
+    let sleep = "Sleep { reason: Died(FailureReason { words: \"its process ended\", detail: \"\" }), shutdown: Some(Ticket(Shutdown, 7)) }";
     table(&mut work, vec![(2, Event::End("its process ended"), &[sleep])]);
 }
 

@@ -198,7 +198,7 @@ fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Pa
             Author::Model => context("a model".to_owned(), text),
             Author::Agent { agent } => context(format!("agent {agent}"), text),
             Author::Tool { tool } => context(format!("tool {tool}"), text),
-            Author::Host => Part::Told { text },
+            Author::Host => Part::HostNotice { text },
         });
     }
 }

@@ -108,7 +108,7 @@ fn quoted(part: Part) -> Part {
             ("the agent".to_owned(), lines.join("\n"))
         }
         Part::Result { tool, ok, text, .. } => (format!("{} of {tool}", if ok { "result" } else { "failure" }), text),
-        Part::Notice { text } | Part::Told { text } | Part::Remark { text } => ("the host".to_owned(), text),
+        Part::Notice { text } | Part::HostNotice { text } | Part::Remark { text } => ("the host".to_owned(), text),
         Part::Summary { text } => ("an earlier summary".to_owned(), text),
     };
     Part::Context { author, text }
@@ -125,7 +125,7 @@ mod tests {
             Part::Assistant { text: String::new(), calls: Vec::new() },
             Part::Result { call_id: "c".into(), tool: "read_file".into(), ok: false, text: "gone".into() },
             Part::Notice { text: "n".into() },
-            Part::Told { text: "t".into() },
+            Part::HostNotice { text: "t".into() },
             Part::Remark { text: "r".into() },
             Part::Summary { text: "s".into() },
         ];

@@ -3,7 +3,7 @@
 //! Never gives it a capability that the change does not name.
 
 use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
-use crate::gateway::{Grounds, Requester};
+use crate::gateway::{HostPolicy, Requester};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use ironclaw_contract::operator::DenialCode;
@@ -20,7 +20,7 @@ impl Check for CreateAgent {
         Ok(Value::Null)
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({
             "identities": identities::facts(tx, self.members.iter().map(String::as_str))?,
             "channels": wiring::facts(tx, &self.wirings)?,

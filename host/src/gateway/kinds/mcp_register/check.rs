@@ -3,7 +3,7 @@
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
 use super::super::{Check, CheckContext};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};
@@ -31,7 +31,7 @@ impl Check for McpRegister {
         Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described())))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)? }))
     }
 

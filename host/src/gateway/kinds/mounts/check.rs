@@ -5,12 +5,12 @@
 
 use super::super::{Check, CheckContext};
 use super::mount_source::{self, Found, LookError};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mounts};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Mount};
-use ironclaw_jail::shown::Mounts;
+use ironclaw_jail::mount_table::Mounts;
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 use std::io;
@@ -21,7 +21,7 @@ const SYSTEM_DIRECTORIES: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
 impl Check for Vec<Mount> {
     fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
-        Ok(Change::Mounts(complete(self.clone(), context.grounds)?))
+        Ok(Change::Mounts(complete(self.clone(), context.host_policy)?))
     }
 
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
@@ -35,7 +35,7 @@ impl Check for Vec<Mount> {
         Ok(json!(shown.collect::<Vec<_>>()))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "sources": of_sources(self) }))
     }
 
@@ -61,14 +61,14 @@ fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
 ///
 /// # Errors
 /// Refuses the first mount that fails a check.
-fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal> {
-    if !mounts.is_empty() && grounds.mounts.is_empty() {
+fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
+    if !mounts.is_empty() && host_policy.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
         return Err(refusal.hint("list the allowed directories in `[mounts] allow` of config.toml"));
     }
     let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
-        let source = source(&mount.source, grounds)?;
+        let source = source(&mount.source, host_policy)?;
         let target = match mount.target {
             Some(target) => target,
             None => format!("/{}", source.file_name().and_then(|name| name.to_str()).unwrap_or_default()),
@@ -88,7 +88,7 @@ fn complete(mounts: Vec<Mount>, grounds: &Grounds) -> Result<Vec<Mount>, Refusal
     Ok(completed)
 }
 
-fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
+fn source(text: &str, host_policy: &HostPolicy) -> Result<PathBuf, Refusal> {
     let refuse = |code, why: &str| Err(Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text))));
     let Some(parts) = text.strip_prefix('/') else {
         return refuse(DenialCode::MountSource, "its path does not begin with a slash");
@@ -104,8 +104,8 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
         return refuse(DenialCode::MountSystem, "it belongs to the system");
     }
     // First: no refusal may reveal what exists outside of the allowed directories.
-    if !grounds.allows(&path) {
-        if let Some(real) = real_name(&path, grounds) {
+    if !host_policy.allows(&path) {
+        if let Some(real) = real_name(&path, host_policy) {
             let hint = format!("name it as {}", real.display());
             return refuse(DenialCode::MountLink, "its path has a symbolic link").map_err(|refusal| refusal.hint(hint));
         }
@@ -115,14 +115,14 @@ fn source(text: &str, grounds: &Grounds) -> Result<PathBuf, Refusal> {
     }
     check_found(text, mount_source::look(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
-    is_free(text, grounds, &path, Mounts::read()).map(|()| path)
+    is_free(text, host_policy, &path, Mounts::read()).map(|()| path)
 }
 
 /// Refuses the host's own directories, and every directory while bind mounts are unknown.
-fn is_free(text: &str, grounds: &Grounds, path: &Path, mounts: io::Result<Mounts>) -> Result<(), Refusal> {
+fn is_free(text: &str, host_policy: &HostPolicy, path: &Path, mounts: io::Result<Mounts>) -> Result<(), Refusal> {
     let no = |why: &str| format!("{:?} cannot be mounted: {why}", short(text));
     match mounts {
-        Ok(mounts) if grounds.keeps(&mounts, path) => {
+        Ok(mounts) if host_policy.keeps(&mounts, path) => {
             Err(Refusal::new(DenialCode::MountPrivate, no("it has files of the host itself")))
         }
         Ok(_) => Ok(()),
@@ -135,8 +135,8 @@ fn is_free(text: &str, grounds: &Grounds, path: &Path, mounts: io::Result<Mounts
 }
 
 /// Returns the real name of a path that uses the same link to an allowed directory as the settings do.
-fn real_name(path: &Path, grounds: &Grounds) -> Option<PathBuf> {
-    grounds.linked.iter().find_map(|(named, real)| Some(real.join(path.strip_prefix(named).ok()?)))
+fn real_name(path: &Path, host_policy: &HostPolicy) -> Option<PathBuf> {
+    host_policy.linked.iter().find_map(|(named, real)| Some(real.join(path.strip_prefix(named).ok()?)))
 }
 
 /// Refuses a source at which no directory of a local file system was found.
@@ -183,7 +183,7 @@ mod tests {
     struct Fixture {
         _directory: tempfile::TempDir,
         root: PathBuf,
-        grounds: Grounds,
+        host_policy: HostPolicy,
     }
 
     fn fixture() -> Fixture {
@@ -198,8 +198,8 @@ mod tests {
         let linked = vec![(root.join("named"), root.join("allowed"))];
         let packages = crate::packages::Config::default();
         let budget = crate::turns::budget::Config::default();
-        let grounds = Grounds { mounts: vec![root.join("allowed")], linked, private, packages, budget };
-        Fixture { _directory: directory, root, grounds }
+        let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, packages, budget };
+        Fixture { _directory: directory, root, host_policy }
     }
 
     fn mount(source: &str, target: Option<&str>) -> Mount {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn mount_outside_allowed_or_of_host_or_system_is_refused() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let at = |rest: &str| format!("{}{rest}", root.display());
         for (source, code) in [
             ("/".to_owned(), DenialCode::MountSystem),
@@ -233,24 +233,27 @@ mod tests {
             (at("/allowed/da\nta"), DenialCode::MountSource),
             ("allowed/data".to_owned(), DenialCode::MountSource),
         ] {
-            let refused = complete(vec![mount(&source, Some("/x"))], grounds).expect_err(&source);
+            let refused = complete(vec![mount(&source, Some("/x"))], host_policy).expect_err(&source);
             assert_eq!(refused.code, code, "{source}: {refused}");
         }
     }
 
     #[test]
     fn no_directory_is_mounted_while_bind_mounts_are_unknown() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let (path, unread) = (root.join("allowed/data"), io::Error::from_raw_os_error(nix::libc::EMFILE));
-        assert!(is_free("data", grounds, &path, Mounts::read()).is_ok());
-        assert_eq!(is_free("data", grounds, &path, Err(unread)).expect_err("refused").code, DenialCode::MountUnknown);
+        assert!(is_free("data", host_policy, &path, Mounts::read()).is_ok());
+        assert_eq!(
+            is_free("data", host_policy, &path, Err(unread)).expect_err("refused").code,
+            DenialCode::MountUnknown
+        );
     }
 
     #[test]
     fn mount_named_by_a_link_is_refused_with_its_real_name() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let named = root.join("named/data").display().to_string();
-        let refused = complete(vec![mount(&named, None)], grounds).expect_err("a link");
+        let refused = complete(vec![mount(&named, None)], host_policy).expect_err("a link");
         assert_eq!(refused.hint, format!("name it as {}", root.join("allowed/data").display()));
     }
 
@@ -265,34 +268,34 @@ mod tests {
     #[test]
     fn mounts_without_setting_are_refused_with_its_name() {
         let mut fixture = fixture();
-        let Fixture { root, grounds, .. } = &mut fixture;
-        grounds.mounts = Vec::new();
+        let Fixture { root, host_policy, .. } = &mut fixture;
+        host_policy.mounts = Vec::new();
         let source = root.join("allowed/data").display().to_string();
-        let refused = complete(vec![mount(&source, None)], grounds).expect_err("off");
+        let refused = complete(vec![mount(&source, None)], host_policy).expect_err("off");
         assert_eq!(refused.code, DenialCode::MountsOff);
         assert!(refused.hint.contains("[mounts] allow"), "{}", refused.hint);
-        assert_eq!(complete(Vec::new(), grounds), Ok(Vec::new()), "removing all mounts is always possible");
+        assert_eq!(complete(Vec::new(), host_policy), Ok(Vec::new()), "removing all mounts is always possible");
     }
 
     #[test]
     fn reserved_or_malformed_target_is_refused() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
         for target in
             ["/", "data", "/a/b", "/..", "/.ssh", "/usr", "/workspace", "/lib64", "/libexec", "/a b", "/\u{e9}", "//x"]
         {
-            let refused = complete(vec![mount(&source, Some(target))], grounds).expect_err(target);
+            let refused = complete(vec![mount(&source, Some(target))], host_policy).expect_err(target);
             assert_eq!(refused.code, DenialCode::MountTarget, "{target}");
         }
     }
 
     #[test]
     fn every_jail_accepts_an_accepted_target() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
         let longest = format!("/{}", "x".repeat(64));
         for target in ["/data", "/Photos", "/ALL", "/a", "/A.b_c-9", "/9", "/-", &longest] {
-            complete(vec![mount(&source, Some(target))], grounds)
+            complete(vec![mount(&source, Some(target))], host_policy)
                 .unwrap_or_else(|refused| panic!("{target}: {refused}"));
             let granted = ironclaw_jail::Mount {
                 source: source.clone().into(),
@@ -310,27 +313,27 @@ mod tests {
             };
             spec.check(1).unwrap_or_else(|unfit| panic!("{target}: {unfit}"));
         }
-        let refused = complete(vec![mount(&source, Some(&format!("{longest}x")))], grounds).expect_err("too long");
+        let refused = complete(vec![mount(&source, Some(&format!("{longest}x")))], host_policy).expect_err("too long");
         assert_eq!(refused.code, DenialCode::MountTarget);
     }
 
     #[test]
     fn duplicate_source_or_target_is_refused() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let source = |rest: &str| root.join("allowed").join(rest).display().to_string();
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data"), Some("/b"))];
-        assert_eq!(complete(same, grounds).expect_err("twice").code, DenialCode::MountTwice);
+        assert_eq!(complete(same, host_policy).expect_err("twice").code, DenialCode::MountTwice);
         let same = vec![mount(&source("data"), Some("/a")), mount(&source("data/deep"), Some("/a"))];
-        assert_eq!(complete(same, grounds).expect_err("twice").code, DenialCode::MountTwice);
+        assert_eq!(complete(same, host_policy).expect_err("twice").code, DenialCode::MountTwice);
     }
 
     #[test]
     fn default_mount_is_read_only_at_the_last_name() {
-        let Fixture { root, grounds, .. } = &fixture();
+        let Fixture { root, host_policy, .. } = &fixture();
         let source = root.join("allowed/data").display().to_string();
-        let completed = complete(vec![mount(&source, None)], grounds).expect("it may be");
+        let completed = complete(vec![mount(&source, None)], host_policy).expect("it may be");
         assert_eq!(completed[0].target.as_deref(), Some("/data"));
         assert_eq!(completed[0].read_only, Some(true));
-        assert_eq!(complete(completed.clone(), grounds), Ok(completed));
+        assert_eq!(complete(completed.clone(), host_policy), Ok(completed));
     }
 }

@@ -3,7 +3,7 @@
 //! Never follows a link. Never touches a file system that another machine or program serves: the caller holds the record, and a
 //! disk that hangs would block it forever. See `check`.
 
-use ironclaw_jail::shown::unescaped;
+use ironclaw_jail::mount_table::unescaped;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{SFlag, fstat};

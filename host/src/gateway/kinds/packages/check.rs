@@ -1,7 +1,7 @@
 //! Checks the software for an agent and the sources of that software.
 
 use super::super::{Check, CheckContext};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::packages;
 use crate::refusal::Denied;
 use crate::registry::{Agent, software};
@@ -14,7 +14,7 @@ impl Check for Packages {
         let mut wanted = self.clone();
         wanted.apt.sort();
         wanted.npm.sort();
-        match packages::refused(&context.grounds.packages, &wanted) {
+        match packages::refused(&context.host_policy.packages, &wanted) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(Change::Packages(wanted)),
         }
@@ -25,8 +25,8 @@ impl Check for Packages {
         Ok(json!(software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default()))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
-        Ok(json!({ "clients": clients(&grounds.packages, self) }))
+    fn facts(&self, _tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({ "clients": clients(&host_policy.packages, self) }))
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {

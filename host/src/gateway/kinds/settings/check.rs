@@ -1,7 +1,7 @@
 //! Checks settings, reads the current ones, and finds changes that only tighten.
 
 use super::super::{Check, CheckContext};
-use crate::gateway::Grounds;
+use crate::gateway::HostPolicy;
 use crate::gateway::policy::Rule;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::models::{self, kind_name};
@@ -25,8 +25,8 @@ impl Check for Settings {
         current(tx, self, agent)
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, grounds: &Grounds) -> Result<Value, ironclaw_state::Error> {
-        facts(tx, grounds, self)
+    fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        facts(tx, host_policy, self)
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
@@ -136,7 +136,7 @@ fn current(tx: &ReadTx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<
 }
 
 /// Returns the current meaning of the names: the endpoint behind a name, the ceilings of the settings, the agents with the default.
-fn facts(tx: &ReadTx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
+fn facts(tx: &ReadTx<'_>, host_policy: &HostPolicy, wanted: &Settings) -> Result<Value, ironclaw_state::Error> {
     let mut facts = Map::new();
     for named in [&wanted.model, &wanted.default_model].into_iter().flatten() {
         let name = if named == DEFAULT_MODEL { models::default(tx)? } else { named.clone() };
@@ -148,7 +148,7 @@ fn facts(tx: &ReadTx<'_>, grounds: &Grounds, wanted: &Settings) -> Result<Value,
         facts.insert("followers".to_owned(), followers.into());
     }
     if wanted.tokens_per_day.is_some() || wanted.cost_per_day_micros.is_some() {
-        let budget::Config { tokens_per_agent_day, cost_per_agent_day_micros, .. } = &grounds.budget;
+        let budget::Config { tokens_per_agent_day, cost_per_agent_day_micros, .. } = &host_policy.budget;
         let ceilings = json!({
             "tokens_per_day": (*tokens_per_agent_day).min(CEILING_MAX),
             "cost_per_day_micros": (*cost_per_agent_day_micros).min(CEILING_MAX),

@@ -7,7 +7,7 @@ use crate::runtime::command::{CommandKind, HasKind, Ticket};
 use crate::runtime::life::{Effect, Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{self, Work};
-use crate::session::store::{Standing, Why};
+use crate::session::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub struct Simulation {
     pub is_halted: bool,
     pub slot: SlotProgress,
     pub is_launched: bool,
-    pub standing: Standing,
+    pub standing: SessionState,
     pub is_gone: bool,
     pub failures: u32,
     /// Turns that were opened, turns that were closed, and messages that wait.
@@ -64,7 +64,7 @@ pub fn simulate(script: Vec<u8>) -> Simulation {
         is_halted: false,
         slot: SlotProgress::None,
         is_launched: false,
-        standing: Standing::Live,
+        standing: SessionState::Active,
         is_gone: false,
         failures: 0,
         opened: 0,
@@ -245,16 +245,16 @@ impl Simulation {
             Effect::Probe(reported) => Some(Event::Probed(reported.or_else(|| self.shortage()))),
             Effect::Work { keeps_attempts } => Some(self.work(keeps_attempts)),
             Effect::EndProcesses(_) => Some(Event::Ended { is_reader_gone: self.chance(6) == 1 }),
-            Effect::Drain => Some(Event::Drained((self.chance(6) == 1).then(|| Why::new("a bad row")))),
+            Effect::Drain => Some(Event::Drained((self.chance(6) == 1).then(|| FailureReason::new("a bad row")))),
             Effect::Requeue(_) => {
                 self.waiting += u32::from(self.is_open());
                 self.close();
                 self.done_or_failed()
             }
-            Effect::Quarantine(_) => self.halt(Standing::Quarantined),
+            Effect::Quarantine(_) => self.halt(SessionState::Quarantined),
             Effect::Park(failures, _) => {
                 assert_eq!(failures, FAILURES_MAX);
-                self.halt(Standing::Parked)
+                self.halt(SessionState::Parked)
             }
             Effect::CheckLauncher => Some(Event::Launcher { is_dead: self.chance(20) == 1 }),
             Effect::CountFailure => {
@@ -272,7 +272,11 @@ impl Simulation {
                 if self.mailbox.is_empty() && self.chance(8) > 0 {
                     // Most lives continue: a message or a release comes at this moment.
                     self.waiting += 1;
-                    self.send(if self.standing == Standing::Live { CommandKind::Wake } else { CommandKind::Release });
+                    self.send(if self.standing == SessionState::Active {
+                        CommandKind::Wake
+                    } else {
+                        CommandKind::Release
+                    });
                 }
                 self.next_command().or(Some(Event::Left))
             }
@@ -291,7 +295,7 @@ impl Simulation {
         Event::Failed(error)
     }
 
-    fn halt(&mut self, standing: Standing) -> Option<Event<Ticket>> {
+    fn halt(&mut self, standing: SessionState) -> Option<Event<Ticket>> {
         if let Some(error) = self.fails() {
             return Some(Event::Failed(error));
         }
@@ -308,8 +312,8 @@ impl Simulation {
                 self.close();
                 return self.done_or_failed();
             }
-            CommandKind::Release if self.standing != Standing::Live => {
-                (self.standing, self.failures) = (Standing::Live, 0)
+            CommandKind::Release if self.standing != SessionState::Active => {
+                (self.standing, self.failures) = (SessionState::Active, 0)
             }
             CommandKind::Remove => (self.is_gone, self.waiting, self.closed) = (true, 0, self.opened),
             _ => {}
@@ -320,7 +324,7 @@ impl Simulation {
     fn launch(&mut self) -> Event<Ticket> {
         assert_eq!(self.slot, SlotProgress::Held, "nothing is launched without a slot");
         assert!(!self.is_launched, "there is one sandbox");
-        assert_eq!(self.standing, Standing::Live, "a session out of service is not launched");
+        assert_eq!(self.standing, SessionState::Active, "a session out of service is not launched");
         if self.is_halted {
             return Event::Halted;
         }
@@ -333,7 +337,7 @@ impl Simulation {
             }
         };
         let reported = self.shortage();
-        Event::LaunchFailed { why: Why::new("no"), is_violation, reported, is_halted: self.is_halted }
+        Event::LaunchFailed { why: FailureReason::new("no"), is_violation, reported, is_halted: self.is_halted }
     }
 
     /// Runs the work of an awake session.

@@ -4,7 +4,7 @@ use super::simulation::{FAILURES_MAX, unwritten};
 use crate::runtime::command::{CommandKind, Ticket};
 use crate::runtime::life::{Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{Standing, Why};
+use crate::session::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 
 /// Takes events in order, and compares the effects of each.
@@ -17,7 +17,7 @@ fn table(life: &mut Life<Ticket>, rows: Vec<(Event<Ticket>, &[&str])>) {
 }
 
 fn found() -> Event<Ticket> {
-    Event::Found { standing: Standing::Live, is_halted: false }
+    Event::Found { standing: SessionState::Active, is_halted: false }
 }
 
 fn slept(reason: SleepReason<Ticket>) -> Event<Ticket> {
@@ -112,13 +112,13 @@ fn a_crash_is_retried_with_backoff_then_parked() {
         );
         wakes(&mut life, false, "false");
     }
-    let parked = "Park(3, Why { words: \"its process ended\", detail: \"\" })";
+    let parked = "Park(3, FailureReason { words: \"its process ended\", detail: \"\" })";
     table(
         &mut life,
         vec![
             (Event::Counted(FAILURES_MAX), &[parked]),
             (Event::Done, &["Show(Asleep)", "Find"]),
-            (Event::Found { standing: Standing::Parked, is_halted: false }, &["LeaveOrWait"]),
+            (Event::Found { standing: SessionState::Parked, is_halted: false }, &["LeaveOrWait"]),
             (Event::Left, &["End"]),
         ],
     );
@@ -168,7 +168,7 @@ fn an_emergency_stop_ends_both_and_counts_no_failure() {
             (killed, &["EndDrafts", "Show(Stopping)", "EndProcesses(KilledWithReader)"]),
             (Event::Ended { is_reader_gone: false }, &["Requeue(\"everything was stopped\")"]),
             (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
-            (Event::Found { standing: Standing::Live, is_halted: true }, &["LeaveOrWait"]),
+            (Event::Found { standing: SessionState::Active, is_halted: true }, &["LeaveOrWait"]),
             (
                 Event::Asked { command: Ticket(CommandKind::Prove, 1), is_halted: true },
                 &["RefuseProof(Ticket(Prove, 1))", "Show(Asleep)", "Find"],
@@ -229,10 +229,13 @@ fn a_stop_during_a_breach_is_served_after_the_quarantine() {
                 &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"],
             ),
             (Event::Ended { is_reader_gone: false }, &["Drain"]),
-            (Event::Drained(Some(Why::new("a bad row"))), &["Quarantine(Why { words: \"a bad row\", detail: \"\" })"]),
+            (
+                Event::Drained(Some(FailureReason::new("a bad row"))),
+                &["Quarantine(FailureReason { words: \"a bad row\", detail: \"\" })"],
+            ),
             (Event::Done, &["Requeue(\"put to sleep\")"]),
             (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
-            (Event::Found { standing: Standing::Quarantined, is_halted: false }, &["NoteStop(Ticket(Stop, 7))"]),
+            (Event::Found { standing: SessionState::Quarantined, is_halted: false }, &["NoteStop(Ticket(Stop, 7))"]),
         ],
     );
 }

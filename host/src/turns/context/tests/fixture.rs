@@ -81,7 +81,8 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
     let agent = registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
-    let draft = channels::Draft { name: "desk".to_owned(), kind: ChannelKind::Webhook, url, idempotent: false, secret };
+    let draft =
+        channels::ChannelDraft { name: "desk".to_owned(), kind: ChannelKind::Webhook, url, idempotent: false, secret };
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
@@ -139,7 +140,7 @@ impl Fixture<'_, '_> {
 
     pub(super) fn notify(&mut self, text: &str) {
         let session = self.session();
-        inbox::tell(self.tx, &session, text, &self.wrapping, &self.sealer).expect("notified");
+        inbox::notify(self.tx, &session, text, &self.wrapping, &self.sealer).expect("notified");
     }
 
     /// Opens the next turn. Returns false if no message asks for one.

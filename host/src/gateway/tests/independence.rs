@@ -36,7 +36,7 @@ impl DecisionFixture {
         .expect("a role");
     }
 
-    fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Said, Refusal> {
+    fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Vote, Refusal> {
         self.approve_with(token.clone(), id, self.shown(id))
     }
 }
@@ -45,11 +45,11 @@ impl DecisionFixture {
 fn person_added_by_an_approver_after_the_request_does_not_count() {
     let fixture = DecisionFixture::under(TWO);
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
     fixture.add("puppet", Role::Admin, &olga);
     let puppet = fixture.issue("puppet", &olga);
     refused(fixture.approve_by(&puppet, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Approved), "two people from before the request");
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "two people from before the request");
     fixture.apply(id).expect("two independent approvals");
 }
 
@@ -59,8 +59,8 @@ fn approval_of_a_puppet_is_void_once_its_maker_approves() {
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
     fixture.add("puppet", Role::Admin, &olga);
     let puppet = fixture.issue("puppet", &olga);
-    assert_eq!(fixture.approve_by(&puppet, id), Ok(Said::Counted(1)));
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Said::Counted(1)), "only the maker counts");
+    assert_eq!(fixture.approve_by(&puppet, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)), "only the maker counts");
     assert_eq!(fixture.refused_approvals(), [NOT_INDEPENDENT]);
 }
 
@@ -73,7 +73,7 @@ fn two_later_people_of_one_owner_count_once() {
     // One adds the other: both lead back to the same person.
     fixture.add("second", Role::Admin, &first);
     let second = fixture.issue("second", &first);
-    assert_eq!(fixture.approve_by(&second, id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve_by(&second, id), Ok(Vote::Recorded(1)));
     refused(fixture.approve_by(&first, id), NOT_INDEPENDENT);
 }
 
@@ -81,7 +81,7 @@ fn two_later_people_of_one_owner_count_once() {
 fn later_token_from_an_approver_does_not_count() {
     let fixture = DecisionFixture::under(TWO);
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
     let borrowed = fixture.issue("adam", &olga);
     refused(fixture.approve_by(&borrowed, id), NOT_INDEPENDENT);
     // The owner can also read a token that the owner rotates.
@@ -89,18 +89,18 @@ fn later_token_from_an_approver_does_not_count() {
     let old = fixture.token("anna");
     let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &old, &Fresh::new()?, by))).expect("a live token");
     refused(fixture.approve_by(&fresh, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Approved), "with adam's earlier token");
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "with adam's earlier token");
 }
 
 #[test]
 fn role_raised_by_an_approver_does_not_count() {
     let fixture = DecisionFixture::under(TWO);
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
     fixture.set_role("mara", Role::Admin, &olga);
     refused(fixture.approve("mara", id), NOT_INDEPENDENT);
     fixture.set_role("adam", Role::Admin, &olga);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Approved), "the same role again changes nothing");
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "the same role again changes nothing");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn excluded_requester_does_not_count_through_others() {
     fixture.add("puppet", Role::Admin, &olga);
     let puppet = fixture.issue("puppet", &olga);
     refused(fixture.approve_by(&puppet, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
 }
 
 #[test]
@@ -121,11 +121,11 @@ fn agent_role_from_an_approver_does_not_count() {
     let own = format!("loopback:{}", mara.id);
     let payload = json!({"grant": [{"identity": own, "role": "admin"}]});
     let roles = fixture.submit("olga", ChangeKind::Permissions, payload).expect("held");
-    assert_eq!(fixture.approve_by(&olga, roles), Ok(Said::Approved));
+    assert_eq!(fixture.approve_by(&olga, roles), Ok(Vote::Approved));
     fixture.apply(roles).expect("applied");
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
     refused(fixture.approve("mara", id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("anna", id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn newcomer_made_by_a_non_approver_counts() {
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
     fixture.add("newcomer", Role::Admin, &olga);
     let newcomer = fixture.issue("newcomer", &olga);
-    assert_eq!(fixture.approve("adam", id), Ok(Said::Counted(1)));
-    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Approved));
     fixture.apply(id).expect("two independent approvals");
 }
 
@@ -145,8 +145,8 @@ fn token_rotated_by_its_holder_still_counts() {
     let (id, adam) = (fixture.persona("new"), fixture.token("adam"));
     let by = giver(&adam);
     let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &adam, &Fresh::new()?, by))).expect("a live token");
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Counted(1)));
-    assert_eq!(fixture.approve_by(&fresh, id), Ok(Said::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&fresh, id), Ok(Vote::Approved));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn later_token_from_the_host_does_not_count() {
         tokens::issue_for_file(tx, adam.id, &fresh)?;
         Ok(registry::tokens(tx)?.into_iter().find(|token| token.digest == digest).expect("issued"))
     });
-    assert_eq!(fixture.approve("olga", id), Ok(Said::Counted(1)));
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
     refused(fixture.approve_by(&found, id), NOT_INDEPENDENT);
 }
 
@@ -169,5 +169,5 @@ fn newcomer_decides_if_one_approval_is_enough() {
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
     fixture.add("newcomer", Role::Admin, &olga);
     let newcomer = fixture.issue("newcomer", &olga);
-    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Said::Approved));
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Approved));
 }
