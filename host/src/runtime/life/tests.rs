@@ -65,9 +65,9 @@ proptest! {
     #[test]
     fn nothing_begins_in_an_emergency_stop(script in script()) {
         let simulation = simulate(script);
-        let heard = after_each(&simulation, "Halted").chain(after_each(&simulation, "Found { standing: Live, is_halted: true }"));
+        let heard = after_each(&simulation, "Halted").chain(after_each(&simulation, "Found { standing: Active, is_halted: true }"));
         for rest in heard {
-            let rest = until(rest, &["Found { standing: Live, is_halted: false }"]);
+            let rest = until(rest, &["Found { standing: Active, is_halted: false }"]);
             prop_assert!(!rest.iter().any(|seen| starts_work(seen)), "{rest:#?}");
         }
     }
