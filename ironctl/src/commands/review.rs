@@ -1,8 +1,8 @@
-//! Shows a change on a terminal and reads the decision of a person.
+//! The review of a change on a terminal: the page, the question, and the decision of a person.
 //!
-//! The effect of the change is directly above the question, the word `details` shows ids and digests, and a page that does not
-//! fit is shown screen by screen. Never takes anything but a whole word for an answer, and never one that was typed before the
-//! question. See [`crate::commands::inbox`] and [`crate::commands::approve`].
+//! The effect of the change is directly above the question, and the word `details` shows ids and digests. A page that does not fit
+//! is shown screen by screen. Accepts only a whole word, and never one that was typed before the question. See
+//! [`crate::commands::inbox`] and [`crate::commands::approve`].
 
 use super::change;
 use crate::failure::Error;
@@ -11,35 +11,35 @@ use ironclaw_contract::operator::{Change, Digest};
 use nix::sys::termios::{FlushArg, tcflush};
 use std::io::{self, BufRead, IsTerminal};
 
-/// The section of a page that is shown for the word `details`.
+/// The section of a page that only the word `details` shows.
 const DETAILS: &str = "WHICH CHANGE";
 
-/// Lines of a screen that are kept for the question.
+/// Lines of a screen for the question.
 const QUESTION_ROWS: usize = 3;
 
-/// A screen has at least so many lines of a page.
+/// Least lines of a page on a screen.
 const PAGE_ROWS_MIN: usize = 5;
 
-/// A person's decision about a change.
+/// The decision of a person on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// Yes, to the text of this digest.
+pub enum Choice {
+    /// Approve the page of this digest.
     Approve(Digest),
-    /// No, and why.
+    /// Reject it for this reason.
     Reject(String),
-    /// Nothing about this one.
+    /// Decide later and continue with the next change.
     Skip,
-    /// Nothing more.
+    /// Decide later and leave.
     Quit,
 }
 
-/// Returns whether a person can be shown something and be asked.
+/// Returns whether a person at a terminal can read a page and answer.
 pub fn is_possible(out: Output) -> bool {
     !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Shows a change and asks; `may_skip` where there is a next one.
-pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Said, Error> {
+/// Shows a change and asks for a decision; `may_skip` if there may be a next change.
+pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Error> {
     let digest = change::verified(waiting)?;
     out.check_exact(&waiting.shown)?;
     let page = Page::of(&waiting.shown);
@@ -50,29 +50,29 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Said, Error>
         (true, false) => "\napprove, reject, quit? ",
     };
     if !show(out, &page.shown)? {
-        return Ok(Said::Quit);
+        return Ok(Choice::Quit);
     }
     loop {
-        let Some(line) = asked(out, question)? else { return Ok(Said::Quit) };
+        let Some(line) = asked(out, question)? else { return Ok(Choice::Quit) };
         match line.as_str() {
-            "approve" => return Ok(Said::Approve(digest)),
+            "approve" => return Ok(Choice::Approve(digest)),
             "reject" => {
-                let Some(reason) = asked(out, "why? (may be empty) ")? else { return Ok(Said::Quit) };
-                return Ok(Said::Reject(reason));
+                let Some(reason) = asked(out, "reason (may be empty): ")? else { return Ok(Choice::Quit) };
+                return Ok(Choice::Reject(reason));
             }
             "details" if !page.details.is_empty() => {
                 if !show(out, &page.details)? {
-                    return Ok(Said::Quit);
+                    return Ok(Choice::Quit);
                 }
             }
-            "skip" if may_skip => return Ok(Said::Skip),
-            "quit" => return Ok(Said::Quit),
-            _ => out.line("nothing was decided: type the whole word")?,
+            "skip" if may_skip => return Ok(Choice::Skip),
+            "quit" => return Ok(Choice::Quit),
+            _ => out.line("nothing was decided: type a whole word")?,
         }
     }
 }
 
-/// A page in two parts.
+/// A review page in two parts.
 #[derive(Debug, PartialEq, Eq)]
 struct Page<'a> {
     shown: Vec<&'a str>,
@@ -80,7 +80,7 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Splits the text into sections. Only the host writes at the edge: a line that begins there is the heading of a section.
+    /// Splits the text into sections. Only the host writes without an indent, so such a line is the heading of a section.
     fn of(text: &'a str) -> Self {
         let (mut shown, mut details) = (Vec::new(), Vec::new());
         let mut is_detail = false;
@@ -100,7 +100,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Prints lines, a screen at a time where they do not fit; false when the person has enough.
+/// Prints lines, one screen at a time if they do not fit; returns false if the person leaves.
 fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
     let rows = out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN));
     let Some(rows) = rows.filter(|rows| *rows < lines.len()) else {
@@ -114,7 +114,8 @@ fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
         if left.is_empty() {
             return Ok(true);
         }
-        let Some(line) = asked(out, &format!("-- {} more lines: Enter, or end for the last of them -- ", left.len()))?
+        let Some(line) =
+            asked(out, &format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len()))?
         else {
             return Ok(false);
         };
@@ -129,12 +130,12 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
     out.exact(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// Asks a question and returns the line that is typed after it; `None` when the terminal is gone or at its end (Ctrl-D).
+/// Prints a question and returns the next typed line; `None` at the end of the input (Ctrl-D or a closed terminal).
 fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
-    // Earlier input was an answer to another question.
+    // Earlier input is not an answer to this question.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)
         .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
-    out.words(question)?;
+    out.part(question)?;
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {
         out.line("")?;
@@ -148,13 +149,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_digests_are_behind_details_and_nothing_is_lost() {
+    fn details_have_the_ids_and_no_line_is_lost() {
         let text = "WHICH CHANGE\n  id: chg_1\n\nWHO ASKS\n  person\n    | WHICH CHANGE\n\nWHAT WOULD HAPPEN\n  !! all of it\n";
         let page = Page::of(text);
         assert_eq!(page.details, ["WHICH CHANGE", "  id: chg_1"]);
         assert_eq!(page.shown.first(), Some(&"WHO ASKS"));
         assert_eq!(page.shown.last(), Some(&"  !! all of it"));
-        assert!(page.shown.contains(&"    | WHICH CHANGE"), "a stranger's line is no heading");
-        assert_eq!(Page::of("WHICH CHANGE\n  id\n").shown.len(), 2, "something is shown in any case");
+        assert!(page.shown.contains(&"    | WHICH CHANGE"), "an indented line is not a heading");
+        assert_eq!(Page::of("WHICH CHANGE\n  id\n").shown.len(), 2, "a page is never empty");
     }
 }
