@@ -63,7 +63,7 @@ impl At {
 }
 
 /// The groups of `ironctl --help`, each with its commands.
-const GROUPS: [(&str, &[&str]); 8] = [
+pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "up", "down", "init", "status", "doctor", "logs", "config", "contract", "completions"]),
     ("Talk", &["chat", "session", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),

@@ -126,31 +126,4 @@ fn print_usage(error: &clap::Error) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn definition_of_the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_has_an_example_that_parses() {
-        fn walk(command: &clap::Command, path: &str) {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example:\n"), "{path} has no example");
-            for line in help.lines().skip(1) {
-                let words: Vec<&str> = line.split(['|', '<', '>']).next().unwrap_or("").split_whitespace().collect();
-                assert_eq!(words.first(), Some(&"ironctl"), "{path}: {line}");
-                let read = Cli::try_parse_from(words.iter().map(|word| word.trim_matches('"')));
-                assert!(read.is_ok(), "{path}: {line}: {}", read.expect_err("checked"));
-            }
-            assert!(command.get_about().is_some(), "{path} has no description");
-            for child in command.get_subcommands() {
-                walk(child, &format!("{path} {}", child.get_name()));
-            }
-        }
-        walk(&Cli::command(), "ironctl");
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 //! They run `fake_binary.sh` in place of the host's binary. See [`crate::offline`].
 
 use crate::fake_host::{Answer, FakeHost, ended, status, view, with_fake_binaries};
+use crate::golden;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -169,6 +170,21 @@ fn quickstart_gets_a_first_answer_and_shows_the_jail() {
     assert!(got["steps"].as_array().expect("steps").iter().all(|step| step["already"] == true), "{got}");
     assert_eq!(got["message"]["reply"], "I am an assistant.");
     assert_eq!(got["attempts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn output_of_quickstart_is_its_golden_file() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let host = quickstart_host(1);
+    let home = host.home.path();
+    for name in ["quickstart.txt", "quickstart-again.txt"] {
+        let (code, out, _) = at(&own, home, &["quickstart"]);
+        assert_eq!(code, 0, "{out}");
+        let marked =
+            out.replace(&own.display().to_string(), "[IRONCTL]").replace(&home.display().to_string(), "[HOME]");
+        golden::check(name, &marked);
+    }
 }
 
 #[test]
