@@ -1,8 +1,8 @@
 //! The review of a change on a terminal: the page, the question, and the decision of a person.
 //!
-//! The effect of the change is directly above the question, and the word `details` shows ids and digests. A page that does not fit
-//! is shown screen by screen. Accepts only a whole word, and never one that was typed before the question. See
-//! [`crate::commands::inbox`] and [`crate::commands::approve`].
+//! A page that does not fit is shown screen by screen, and its effect again directly above the question. The word `details` shows ids
+//! and digests. Accepts only a whole word, and never one that was typed before the question. See [`crate::commands::inbox`] and
+//! [`crate::commands::approve`].
 
 use super::change;
 use crate::failure::Error;
@@ -12,7 +12,10 @@ use nix::sys::termios::{FlushArg, tcflush};
 use std::io::{self, BufRead, IsTerminal};
 
 /// The section of a page that only the word `details` shows.
-const DETAILS: &str = "WHICH CHANGE";
+const DETAILS: &str = "IDENTIFIERS";
+
+/// The sections of a page that are repeated above the question if the page does not fit.
+const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
 
 /// Lines of a screen for the question.
 const QUESTION_ROWS: usize = 3;
@@ -52,6 +55,13 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Erro
     if !show(out, &page.shown)? {
         return Ok(Choice::Quit);
     }
+    // The effect of a long page is no longer on the screen.
+    if screen_rows(out).is_some_and(|rows| rows < page.shown.len()) {
+        out.line("")?;
+        if !show(out, &page.effects)? {
+            return Ok(Said::Quit);
+        }
+    }
     loop {
         let Some(line) = asked(out, question)? else { return Ok(Choice::Quit) };
         match line.as_str() {
@@ -72,38 +82,45 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Erro
     }
 }
 
-/// A review page in two parts.
+/// The parts of a review page.
 #[derive(Debug, PartialEq, Eq)]
 struct Page<'a> {
+    /// The page without the details.
     shown: Vec<&'a str>,
+    /// The sections of `shown` about the effect.
+    effects: Vec<&'a str>,
     details: Vec<&'a str>,
 }
 
 impl<'a> Page<'a> {
     /// Splits the text into sections. Only the host writes without an indent, so such a line is the heading of a section.
     fn of(text: &'a str) -> Self {
-        let (mut shown, mut details) = (Vec::new(), Vec::new());
-        let mut is_detail = false;
+        let (mut shown, mut effects, mut details) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut is_effect, mut is_detail) = (false, false);
         for line in text.lines() {
             if !line.is_empty() && !line.starts_with(' ') {
-                is_detail = line == DETAILS;
+                (is_effect, is_detail) = (EFFECTS.contains(&line), line == DETAILS);
+            }
+            if is_effect {
+                effects.push(line);
             }
             if is_detail { details.push(line) } else { shown.push(line) }
         }
         if shown.is_empty() {
-            return Self { shown: details, details: Vec::new() };
+            return Self { shown: details, effects, details: Vec::new() };
         }
-        while details.last().is_some_and(|line| line.is_empty()) {
-            details.pop();
+        for section in [&mut shown, &mut effects, &mut details] {
+            while section.last().is_some_and(|line| line.is_empty()) {
+                section.pop();
+            }
         }
-        Self { shown, details }
+        Self { shown, effects, details }
     }
 }
 
 /// Prints lines, one screen at a time if they do not fit; returns false if the person leaves.
 fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
-    let rows = out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN));
-    let Some(rows) = rows.filter(|rows| *rows < lines.len()) else {
+    let Some(rows) = screen_rows(out).filter(|rows| *rows < lines.len()) else {
         print(out, lines)?;
         return Ok(true);
     };
@@ -124,6 +141,11 @@ fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
             _ => left,
         };
     }
+}
+
+/// Returns the number of lines of a page that fit on a screen.
+fn screen_rows(out: Output) -> Option<usize> {
+    out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN))
 }
 
 fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
@@ -150,12 +172,12 @@ mod tests {
 
     #[test]
     fn details_have_the_ids_and_no_line_is_lost() {
-        let text = "WHICH CHANGE\n  id: chg_1\n\nWHO ASKS\n  person\n    | WHICH CHANGE\n\nWHAT WOULD HAPPEN\n  !! all of it\n";
+        let text = "EFFECT\n  Much.\n\nWARNINGS\n  !! all of it\n\nREQUESTED BY\n  person\n    | IDENTIFIERS\n\nIDENTIFIERS\n  change: chg_1\n";
         let page = Page::of(text);
-        assert_eq!(page.details, ["WHICH CHANGE", "  id: chg_1"]);
-        assert_eq!(page.shown.first(), Some(&"WHO ASKS"));
-        assert_eq!(page.shown.last(), Some(&"  !! all of it"));
-        assert!(page.shown.contains(&"    | WHICH CHANGE"), "an indented line is not a heading");
-        assert_eq!(Page::of("WHICH CHANGE\n  id\n").shown.len(), 2, "a page is never empty");
+        assert_eq!(page.details, ["IDENTIFIERS", "  change: chg_1"]);
+        assert_eq!(page.effects, ["EFFECT", "  Much.", "", "WARNINGS", "  !! all of it"]);
+        assert_eq!(page.shown[..6], [&page.effects[..], &[""]].concat());
+        assert_eq!(page.shown.last(), Some(&"    | IDENTIFIERS"), "an indented line is not a heading");
+        assert_eq!(Page::of("IDENTIFIERS\n  id\n").shown.len(), 2, "a page is never empty");
     }
 }

@@ -11,8 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-const TEXT: &str =
-    "WHAT WOULD HAPPEN\n  Agent \"helper\" (agt_00000000000000000000000001) would be told another text about itself.\n";
+const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 -> 1 bytes (1 line).\n";
 
 fn digest(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()
@@ -26,7 +25,7 @@ fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
         "requested_by": {"kind": "agent", "id": "agt_00000000000000000000000001", "name": "helper", "on_behalf_of": "per_00000000000000000000000001"},
         "origin": {"session": "ses_00000000000000000000000001", "turn": "trn_00000000000000000000000001", "message": "msg_00000000000000000000000001", "call": "call_00000000000000000000000001"},
         "reason": "you asked", "shown_digest": shown_digest, "decided_by": decided, "decided_at": null,
-        "applied_at": null, "outcome": (status == "applied").then_some("helper is told another text"),
+        "applied_at": null, "outcome": (status == "applied").then_some("persona of agent helper replaced"),
         "shown": shown, "approvals": {"by": [], "needed": 1},
         "created_at": "2026-01-02T03:04:05.000Z", "expires_at": "2026-01-09T03:04:05.000Z"
     })
@@ -174,7 +173,7 @@ fn approve_sends_the_digest_that_it_printed_or_was_given() {
     let (code, out, _) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
     assert_eq!(code, 0);
     assert!(out.starts_with(TEXT), "{out}");
-    assert!(out.ends_with("chg_00000000000000000000000001 is applied: helper is told another text\n"), "{out}");
+    assert!(out.ends_with("chg_00000000000000000000000001 is applied: persona of agent helper replaced\n"), "{out}");
     let (code, out, _) =
         host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest("seen before"), "--json"]);
     assert_eq!(code, 0);
@@ -272,7 +271,7 @@ fn only_a_whole_word_decides() {
     assert_eq!(decisions(&host), []);
     terminal.wait_for("skip, quit? ");
     terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied: helper is told another text");
+    terminal.wait_for("chg_00000000000000000000000001 is applied: persona of agent helper replaced");
     terminal.wait_for("nothing waits");
     assert_eq!(terminal.end(), 0);
     assert_eq!(
@@ -334,7 +333,7 @@ fn longest_waiting_change_is_asked_about_first() {
     let mut terminal = at_the_inbox(&host);
     for text in [
         "THE TEXT OF chg_00000000000000000000000001",
-        "would be told another text",
+        "Replace the persona of agent \"helper\"",
         "THE TEXT OF chg_00000000000000000000000003",
     ] {
         terminal.wait_for(text);
@@ -398,17 +397,17 @@ fn word_typed_before_the_question_decides_nothing() {
 #[test]
 fn reason_of_several_lines_is_printed_on_one() {
     let mut rejected = change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT));
-    rejected["outcome"] = json!("no\n\nWHAT WOULD HAPPEN\n  nothing");
+    rejected["outcome"] = json!("no\n\nEFFECT\n  nothing");
     let host = FakeHost::new(move |_, _| Answer::json(rejected.clone()));
     let (code, out, _) = host.ironctl(&["reject", "chg_00000000000000000000000001"]);
-    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is rejected: no WHAT WOULD HAPPEN nothing\n"));
+    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is rejected: no EFFECT nothing\n"));
 }
 
 #[test]
 fn rejection_sends_its_reason() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
-    terminal.wait_for("would be told another text about itself.");
+    terminal.wait_for("Replace the persona of agent \"helper\"");
     terminal.wait_for("skip, quit? ");
     terminal.type_in("reject\n");
     terminal.wait_for("reason (may be empty): ");
@@ -439,7 +438,7 @@ fn skipped_changes_stay_undecided() {
 fn approve_on_a_terminal_shows_the_page_and_asks() {
     let host = host_with_one();
     let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001"], Some(100));
-    terminal.wait_for("would be told another text about itself.");
+    terminal.wait_for("Replace the persona of agent \"helper\"");
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("quit\n");
     assert_eq!(terminal.end(), 1);
@@ -460,7 +459,7 @@ fn approve_on_a_terminal_shows_the_page_and_asks() {
 fn long_page() -> String {
     let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
     format!(
-        "WHICH CHANGE\n  id: chg_00000000000000000000000001\n\nWHY, IN THE WORDS OF THE PERSON WHO ASKS\n{lines}\nWHAT WOULD HAPPEN\n  Much.\n  !! Harm.\n"
+        "EFFECT\n  Much.\n\nWARNINGS\n  !! Harm.\n\nREASON GIVEN BY THE PERSON (unverified)\n{lines}\nIDENTIFIERS\n  change: chg_00000000000000000000000001\n"
     )
 }
 
@@ -469,22 +468,23 @@ fn effect_of_a_long_page_is_above_the_question() {
     let text: &'static str = long_page().leak();
     let host = host_that_shows(text, digest(text));
     let mut terminal = Terminal::sized(&host, &["approve", "chg_00000000000000000000000001"], 80, 24);
+    terminal.wait_for("  !! Harm.");
     terminal.wait_for("| line 0");
-    terminal.wait_for("-- 44 more lines");
-    assert!(!terminal.seen().contains("Harm"), "{}", terminal.seen());
+    terminal.wait_for("-- 46 more lines");
     terminal.type_in("\n");
     terminal.wait_for("| line 25");
     terminal.wait_for("more lines");
     terminal.type_in("end\n");
-    terminal.wait_for("WHAT WOULD HAPPEN");
+    terminal.wait_for("| line 59");
+    terminal.wait_for("EFFECT");
     terminal.wait_for("  !! Harm.");
     terminal.wait_for("approve, reject, details, quit? ");
     let seen = terminal.seen();
-    let after = seen.split("!! Harm.").nth(1).expect("it was shown");
+    let after = seen.split("!! Harm.").nth(2).expect("it was shown twice");
     assert!(after.lines().count() <= 4, "the effect is directly above the question: {after:?}");
-    assert!(!seen.contains("id: chg_00000000000000000000000001"), "ids are details: {seen}");
+    assert!(!seen.contains("change: chg_00000000000000000000000001"), "ids are details: {seen}");
     terminal.type_in("details\n");
-    terminal.wait_for("  id: chg_00000000000000000000000001");
+    terminal.wait_for("  change: chg_00000000000000000000000001");
     terminal.wait_for("approve, reject, details, quit? ");
     terminal.type_in("approve\n");
     terminal.wait_for("chg_00000000000000000000000001 is applied");

@@ -129,7 +129,7 @@ fn answer_of_an_unexpected_shape_names_the_versions() {
 
 #[test]
 fn lowered_guard_is_reviewed_on_a_terminal() {
-    let page = "WHAT WOULD HAPPEN\n  !! Agent \"assistant\" would be guarded LESS.\n";
+    let page = "EFFECT\n  Set the guard mode.\n\nWARNINGS\n  !! The agent is guarded LESS.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
         "POST /v1/changes" => Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})),
