@@ -84,10 +84,10 @@ fn help_lists_every_command_in_one_group_on_one_screen() {
 fn former_names_still_work_and_are_hidden() {
     for (noun, former, rest) in [
         ("agent", "create", &["a"][..]),
-        ("token", "create", &["--person", "a"]),
-        ("token", "revoke", &["tok_1"]),
-        ("memory", "forget", &["a", "mem_1"]),
-        ("message", "dead", &["list"]),
+        ("token", "create", &["--person", "a"][..]),
+        ("token", "revoke", &["tok_1"][..]),
+        ("memory", "forget", &["a", "mem_1"][..]),
+        ("message", "dead", &["list"][..]),
     ] {
         let read = Cli::try_parse_from([&["ironctl", noun, former][..], rest].concat());
         assert!(read.is_ok(), "{noun} {former}");

@@ -324,7 +324,7 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
     }
     for AgentWiring { channel, engage, pattern } in agent.wirings {
         add(
-            "hears",
+            "channel",
             format!("{channel}: {}", pattern.map_or(engage, |pattern| format!("messages that match {pattern}"))),
         );
     }

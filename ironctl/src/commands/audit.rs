@@ -125,7 +125,9 @@ async fn accept(at: &At, reason: &str) -> Result<(), Error> {
     let accepted = at.client()?.accept_break(reason.to_owned()).await?;
     at.out.json(&accepted)?;
     let BreakAccepted { seq, from, heads, archives } = accepted;
-    at.out.line(format!("entry {seq} accepts the break from entry {from} on, which {heads} heads contradict"))?;
+    at.out.line(format!(
+        "entry {seq} accepts the break of the history from entry {from} on; heads of the other history: {heads}"
+    ))?;
     for name in archives {
         at.out.line(format!("archive of the other history renamed to {name}"))?;
     }

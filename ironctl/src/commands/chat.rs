@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     thread: Option<String>,
     /// Your identity to speak as: channel:id, or your name or id [default: you]
-    #[arg(long = "as", value_name = "WHO")]
+    #[arg(long = "as", value_name = "IDENTITY")]
     speak_as: Option<String>,
     /// Time to wait for the answer, e.g. 90s or 2m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]

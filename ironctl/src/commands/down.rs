@@ -1,4 +1,4 @@
-//! `ironctl down`: asks the host to stop, and waits until its process is gone.
+//! `ironctl down`: requests the shutdown of the host, and waits for the end of its process.
 //!
 //! Never sends a signal: the host puts its sessions to sleep first. See [`crate::commands::up`].
 

@@ -6,7 +6,7 @@ use super::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 
-/// Creates the home by the host's binary, which prints the result.
+/// Runs `ironclaw-host init`, which prints the result.
 pub fn run(at: &At) -> Result<(), Error> {
     Offline::host(&["init"])?.at(&at.home).json(at.out.is_json()).pass()
 }

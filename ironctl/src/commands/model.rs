@@ -59,7 +59,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let presets = client.presets().await?;
             at.out.json(&presets)?;
             let rows = presets.into_iter().map(|preset| {
-                let key = preset.key_variable.map_or("none", |_| "asked for");
+                let key = preset.key_variable.map_or("none", |_| "prompted");
                 [preset.name, preset.kind, preset.model.unwrap_or_default(), preset.base_url, key.to_owned()]
             });
             at.out.table(["PRESET", "KIND", "MODEL", "URL", "KEY"], rows)

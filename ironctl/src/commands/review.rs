@@ -59,15 +59,15 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Erro
     if screen_rows(out).is_some_and(|rows| rows < page.shown.len()) {
         out.line("")?;
         if !show(out, &page.effects)? {
-            return Ok(Said::Quit);
+            return Ok(Choice::Quit);
         }
     }
     loop {
-        let Some(line) = asked(out, question)? else { return Ok(Choice::Quit) };
+        let Some(line) = read_answer(out, question)? else { return Ok(Choice::Quit) };
         match line.as_str() {
             "approve" => return Ok(Choice::Approve(digest)),
             "reject" => {
-                let Some(reason) = asked(out, "reason (may be empty): ")? else { return Ok(Choice::Quit) };
+                let Some(reason) = read_answer(out, "reason (may be empty): ")? else { return Ok(Choice::Quit) };
                 return Ok(Choice::Reject(reason));
             }
             "details" if !page.details.is_empty() => {
@@ -132,7 +132,7 @@ fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
             return Ok(true);
         }
         let Some(line) =
-            asked(out, &format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len()))?
+            read_answer(out, &format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len()))?
         else {
             return Ok(false);
         };
@@ -153,7 +153,7 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
 }
 
 /// Prints a question and returns the next typed line; `None` at the end of the input (Ctrl-D or a closed terminal).
-fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
+fn read_answer(out: Output, question: &str) -> Result<Option<String>, Error> {
     // Earlier input is not an answer to this question.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)
         .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
