@@ -9,12 +9,12 @@ mod clock;
 mod commands;
 mod failure;
 mod home;
+mod host_binary;
 mod jail;
 mod nearest;
 mod output;
 mod probe;
 mod processes;
-mod secret_input;
 mod secret_input;
 
 use clap::Parser;
