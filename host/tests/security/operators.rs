@@ -120,9 +120,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
     let shown = world.ctl(&["--json", "person", "show", "Bob"]).ok().json();
     assert_eq!(shown["tokens"][0]["state"], "expired", "{shown}");
     world.ctl(&["token", "remove", &id]).refused("is expired already");
-    world
-        .ctl(&["token", "add", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"])
-        .refused("cannot end before");
+    world.ctl(&["token", "add", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"]).refused("cannot end before");
     world.ctl(&["token", "add", "--person", "Bob", "--expires", "soon"]).refused("is no time");
     world.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
 }
