@@ -1,7 +1,6 @@
-//! By which way a host is asked and with whose token: the home's own socket and owner, or what the caller names.
+//! The transport to a host and the token for it: those of the home, or those that the caller names.
 //!
-//! Never sends a token to an address that another machine could be behind, and never takes one from the command line. See
-//! [`crate::client`].
+//! Never sends a token to another machine, and never takes a token from the command line. See [`crate::client`].
 
 use crate::failure::Error;
 use crate::home::{self, Home};
@@ -9,22 +8,22 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A token with its file is not longer.
+/// Bytes of a token file.
 const TOKEN_BYTES_MAX: u64 = 4096;
 
-/// Variable that holds a token.
+/// The environment variable with a token.
 pub const TOKEN_VARIABLE: &str = "IRONCLAW_TOKEN";
 
-/// The caller's settings for the transport and the token.
+/// The transport and the token that the caller names.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     api: Option<String>,
     token_file: Option<PathBuf>,
 }
 
-/// Address of a host.
+/// The address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum Transport {
     /// A unix socket.
     Socket(PathBuf),
     /// A loopback port: `127.0.0.1:8787`.
@@ -32,22 +31,21 @@ pub enum Way {
 }
 
 impl Access {
-    /// Makes it from the command line.
     pub fn new(api: Option<String>, token_file: Option<PathBuf>) -> Self {
         Self { api, token_file }
     }
 
-    /// Returns the loopback port that was named, if one was.
-    pub fn port(&self) -> Result<Option<Way>, Error> {
+    /// Returns the loopback port that the caller names, if any.
+    pub fn port(&self) -> Result<Option<Transport>, Error> {
         self.api.as_deref().map(port).transpose()
     }
 
-    /// Returns whether the caller speaks with a token that they named, not with the owner's in the home.
+    /// Returns whether the caller names a token. Otherwise the token of the owner in the home is used.
     pub fn names_token(&self) -> bool {
         self.token_file.is_some() || std::env::var(TOKEN_VARIABLE).is_ok_and(|token| !token.is_empty())
     }
 
-    /// Returns the token: of the file that was named, else of the environment, else the owner's in the home.
+    /// Returns the token of the named file, else of the environment, else of the owner in the home.
     pub fn token(&self, home: &Home) -> Result<String, Error> {
         if let Some(path) = &self.token_file {
             return from_file(path);
@@ -59,18 +57,17 @@ impl Access {
     }
 }
 
-/// Reads `http://127.0.0.1:8787` and nothing that leads elsewhere.
-fn port(url: &str) -> Result<Way, Error> {
-    let wrong =
-        |why: &str| Error::usage(format!("{url} is not asked: {why}"), "give it as --api http://127.0.0.1:8787");
+/// Parses a URL such as `http://127.0.0.1:8787`; refuses an address of another machine.
+fn port(url: &str) -> Result<Transport, Error> {
+    let wrong = |why: &str| Error::usage(format!("cannot use {url}: {why}"), "name it as --api http://127.0.0.1:8787");
     let Some(rest) = url.strip_prefix("http://") else { return Err(wrong("it does not begin with http://")) };
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     let Some((host, number)) = authority.rsplit_once(':') else { return Err(wrong("it names no port")) };
     if !["127.0.0.1", "localhost", "[::1]"].contains(&host) {
-        return Err(wrong("the token would leave this machine in the clear; for another one use ssh -L"));
+        return Err(wrong("the token would leave this machine unencrypted; use ssh -L for another machine"));
     }
     match number.parse::<u16>() {
-        Ok(number) if number > 0 => Ok(Way::Port(authority.to_owned())),
+        Ok(number) if number > 0 => Ok(Transport::Port(authority.to_owned())),
         _ => Err(wrong("it names no port")),
     }
 }
@@ -97,9 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_goes_to_a_loopback_port_and_nowhere_else() {
-        assert_eq!(port("http://127.0.0.1:8787").expect("loopback"), Way::Port("127.0.0.1:8787".to_owned()));
-        assert_eq!(port("http://[::1]:1/").expect("loopback"), Way::Port("[::1]:1".to_owned()));
+    fn token_goes_only_to_a_loopback_port() {
+        assert_eq!(port("http://127.0.0.1:8787").expect("loopback"), Transport::Port("127.0.0.1:8787".to_owned()));
+        assert_eq!(port("http://[::1]:1/").expect("loopback"), Transport::Port("[::1]:1".to_owned()));
         for url in [
             "https://127.0.0.1:8787",
             "http://192.168.1.2:8787",
@@ -116,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_others_can_read_is_refused() {
+    fn token_that_others_can_read_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("token");
         std::fs::write(&path, "ict_1\n").expect("written");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
-        assert_eq!(from_file(&path).expect_err("open").told().expect("told").error.code, "token_open");
+        assert_eq!(from_file(&path).expect_err("open").report().expect("reported").error.code, "token_open");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("set");
         assert_eq!(from_file(&path).expect("private"), "ict_1");
     }

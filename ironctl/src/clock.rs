@@ -1,6 +1,6 @@
-//! Shows the host's times in the operator's time zone.
+//! The times of the host in the time zone of the operator.
 //!
-//! Never fails: what is no time is shown as it came. See `commands`, whose tables it serves.
+//! Never fails: an invalid time is shown unchanged. See [`crate::commands`].
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -1,6 +1,6 @@
 //! The commands of `ironctl`, one file a noun.
 //!
-//! Never prints past `output`, and never talks to a host past `client`. See the file of the command that you are looking for.
+//! Prints only through [`crate::output`], and asks a host only through [`crate::client`].
 
 mod agent;
 mod approve;
@@ -11,6 +11,7 @@ mod chat;
 mod completions;
 mod config;
 mod contract;
+mod delivery;
 mod doctor;
 mod down;
 mod inbox;
@@ -43,109 +44,132 @@ use crate::home::Home;
 use crate::output::Output;
 use clap::Subcommand;
 
-/// Home, client and output of a command.
+/// Home, output and access of a command.
 #[derive(Debug)]
 pub struct At {
-    /// The installation.
+    /// The home of the host.
     pub home: Home,
-    /// The operator's terminal, or a script.
+    /// The output for a person or a script.
     pub out: Output,
-    /// By which way and with whose token, if not the owner's over the home's socket.
+    /// The transport and the token that the caller names.
     pub access: Access,
 }
 
 impl At {
-    /// Opens the host that the caller means; whether it answers shows at the first question.
+    /// Returns a client for the host that the caller means. A host that does not answer fails the first request.
     fn client(&self) -> Result<Client, Error> {
         Client::with(&self.home, &self.access)
     }
 }
 
-/// One command of the CLI.
+/// The groups of `ironctl --help`, each with its commands.
+pub const GROUPS: [(&str, &[&str]); 8] = [
+    ("Start", &["quickstart", "up", "down", "init", "status", "doctor", "logs", "config", "contract", "completions"]),
+    ("Talk", &["chat", "session", "message", "delivery", "memory"]),
+    ("Decide", &["inbox", "approve", "reject", "change"]),
+    ("Agents", &["agent"]),
+    ("Reach", &["mcp"]),
+    ("Outside", &["model", "channel", "secret"]),
+    ("People", &["person", "token", "key"]),
+    ("Look", &["why", "usage", "audit", "panic", "resume"]),
+];
+
+/// Returns the template of `ironctl --help`: the groups of commands, then the global options.
+pub fn help_template() -> String {
+    let groups = GROUPS.iter().map(|(group, commands)| format!("{group:<9}{}\n", commands.join(" ")));
+    let groups: String = groups.collect();
+    format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}`ironctl COMMAND --help` describes a command.\n\n\
+         {}:\n{{options}}{{after-help}}",
+        crate::GLOBAL_OPTIONS
+    )
+}
+
+/// A command of `ironctl`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Set everything up, talk to a first agent, and show what holds it
+    /// Create a home, start the host, talk to a first agent and show its jail
     Quickstart(quickstart::Args),
     /// Start the host
     Up(up::Args),
     /// Stop the host
     #[command(after_help = "Example:\n  ironctl down")]
     Down,
-    /// Make a new home: settings, keys, and an empty ledger
+    /// Create a home: settings, keys and an empty ledger [default: ~/.local/state/ironclaw]
     #[command(after_help = "Example:\n  ironctl --home /srv/ironclaw init")]
     Init,
-    /// Show the host, its sessions, and what the kernel says about each
+    /// Show the host, its sessions and the jail of each
     #[command(after_help = "Example:\n  ironctl status\n  ironctl status --json")]
     Status,
-    /// Look for what is wrong, and say what to do about it
+    /// Check the machine, the installation and the host, and print remedies
     Doctor(doctor::Args),
-    /// Add, list and remove agents
+    /// Add, list, show, set, connect and remove agents
     #[command(subcommand, after_help = "Example:\n  ironctl agent add assistant")]
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
-    /// Decide about what agents ask for, one change at a time
+    /// Decide about the changes that wait, one at a time
     #[command(after_help = "Example:\n  ironctl inbox")]
     Inbox,
-    /// List and show changes of agents, and ask for one
+    /// List, show and submit changes
     #[command(subcommand, after_help = "Example:\n  ironctl change list")]
     Change(change::Action),
-    /// Say yes to a change
+    /// Approve a change
     Approve(approve::Args),
-    /// Say no to a change
+    /// Reject a change
     Reject(reject::Args),
-    /// Make, list, try and remove channels beside this command line
+    /// Add, list, test and remove channels
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
-    /// List the MCP servers that agents may have tools of
+    /// List the MCP servers of the catalogue
     #[command(subcommand, after_help = "Example:\n  ironctl mcp list")]
     Mcp(mcp::Action),
-    /// Add, list, test and remove model endpoints
+    /// Add, list, test and remove model endpoints, and set the default
     #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
     Model(model::Action),
-    /// Store, list, replace and remove secrets, such as the keys of model endpoints
+    /// Set, list, rotate and remove secrets, such as keys of model endpoints
     #[command(subcommand, after_help = "Example:\n  ironctl secret set openai")]
     Secret(secret::Action),
-    /// Look at what an agent keeps for later, add to it, erase from it
+    /// List, search, add and remove the notes of an agent
     #[command(subcommand, after_help = "Example:\n  ironctl memory list assistant")]
     Memory(memory::Action),
-    /// Have a message answered after all
+    /// Retry a message that got no answer
     #[command(subcommand, after_help = "Example:\n  ironctl message retry last")]
     Message(message::Action),
-    /// List, send again or drop answers that did not arrive
+    /// List, retry or drop answers that did not arrive
     #[command(subcommand, after_help = "Example:\n  ironctl delivery list")]
-    Delivery(message::Dead),
+    Delivery(delivery::Action),
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
-    /// Stop every agent at once; nothing begins until `resume`, not even after a restart
+    /// Stop every agent at once, until `resume`, also after a restart
     #[command(after_help = "Example:\n  ironctl panic")]
     Panic,
-    /// Let everything go on after `panic`
+    /// End the emergency stop of `panic`
     #[command(after_help = "Example:\n  ironctl resume")]
     Resume,
-    /// Add, list, link and unlink people
+    /// Add, list, show, set, link and unlink people
     #[command(subcommand, after_help = "Example:\n  ironctl person add Bob")]
     Person(person::Action),
-    /// Add, list and remove tokens
+    /// Add, list, rotate and remove tokens
     #[command(subcommand, after_help = "Example:\n  ironctl token add --person Bob --expires 30d")]
     Token(token::Action),
-    /// Replace the master key or a token by a fresh one
+    /// Rotate the master key or the token in use
     #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
     Key(key::Action),
-    /// Show what models took, and what is left below each ceiling
+    /// Show the usage of models, and the rest below each ceiling
     Usage(usage::Args),
-    /// Explain what became of a message
+    /// Show each step of a message, and the reason for its state
     Why(why::Args),
-    /// Read, verify and rotate the ledger, with or without a running host
+    /// Read, verify, export and rotate the ledger
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
     Audit(audit::Action),
-    /// Show what the host logged
+    /// Show the log of the host
     Logs(logs::Args),
     /// Show the frozen contract between host and sandbox
     #[command(subcommand, after_help = "Example:\n  ironctl contract fingerprint")]
     Contract(contract::Action),
-    /// Look at the operator's settings
+    /// Check the settings of the host
     #[command(subcommand, after_help = "Example:\n  ironctl config check")]
     Config(config::Action),
     /// Print a completion script for a shell
@@ -153,7 +177,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, at: &At) -> Result<(), Error> {
         match self {
             Self::Quickstart(args) => quickstart::run(at, &args).await,
@@ -174,7 +198,7 @@ impl Command {
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,
             Self::Message(action) => message::run(at, action).await,
-            Self::Delivery(action) => message::run(at, message::Action::Dead(action)).await,
+            Self::Delivery(action) => delivery::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,

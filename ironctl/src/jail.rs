@@ -1,6 +1,6 @@
-//! Puts what the kernel reports about a jailed process into words.
+//! The report of the kernel on a jailed process, as text.
 //!
-//! Never judges from what was intended: only from the report, which the host reads from `/proc`. `commands::status` and
+//! Uses only the report that the host reads from `/proc`, never the intended settings. `commands::status` and
 //! `commands::quickstart` print it.
 
 use ironclaw_contract::operator::JailReport;
@@ -10,10 +10,10 @@ pub fn summary(jail: &JailReport) -> String {
     rows(jail).into_iter().take(SUMMARY_ROWS).map(|[_, found]| found).collect::<Vec<_>>().join(", ")
 }
 
-/// The first rows are the walls; the others tell what is inside them.
+/// The first rows are the walls; the others describe the inside of the jail.
 const SUMMARY_ROWS: usize = 5;
 
-/// Returns the report as rows of what was looked at and what was found, walls first.
+/// Returns the report as rows of name and finding, walls first.
 pub fn rows(jail: &JailReport) -> Vec<[String; 2]> {
     let seccomp = match jail.seccomp {
         0 => "NO SECCOMP".to_owned(),
@@ -45,7 +45,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" ") }
 }
 
-/// Formats the sets that are not empty, for the eye to stop at.
+/// Formats the capability sets that are not empty, in capitals as a warning.
 fn held(jail: &JailReport) -> String {
     let sets: Vec<String> = jail
         .capabilities
@@ -65,7 +65,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_missing_wall_stands_out() {
+    fn missing_wall_is_shown_in_capitals() {
         let jail = JailReport {
             namespaces: BTreeMap::new(),
             own_namespaces: vec!["net".to_owned()],

@@ -1,21 +1,21 @@
-//! `ironctl`, the operator's hand on an IronClaw host.
+//! `ironctl`, the command line for the operator of an IronClaw host.
 //!
-//! Never opens a database and never decides anything: it asks the host, and runs `ironclaw-host` offline. See [`crate::commands`]
-//! for what it can do, [`crate::client`] for how it asks, [`crate::failure`] for how it ends.
+//! Never opens a database and never decides: it sends requests to the host, or runs `ironclaw-host` offline. See
+//! [`crate::commands`] for the commands, [`crate::client`] for the requests, [`crate::failure`] for the exit codes.
 
 mod access;
 mod client;
 mod clock;
 mod commands;
 mod failure;
-mod hidden;
 mod home;
+mod host_binary;
 mod jail;
 mod nearest;
 mod output;
 mod probe;
 mod processes;
-mod sibling;
+mod secret_input;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -25,24 +25,54 @@ use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The heading of the options that every command takes.
+const GLOBAL_OPTIONS: &str = "Global options";
+
 /// Operates an IronClaw host: agents that you do not have to trust.
 #[derive(Debug, Parser)]
-#[command(name = "ironctl", version, after_help = "Example:\n  ironctl quickstart")]
+#[command(
+    name = "ironctl",
+    version,
+    help_template = commands::help_template(),
+    after_help = "Example:\n  ironctl quickstart"
+)]
 struct Cli {
-    /// Directory that holds the installation [default: the XDG state directory, `ironclaw` in it]
-    #[arg(long, global = true, env = "IRONCLAW_HOME", value_name = "DIR")]
+    // Each text fits beside its option on 80 columns, so that the whole help fits on 24 lines.
+    /// Home of the host
+    #[arg(
+        long,
+        global = true,
+        env = "IRONCLAW_HOME",
+        hide_env_values = true,
+        value_name = "DIR",
+        help_heading = GLOBAL_OPTIONS
+    )]
     home: Option<PathBuf>,
 
-    /// Ask the host on this loopback port, not the one of the home [e.g. http://127.0.0.1:8787]
-    #[arg(long, global = true, env = "IRONCLAW_API", value_name = "URL")]
+    /// Loopback URL of the host
+    #[arg(
+        long,
+        global = true,
+        env = "IRONCLAW_API",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = GLOBAL_OPTIONS
+    )]
     api: Option<String>,
 
-    /// Speak with the token in this file, not with $IRONCLAW_TOKEN or the owner's
-    #[arg(long, global = true, env = "IRONCLAW_TOKEN_FILE", value_name = "FILE")]
+    /// File with the token
+    #[arg(
+        long,
+        global = true,
+        env = "IRONCLAW_TOKEN_FILE",
+        hide_env_values = true,
+        value_name = "FILE",
+        help_heading = GLOBAL_OPTIONS
+    )]
     token_file: Option<PathBuf>,
 
-    /// Print JSON for scripts; failures are JSON on stderr
-    #[arg(long, global = true)]
+    /// Print JSON; failures are JSON on stderr
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     json: bool,
 
     #[command(subcommand)]
@@ -52,7 +82,7 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return ExitCode::from(misread(&error)),
+        Err(error) => return ExitCode::from(print_usage(&error)),
     };
     let out = Output::new(cli.json);
     match run(cli, out) {
@@ -74,14 +104,14 @@ fn run(cli: Cli, out: Output) -> Result<(), Error> {
     runtime.block_on(cli.command.run(&at))
 }
 
-/// Reports a misread command line: help and version are asked for and go to stdout; the rest is a wrong command line.
-fn misread(error: &clap::Error) -> u8 {
+/// Prints help and version to stdout, and the error of a wrong command line to stderr; returns the exit code.
+fn print_usage(error: &clap::Error) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // Nothing can be done about a closed stdout.
+        // A closed stdout is not an error of the command.
         let _ = error.print();
         return exit::DONE;
     }
-    // Without a parsed command line, whether a script is listening shows only in its words.
+    // The command line could not be parsed, so `--json` is only found in its words.
     if std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
         let text = error.render().to_string();
         let message = match error.kind() {
@@ -96,31 +126,4 @@ fn misread(error: &clap::Error) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_has_an_example_that_it_accepts() {
-        fn walk(command: &clap::Command, path: &str) {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example:\n"), "{path} has no example");
-            for line in help.lines().skip(1) {
-                let words: Vec<&str> = line.split(['|', '<', '>']).next().unwrap_or("").split_whitespace().collect();
-                assert_eq!(words.first(), Some(&"ironctl"), "{path}: {line}");
-                let read = Cli::try_parse_from(words.iter().map(|word| word.trim_matches('"')));
-                assert!(read.is_ok(), "{path}: {line}: {}", read.expect_err("checked"));
-            }
-            assert!(command.get_about().is_some(), "{path} does not say what it does");
-            for child in command.get_subcommands() {
-                walk(child, &format!("{path} {}", child.get_name()));
-            }
-        }
-        walk(&Cli::command(), "ironctl");
-    }
-}
+mod tests;

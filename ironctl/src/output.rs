@@ -1,7 +1,6 @@
-//! The only place that writes to the terminal: tables for people, JSON for scripts, failures for both.
+//! The only module that writes to the terminal: tables for people, JSON for scripts, failures for both.
 //!
-//! Never lets a character through that could steer a terminal or reorder what a person reads. See `commands`, which
-//! decide what there is to say.
+//! Never prints a character that could control a terminal or reorder the text. See [`crate::commands`] for the callers.
 
 use crate::failure::Error;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
@@ -10,24 +9,24 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Destination of the words, and which of the two forms.
+/// The output for people or, with `--json`, for scripts.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
 }
 
 impl Output {
-    /// Makes it for scripts (`json`) or for people.
+    /// Creates an output for scripts (`json`) or for people.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Returns whether a script is listening.
+    /// Returns whether the output is for a script.
     pub fn is_json(self) -> bool {
         self.json
     }
 
-    /// Prints a line for people on stdout, made safe; scripts do not get it.
+    /// Prints a line for people to stdout, with unsafe characters escaped.
     pub fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -35,11 +34,11 @@ impl Output {
         write_out(&format!("{}\n", safe(text.as_ref())))
     }
 
-    /// Refuses a text that would have to be altered to be safe, and one that the terminal would break.
+    /// Refuses a text with unsafe characters, and a text with lines that are wider than the terminal.
     pub fn check_exact(self, text: &str) -> Result<(), Error> {
         if text.chars().any(|character| character == '\t' || is_unsafe(character)) {
             let message =
-                "the host sent a text that would steer the terminal; it is not shown, and nothing was decided";
+                "the text of the host contains terminal control characters; it was not shown, and nothing was decided";
             return Err(Error::failed("text_unsafe", message));
         }
         if self.json {
@@ -53,7 +52,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints text for people on stdout exactly as the host wrote it; one that would have to be altered to be safe is refused.
+    /// Prints the exact text of the host for people to stdout; refuses a text with unsafe characters.
     pub fn exact(self, text: &str) -> Result<(), Error> {
         self.check_exact(text)?;
         if self.json {
@@ -62,26 +61,26 @@ impl Output {
         write_out(text)
     }
 
-    /// Returns the height of the terminal, if it is one that says so.
+    /// Returns the height of the terminal, if known.
     pub fn rows(self) -> Option<usize> {
         let rows = terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| usize::from(rows.0));
         rows.filter(|rows| *rows > 0)
     }
 
-    /// Returns the width of the terminal, if it is one that says so.
+    /// Returns the width of the terminal, if known.
     pub fn columns(self) -> Option<usize> {
         terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0))
     }
 
-    /// Prints words of a line for people on stdout that is not at its end, made safe; scripts do not get them.
-    pub fn words(self, text: &str) -> Result<(), Error> {
+    /// Prints a part of a line for people to stdout, with unsafe characters escaped.
+    pub fn part(self, text: &str) -> Result<(), Error> {
         if self.json {
             return Ok(());
         }
         write_out(&safe(text))
     }
 
-    /// Prints a remark for people on stderr, made safe; scripts do not get it.
+    /// Prints a remark for people to stderr, with unsafe characters escaped.
     pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -90,7 +89,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints one JSON document on one line of stdout; people do not get it.
+    /// Prints a JSON document for scripts to stdout, on one line.
     pub fn json(self, value: &impl Serialize) -> Result<(), Error> {
         if !self.json {
             return Ok(());
@@ -98,7 +97,7 @@ impl Output {
         write_out(&format!("{}\n", to_json(value)?))
     }
 
-    /// Prints a table for people: framed on a terminal, plain columns elsewhere. Every cell is made safe.
+    /// Prints a table for people, framed on a terminal and with plain columns elsewhere. Unsafe characters are escaped.
     pub fn table<const N: usize>(
         self,
         header: [&str; N],
@@ -110,7 +109,7 @@ impl Output {
         write_out(&format!("{}\n", render(header, rows, io::stdout().is_terminal())))
     }
 
-    /// Writes bytes that are already what they should be (a completion script).
+    /// Writes bytes unchanged to stdout, such as a completion script.
     pub fn raw(self, bytes: &[u8]) -> Result<(), Error> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
@@ -118,11 +117,11 @@ impl Output {
         Ok(())
     }
 
-    /// Says on stderr why the command failed, as `error:` and `hint:` or as one JSON document.
+    /// Prints a failure to stderr, as `error:` and `hint:` or as one JSON document.
     ///
-    /// There is nowhere left to complain when stderr itself is gone, so errors are dropped.
+    /// Ignores a closed stderr, because there is no other place for the message.
     pub fn failure(self, error: &Error) {
-        let Some(failure) = error.told() else { return };
+        let Some(failure) = error.report() else { return };
         let mut text = String::new();
         if self.json {
             text = to_json(&failure).unwrap_or_default();
@@ -135,20 +134,20 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// Prints a line on stderr that the next one replaces; only on a terminal.
+    /// Prints a line to stderr that the next one replaces; only on a terminal.
     pub fn progress(self, text: &str) -> Result<(), Error> {
         let mut stderr = io::stderr().lock();
         if self.json || !stderr.is_terminal() {
             return Ok(());
         }
-        // A wrapped line could not be erased again, so it is kept to one.
+        // A wrapped line cannot be erased, so the text is cut to one line.
         let one_line: String = safe(text).chars().take(PROGRESS_CHARS_MAX).map(spaced).collect();
         write!(stderr, "\r\x1b[K{one_line}")?;
         stderr.flush()?;
         Ok(())
     }
 
-    /// Asks for leave to destroy something: on a terminal with a question, elsewhere only by `--yes`.
+    /// Asks for a confirmation on a terminal; elsewhere requires `--yes`.
     ///
     /// `question` has no question mark, e.g. `remove agent x`. Fails unless the answer is yes.
     pub fn confirm(self, question: &str, yes: bool) -> Result<(), Error> {
@@ -156,7 +155,7 @@ impl Output {
             return Ok(());
         }
         if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(Error::usage(format!("will not {question} unasked"), "say that you mean it with --yes"));
+            return Err(Error::usage(format!("cannot {question} without a confirmation"), "confirm it with --yes"));
         }
         write!(io::stderr().lock(), "{}? [y/N] ", safe(question))?;
         let mut answer = String::new();
@@ -170,14 +169,13 @@ impl Output {
 
 const PROGRESS_CHARS_MAX: usize = 72;
 
-/// The refusal of a narrow terminal, with the remedy.
+/// The hint for a terminal that is too narrow.
 pub const NARROW: &str =
-    "a line that a terminal breaks could begin like one of the host's: make it at least 80 columns wide";
+    "a wrapped line could look like a line of the host: make the terminal at least 80 columns wide";
 
-/// Returns text as it may reach a terminal: newline and tab stay, whatever else steers a terminal, reorders or hides text becomes
-/// a visible escape such as `\u{202e}`.
+/// Escapes each character that controls a terminal, or that reorders or hides text, e.g. as `\u{202e}`.
 ///
-/// Zero-width joiners and variation selectors stay, because Persian and emoji need them.
+/// Keeps newlines and tabs. Keeps zero-width joiners and variation selectors, because Persian and emoji need them.
 pub fn safe(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -199,7 +197,7 @@ fn is_unsafe(character: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' => true, // direction marks
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true, // bidirectional overrides, isolates
         '\u{200b}' | '\u{180e}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true, // invisible
-        '\u{2028}' | '\u{2029}' => true,             // line ends that only some programs see
+        '\u{2028}' | '\u{2029}' => true,             // line ends of some programs
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true, // byte order mark, annotations
         '\u{e0000}'..='\u{e007f}' => true,           // tags: a hidden alphabet
         other => other.is_control(),
@@ -210,11 +208,10 @@ fn spaced(character: char) -> char {
     if character == '\n' || character == '\t' { ' ' } else { character }
 }
 
-/// Returns compact JSON on one line in which every unsafe character is escaped as `\uXXXX`: the same document to a parser,
-/// harmless to a terminal.
+/// Returns compact JSON on one line with every unsafe character escaped as `\uXXXX`. A parser reads the same document.
 pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let plain = serde_json::to_string(value)
-        .map_err(|cause| Error::failed("output", "cannot write this as JSON").because(cause))?;
+        .map_err(|cause| Error::failed("output", "cannot write the answer as JSON").because(cause))?;
     let mut out = String::with_capacity(plain.len());
     for character in plain.chars() {
         // Unsafe characters can only be inside strings here: compact JSON has no white space of its own.
@@ -229,7 +226,7 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     Ok(out)
 }
 
-/// A column of words up to the length of an id is not wrapped: half an id cannot be copied.
+/// Longest word that a column never wraps: half an id cannot be copied.
 const WORD_BYTES_MAX: usize = 30;
 
 fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>, on_terminal: bool) -> String {
@@ -246,7 +243,7 @@ fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Str
     for row in rows {
         let cells = row.map(|cell| {
             let cell = safe(&cell).replace('\t', " ");
-            // Plain rows are for `grep` and `awk`: one row, one line.
+            // Plain rows are for `grep` and `awk`: one line each.
             if on_terminal { cell } else { cell.replace('\n', " ") }
         });
         for (whole, cell) in whole.iter_mut().zip(&cells) {
@@ -291,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn newlines_tabs_and_the_worlds_letters_stay() {
+    fn newlines_tabs_and_foreign_letters_stay() {
         let text = "eins\n\tzwei – 你好 مرحبا می‌روم 👩‍💻 ❤️";
         assert!(matches!(safe(text), Cow::Borrowed(same) if same == text));
     }
 
     #[test]
-    fn json_means_the_same_and_steers_no_terminal() {
+    fn json_is_safe_for_a_terminal_and_parses_to_the_same() {
         let text = "\u{1b}]0;x\u{9b}\u{202e}\u{e0041}\u{7f}\n";
         let json = to_json(&text).expect("a string is JSON");
         assert!(json.is_ascii(), "{json}");

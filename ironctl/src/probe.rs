@@ -1,7 +1,7 @@
-//! Looks whether a model server listens on this machine, and which models it has.
+//! The search for model servers on this machine and for their models.
 //!
-//! Never asks another machine, never shows a key, and asks for nothing but the list of models. See
-//! `commands::quickstart` and `commands::model::add`.
+//! Never connects to another machine, never sends a key, and requests only the list of models. See `commands::quickstart` and
+//! `commands::model::add`.
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longest time of this machine over a connection to itself.
-const CONNECT_PATIENCE: Duration = Duration::from_millis(200);
+/// Time for a connection to this machine.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Longest time of a server over its list.
-const LIST_PATIENCE: Duration = Duration::from_secs(2);
+/// Time for the list of models.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// No list of models is longer.
+/// Bytes of a list of models.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
-/// A model's name in a command is not longer.
+/// Characters of the name of a model in a command.
 const NAME_CHARACTERS_MAX: usize = 200;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ struct Listed {
     id: String,
 }
 
-/// Returns the local servers among these that answer, each with the first model that it names.
+/// Returns the presets of local servers that answer, each with the first model of its list.
 pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)> {
     let local = presets.iter().filter(|preset| preset.key_variable.is_none()).cloned();
     let asked: Vec<_> = local
@@ -45,20 +45,20 @@ pub async fn local_servers(presets: &[ModelPreset]) -> Vec<(ModelPreset, String)
         .collect();
     let mut found = Vec::new();
     for asked in asked {
-        // One that panicked found nothing.
+        // A panicked task counts as no server.
         found.extend(asked.await.ok().flatten());
     }
     found
 }
 
-/// Returns the first model that a server on this machine names; `None` when the address is elsewhere or no such server answers.
+/// Returns the first model of a server on this machine; `None` for another address, or if no such server answers.
 pub async fn first_model(base_url: &str) -> Option<String> {
     let (authority, path) = split(base_url)?;
-    let asked = timeout(LIST_PATIENCE, list(authority, path)).await.ok()??;
+    let asked = timeout(LIST_TIMEOUT, list(authority, path)).await.ok()??;
     asked.data.into_iter().map(|listed| listed.id).find(|id| is_plain(id))
 }
 
-/// Splits `http://127.0.0.1:11434/v1` into `127.0.0.1:11434` and `/v1`; only of this machine.
+/// Splits `http://127.0.0.1:11434/v1` into `127.0.0.1:11434` and `/v1`; `None` for another machine.
 fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
     let rest = base_url.strip_prefix("http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -68,9 +68,9 @@ fn split(base_url: &str) -> Option<(SocketAddr, &str)> {
 }
 
 async fn list(address: SocketAddr, path: &str) -> Option<List> {
-    let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await.ok()?.ok()?;
+    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.ok()?.ok()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
-    // An error that ends the connection ends the exchange too.
+    // An error of the connection is also an error of the request.
     tokio::spawn(async move { drop(connection.await) });
     let request = Request::get(format!("{path}/models")).header(HOST, address.to_string());
     let response = sender.send_request(request.body(Empty::<Bytes>::new()).ok()?).await.ok()?;
@@ -81,7 +81,7 @@ async fn list(address: SocketAddr, path: &str) -> Option<List> {
     serde_json::from_slice(&body).ok()
 }
 
-/// Returns whether a name can be used unquoted in a command: the answering server must not write one for us.
+/// Returns whether a name is safe unquoted in a command: a server must not insert text into a suggested command.
 fn is_plain(name: &str) -> bool {
     (1..=NAME_CHARACTERS_MAX).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_asked() {
+    fn only_addresses_of_this_machine_are_accepted() {
         let (address, path) = split("http://127.0.0.1:11434/v1").expect("this machine");
         assert_eq!((address.to_string().as_str(), path), ("127.0.0.1:11434", "/v1"));
         assert!(split("http://localhost:8080/v1/").is_some_and(|(_, path)| path == "/v1"));

@@ -1,7 +1,6 @@
-//! The processes of a home as `/proc` shows them: the hosts that run on it, and what runs in its jails.
+//! The processes of a home in `/proc`: its hosts, and the processes in its jails.
 //!
-//! Never asks a host, and never trusts a file of the home to say who runs. See `commands::panic`, which ends all of
-//! them.
+//! Never asks a host, and never trusts a file of the home. See `commands::panic`, which kills all of them.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,16 +11,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The daemon's program.
+/// The program of the host.
 const HOST: &[u8] = b"ironclaw-host";
 
-/// The command of that program that runs agents.
+/// The command of the host that runs agents.
 const RUN: &[u8] = b"run";
 
 /// Paths at which a jail mounts directories of a session.
 const JAIL_MOUNTS: [&str; 3] = ["/in", "/out", "/workspace"];
 
-/// A process, told apart from a later one with the same id by when it started.
+/// A process. Its start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     started: u64,
@@ -29,29 +28,28 @@ pub struct Process {
 }
 
 impl Process {
-    /// Finds a process; `None` when there is none, or only the remains that its parent has not collected.
+    /// Finds a process; `None` if there is none, or only a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything, blanks and brackets too, so fields count from the last bracket.
+        // The name may contain blanks and brackets, so fields are counted from the last bracket.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?;
         let started = fields.nth(18)?.parse().ok()?; // field 22 of proc(5), 19 after the state
-        // The first thread of a killed process is a zombie while the other threads still hold its files.
+        // The first thread of a killed process is a zombie while the other threads still have its files open.
         let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
         (!matches!(state, "Z" | "X") || threads() > 1).then_some(Self { started, pid })
     }
 
-    /// Returns its id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Returns whether it is there still.
-    pub fn is_there(&self) -> bool {
+    /// Returns whether the process still exists.
+    pub fn is_alive(&self) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
     }
 
-    /// Ends it at once. Says why not, unless it has ended already.
+    /// Kills the process; succeeds if it has already ended.
     pub fn kill(&self) -> Result<(), nix::Error> {
         match kill(Pid::from_raw(self.pid as i32), Signal::SIGKILL) {
             Err(nix::Error::ESRCH) => Ok(()),
@@ -60,17 +58,17 @@ impl Process {
     }
 }
 
-/// Returns every host that runs on this home, with its launcher and the jailed copies of it; the oldest first.
+/// Returns every host of this home, with its launcher and their jailed copies; the oldest first.
 ///
-/// A host is known by its command line, or by the lock of the home that it holds.
+/// A host is identified by its command line, or by its lock on the home.
 pub fn hosts(home: &Path) -> BTreeSet<Process> {
     let locks = Locks::of(home);
     let mut found = BTreeSet::new();
     for pid in pids() {
         let words = command_line(pid);
         let is_host = match runs_on(pid, &words) {
-            Some(of) => is_same_directory(&of, home),
-            None => !is_tool(&words) && locks.are_held_by(pid),
+            Some(its_home) => is_same_directory(&its_home, home),
+            None => !is_offline_command(&words) && locks.are_held_by(pid),
         };
         if is_host {
             found.extend(Process::of(pid));
@@ -79,21 +77,23 @@ pub fn hosts(home: &Path) -> BTreeSet<Process> {
     found
 }
 
-/// Returns every process that runs in a jail of this home, whether or not its host is there.
+/// Returns every process in a jail of this home, also without a host.
 pub fn jailed(home: &Path) -> BTreeSet<Process> {
-    let Some(place) = Place::of(home) else { return BTreeSet::new() };
+    let Some(storage) = HomeStorage::of(home) else { return BTreeSet::new() };
     let own = fs::read_link("/proc/self/ns/mnt").ok();
     let is_jailed = |pid: &u32| {
-        // In the caller's own mount namespace, a mounted directory does not make a process an agent.
+        // A process in the caller's own mount namespace is not in a jail, whatever is mounted there.
         let namespace = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let mounts = || fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-        namespace.is_some() && namespace != own && mounts().lines().filter_map(Mount::of).any(|one| place.has(&one))
+        namespace.is_some()
+            && namespace != own
+            && mounts().lines().filter_map(Mount::of).any(|mount| storage.is_mounted_by(&mount))
     };
     pids().into_iter().filter(is_jailed).filter_map(Process::of).collect()
 }
 
-/// Returns every process below these, at any depth.
-pub fn below(parents: &BTreeSet<Process>) -> BTreeSet<Process> {
+/// Returns every descendant of these processes.
+pub fn descendants(parents: &BTreeSet<Process>) -> BTreeSet<Process> {
     let mut open: Vec<u32> = parents.iter().map(Process::pid).collect();
     let mut found = BTreeSet::new();
     while let Some(parent) = open.pop() {
@@ -122,7 +122,7 @@ fn command_line(pid: u32) -> Vec<Vec<u8>> {
     line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// Returns the home that a command line runs a host on; `None` when it runs none.
+/// Returns the home that a command line runs a host with; `None` for another command.
 fn runs_on(pid: u32, words: &[Vec<u8>]) -> Option<PathBuf> {
     let home = home_of(words)?;
     let directory = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
@@ -145,8 +145,8 @@ fn home_of(words: &[Vec<u8>]) -> Option<PathBuf> {
     None
 }
 
-/// Returns whether it is a command of the daemon's program that holds the lock for a moment and runs no agent.
-fn is_tool(words: &[Vec<u8>]) -> bool {
+/// Returns whether a command line is an offline command of the host, which takes the lock briefly and runs no agent.
+fn is_offline_command(words: &[Vec<u8>]) -> bool {
     is_program(words) && words.get(1).map(Vec::as_slice) != Some(RUN)
 }
 
@@ -156,11 +156,11 @@ fn is_program(words: &[Vec<u8>]) -> bool {
 
 fn is_same_directory(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    // Of a home that was removed the path is all that is left.
+    // A removed home has only its path left.
     one == other || identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// Files that a host locks: its lock file, and the home itself.
+/// The files that a host locks: its lock file and the home directory.
 struct Locks(Vec<(u64, u64)>);
 
 impl Locks {
@@ -169,7 +169,7 @@ impl Locks {
         Self(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect())
     }
 
-    /// Returns whether this process holds an exclusive lock on one of them through a descriptor that we may look at.
+    /// Returns whether a process has an exclusive lock on one of them through a readable descriptor.
     fn are_held_by(&self, pid: u32) -> bool {
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
         descriptors.flatten().any(|descriptor| {
@@ -183,7 +183,7 @@ impl Locks {
     }
 }
 
-/// One line of `/proc/PID/mountinfo`.
+/// A line of `/proc/PID/mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     device: String,
@@ -199,7 +199,7 @@ impl Mount {
     }
 }
 
-/// Decodes a path as `/proc` writes it, with blanks and the like as three octal digits.
+/// Decodes a path of `/proc`, in which blanks and some other characters are three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -219,14 +219,14 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// Place of a home within its file system: the mounts of its jails are below it.
-struct Place {
+/// The device of a home and its directory on it; the jails mount directories below that directory.
+struct HomeStorage {
     device: String,
-    within: PathBuf,
+    root: PathBuf,
 }
 
-impl Place {
-    /// Finds the place of a home; `None` when our own mounts cannot be read.
+impl HomeStorage {
+    /// Finds a home among the mounts of this process; `None` if they cannot be read.
     fn of(home: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         Self::among(&mounts, &home.canonicalize().unwrap_or_else(|_| home.to_owned()))
@@ -234,18 +234,18 @@ impl Place {
 
     fn among(mounts: &str, home: &Path) -> Option<Self> {
         let above = mounts.lines().filter_map(Mount::of).filter(|mount| home.starts_with(&mount.point));
-        // Of two on one point the later one covers the other.
+        // Of two mounts at one point the later one hides the other.
         let mount = above.max_by_key(|mount| mount.point.components().count())?;
         let below = home.strip_prefix(&mount.point).ok()?;
-        Some(Self { within: mount.root.join(below), device: mount.device })
+        Some(Self { root: mount.root.join(below), device: mount.device })
     }
 
-    /// Returns whether this is how a jail mounts a directory of this home.
-    fn has(&self, mount: &Mount) -> bool {
+    /// Returns whether a mount is the mount of a directory of this home in a jail.
+    fn is_mounted_by(&self, mount: &Mount) -> bool {
         mount.device == self.device
             && JAIL_MOUNTS.iter().any(|point| mount.point == Path::new(point))
-            && mount.root.starts_with(&self.within)
-            && mount.root.components().count() > self.within.components().count()
+            && mount.root.starts_with(&self.root)
+            && mount.root.components().count() > self.root.components().count()
     }
 }
 
@@ -260,20 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_process_is_gone_even_before_it_is_collected() {
-        assert!(Process::of(std::process::id()).is_some_and(|own| own.is_there()));
+    fn zombie_counts_as_ended() {
+        assert!(Process::of(std::process::id()).is_some_and(|own| own.is_alive()));
         let mut child = Command::new("sleep").arg("100").spawn().expect("sleep starts");
         let process = Process::of(child.id()).expect("it runs");
         process.kill().expect("it is ours");
-        while process.is_there() {
+        while process.is_alive() {
             std::thread::sleep(Duration::from_millis(20));
         }
-        child.wait().expect("collected only now");
-        process.kill().expect("one that is gone needs no kill");
+        child.wait().expect("reaped only now");
+        process.kill().expect("an ended process needs no kill");
     }
 
     #[test]
-    fn a_host_is_known_by_its_command_line() {
+    fn host_is_identified_by_its_command_line() {
         let home = |line: &str| home_of(&words(line));
         assert_eq!(home("/usr/bin/ironclaw-host\0run\0--home\0/srv/a\0"), Some("/srv/a".into()));
         assert_eq!(home("ironclaw-host\0run\0--json\0--home=a b\0"), Some("a b".into()));
@@ -285,27 +285,29 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_only_holds_the_lock_is_no_host() {
-        assert!(is_tool(&words("ironclaw-host\0audit\0rotate\0--home\0/srv/a\0")));
-        assert!(!is_tool(&words("ironclaw-host\0run\0--home\0/srv/a\0")));
-        assert!(!is_tool(&words("flock\0/srv/a/host.lock\0sleep\0")));
+    fn offline_command_with_the_lock_is_not_a_host() {
+        assert!(is_offline_command(&words("ironclaw-host\0audit\0rotate\0--home\0/srv/a\0")));
+        assert!(!is_offline_command(&words("ironclaw-host\0run\0--home\0/srv/a\0")));
+        assert!(!is_offline_command(&words("flock\0/srv/a/host.lock\0sleep\0")));
     }
 
     #[test]
-    fn a_jail_is_known_by_what_it_mounts_of_a_home() {
+    fn jail_is_identified_by_its_mounts_of_the_home() {
         let own = "21 1 254:0 / / rw - ext4 /dev/vda rw\n30 21 0:40 / /srv rw - tmpfs tmpfs rw\n31 30 0:41 / /srv/a\\040b rw - tmpfs tmpfs rw\n";
-        let place = Place::among(own, Path::new("/srv/a b/h")).expect("it is below a mount");
-        let jail = |line: &str| place.has(&Mount::of(line).expect("a mount"));
+        let storage = HomeStorage::among(own, Path::new("/srv/a b/h")).expect("it is below a mount");
+        let jail = |line: &str| storage.is_mounted_by(&Mount::of(line).expect("a mount"));
         assert!(jail("90 80 0:41 /h/sessions/ses_1/workspace /workspace rw - tmpfs tmpfs rw"));
         assert!(jail("90 80 0:41 /h/sessions/ses_1/out//deleted /out ro - tmpfs tmpfs rw"));
-        // Another home, another file system, another place, and the home itself.
+        // Another home, another file system, another mount point, and the home itself.
         assert!(!jail("90 80 0:41 /h2/sessions/ses_1/workspace /workspace rw - tmpfs tmpfs rw"));
         assert!(!jail("90 80 0:40 /h/sessions/ses_1/workspace /workspace rw - tmpfs tmpfs rw"));
         assert!(!jail("90 80 0:41 /h/sessions/ses_1/workspace /mnt rw - tmpfs tmpfs rw"));
         assert!(!jail("90 80 0:41 /h /workspace rw - tmpfs tmpfs rw"));
-        // A home that is a mount of its own.
-        let place = Place::among(own, Path::new("/srv/a b")).expect("it is a mount");
-        assert!(place.has(&Mount::of("9 8 0:41 /sessions/ses_1/in /in ro - tmpfs tmpfs rw").expect("a mount")));
-        assert!(!place.has(&Mount::of("9 8 0:41 / /workspace rw - tmpfs tmpfs rw").expect("a mount")));
+        // A home that is itself a mount.
+        let storage = HomeStorage::among(own, Path::new("/srv/a b")).expect("it is a mount");
+        assert!(
+            storage.is_mounted_by(&Mount::of("9 8 0:41 /sessions/ses_1/in /in ro - tmpfs tmpfs rw").expect("a mount"))
+        );
+        assert!(!storage.is_mounted_by(&Mount::of("9 8 0:41 / /workspace rw - tmpfs tmpfs rw").expect("a mount")));
     }
 }

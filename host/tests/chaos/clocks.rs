@@ -42,7 +42,7 @@ fn clock_set_forward_in_a_turn_keeps_its_answer() {
     });
     let base = format!("{}/v1", server.url());
     world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
-    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     let answer = world.chat("a", "do it");
     assert_eq!(answer["notice"], false, "{answer}");
     assert_eq!(answer["reply"], "it is done");
@@ -55,7 +55,7 @@ fn clock_that_was_ahead_dates_no_later_turn() {
     let server = Server::start(|_| Act::Say("it is done".to_owned()));
     let base = format!("{}/v1", server.url());
     world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
-    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     for ahead in [0, 400 * DAY_MS, 0] {
         set(&shift, ahead);
         assert_eq!(world.say("a", "do it"), "it is done");

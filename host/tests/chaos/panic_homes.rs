@@ -291,7 +291,7 @@ fn use_up_inodes(home: &Path) {
 fn template(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
-    world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
+    world.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
     world.down();
     world
 }
@@ -393,14 +393,14 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     world.ctl(&["person", "add", "Bob"]).ok();
     let file = world.home.join("bob.token");
     let path = file.display().to_string();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob", "--out", &path]).ok().json();
+    let made = world.ctl(&["--json", "token", "add", "--person", "Bob", "--out", &path]).ok().json();
     assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
     // The file is not overwritten, and no token is made that is not saved.
     let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
     let before = tokens();
-    world.ctl(&["token", "create", "--person", "Bob", "--out", &path]).refused("bob.token");
+    world.ctl(&["token", "add", "--person", "Bob", "--out", &path]).refused("bob.token");
     assert_eq!(tokens(), before);
     for command in ["down", "panic"] {
         let answer = world.ctl(&["--json", "--token-file", &path, command]);

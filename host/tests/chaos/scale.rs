@@ -240,7 +240,7 @@ fn with_one_place_three_agents_are_served_in_turns() {
     );
     let list = world.ctl(&["session", "list"]).ok().stdout;
     assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
-    assert!(world.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a place"));
+    assert!(world.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a slot"));
     world.ctl(&["session", "cancel", blocker["session_id"].as_str().expect("an id")]).ok();
     ids.iter().for_each(|id| answered(&client, id, 0));
     let opened: Vec<String> = world.entries("turn.opened")[1..]

@@ -296,7 +296,7 @@ fn owner_retries_a_message_and_its_person_gets_the_answer() {
     let id = text(&sent, "message_id");
     wait_for("the notice", || bob.get(&format!("/v1/messages/{id}")).1["notice"] == true);
     let retried = world.ctl(&["message", "retry", &id]).ok().stdout;
-    assert!(retried.contains("is queued again; its person gets the answer"), "{retried}");
+    assert!(retried.contains("is queued again; its sender gets the answer"), "{retried}");
 }
 
 #[test]

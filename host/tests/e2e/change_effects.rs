@@ -139,7 +139,7 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nrequester_may_approve = false\n";
     std::fs::write(world.home.join("policy.toml"), policy).expect("written");
     world.up();
-    let agents = world.ctl(&["agent", "create", "b"]).refused("policy of this host asks for more");
+    let agents = world.ctl(&["agent", "add", "b"]).refused("policy of this host asks for more");
     assert!(agents.stderr.contains("--kind create_agent"), "{}", agents.stderr);
     let add = ["channel", "add", "webhook", "desk", "--url", &receiver.url, "--agent", "a"];
     for arguments in [["agent", "connect", "a", "shop"].as_slice(), &add] {

@@ -99,7 +99,7 @@ impl ChangeFixture {
 
     pub(crate) fn waiting(&self) -> Vec<String> {
         let list = self.world.ctl(&["--json", "change", "list"]).ok().json();
-        let list = list["changes"].as_array().expect("a list").clone();
+        let list = list.as_array().expect("a list").clone();
         list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
     }
 
@@ -334,7 +334,7 @@ fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
     let id = desk.propose("persona");
     desk.world.ctl(&["approve", &id]).refused("another person has to approve it");
     // A command of one person with immediate effect would go around the policy.
-    desk.world.ctl(&["agent", "create", "another"]).refused("policy");
+    desk.world.ctl(&["agent", "add", "another"]).refused("policy");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn immediate_command_of_one_person_bypasses_no_policy() {
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";
     std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
     desk.world.up();
-    desk.world.ctl(&["agent", "create", "another"]).refused("policy");
+    desk.world.ctl(&["agent", "add", "another"]).refused("policy");
     desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
     let carol = Raw::of_person(&desk.world, "carol");
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);

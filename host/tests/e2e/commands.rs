@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 fn with_commands(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
-    world.ctl(&["agent", "create", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
+    world.ctl(&["agent", "add", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
     world.agent("b");
     world
 }

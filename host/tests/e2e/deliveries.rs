@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SOON: &str = "backoff_ms = 20\n";
 
 fn dead(world: &World) -> Vec<Value> {
-    world.ctl(&["--json", "message", "dead", "list"]).ok().json().as_array().expect("a list").clone()
+    world.ctl(&["--json", "delivery", "list"]).ok().json().as_array().expect("a list").clone()
 }
 
 /// Returns the notices in the owner's own conversation with the agent.
@@ -83,16 +83,16 @@ fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     let id = letters[0]["delivery_id"].as_str().expect("an id");
     assert_eq!(bob.ask("POST", &format!("/v1/dead/{id}/retry"), "").0, 404);
     open.store(true, Ordering::SeqCst);
-    world.ctl(&["message", "dead", "retry", id]).ok();
+    world.ctl(&["delivery", "retry", id]).ok();
     receipt(&world, &message, "received");
     let replies = receiver.replies();
     assert!(replies.len() == 2 && replies.iter().all(|got| got.id == id), "{replies:?}");
     assert!(dead(&world).is_empty());
-    world.ctl(&["message", "dead", "retry", id]).refused("no undelivered answer");
+    world.ctl(&["delivery", "retry", id]).refused("no undelivered answer");
     open.store(false, Ordering::SeqCst);
     let second = hook.say("e2", "hello");
     receipt(&world, &second, "dead");
-    world.ctl(&["message", "dead", "drop", &second]).ok();
+    world.ctl(&["delivery", "drop", &second]).ok();
     receipt(&world, &second, "dropped");
     assert!(dead(&world).is_empty());
     assert_eq!((world.entries("delivery.again").len(), world.entries("delivery.dropped").len()), (1, 1));
@@ -137,7 +137,7 @@ fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
         receipt(&world, &message, "unknown");
         assert_eq!(receiver.replies().len(), sent, "{point}");
         assert_eq!(world.entries("delivery.unknown").len(), 1, "{point}");
-        world.ctl(&["message", "dead", "retry", &message]).ok();
+        world.ctl(&["delivery", "retry", &message]).ok();
         receipt(&world, &message, "received");
         assert_eq!(receiver.replies().len(), sent + 1, "{point}");
         world.ctl(&["audit", "verify"]).ok();
@@ -218,12 +218,12 @@ fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
     let why = receipt(&world, &message, "dead");
     assert_ne!(why["message"]["status"], "delivered");
     assert!(dead(&world)[0]["reason"].as_str().is_some_and(|why| why.contains("channel was removed")), "{why}");
-    world.ctl(&["message", "dead", "retry", &message]).ok();
+    world.ctl(&["delivery", "retry", &message]).ok();
     receipt(&world, &message, "dead");
     // Another channel of the same name is not the delivery's channel.
     let other = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &other, &[]);
-    world.ctl(&["message", "dead", "retry", &message]).ok();
+    world.ctl(&["delivery", "retry", &message]).ok();
     receipt(&world, &message, "dead");
     assert!(other.replies().is_empty());
     drop(hook);

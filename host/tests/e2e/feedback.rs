@@ -16,7 +16,7 @@ fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, 
     let world = World::new();
     world.up();
     add(&world, &server, "m", &["--no-test"]).ok();
-    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     (server, world)
 }
 
@@ -75,7 +75,7 @@ fn every_output_is_bounded_and_that_of_a_test_is_small() {
     world.configure("[model]\noutput_tokens_max = 777\n");
     world.up();
     add(&world, &server, "m", &[]).ok();
-    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     assert_eq!(world.say("a", "hello"), "ready");
     let bounds: Vec<Value> = server.seen().iter().map(|seen| seen.body["max_tokens"].clone()).collect();
     assert_eq!(bounds, [json!(32), json!(777)]);
@@ -153,7 +153,7 @@ fn sandbox_that_dies_after_an_erased_turn_is_named() {
     });
     assert_eq!(world.say("a", "hello"), "Hi.");
     let first = world.session()["id"].clone();
-    world.ctl(&["agent", "create", "b", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "b", "--model", "m"]).ok();
     assert_eq!(world.say("b", "hello"), "Hi.");
     world.down();
     world.up();
@@ -195,15 +195,16 @@ fn list_of_notes_says_that_there_are_more() {
     world.up();
     world.agent("a");
     let raw = Raw::of(&world);
-    let look = || world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    let listed = || world.ctl(&["--json", "memory", "list", "a"]).ok().json().as_array().map(Vec::len);
+    let more = || raw.get("/v1/agents/a/memory").1["more"].as_bool();
     for n in 0..200 {
         let (status, kept) =
             raw.ask("POST", "/v1/agents/a/memory", &json!({ "text": format!("note {n}") }).to_string());
         assert_eq!(status, 200, "{kept}");
     }
-    assert_eq!((look()["notes"].as_array().map(Vec::len), look()["more"].as_bool()), (Some(200), Some(false)));
+    assert_eq!((listed(), more()), (Some(200), Some(false)));
     world.ctl(&["memory", "add", "a", "one more"]).ok();
-    assert_eq!((look()["notes"].as_array().map(Vec::len), look()["more"].as_bool()), (Some(200), Some(true)));
+    assert_eq!((listed(), more()), (Some(200), Some(true)));
     let shown = world.ctl(&["memory", "list", "a"]).ok();
     assert!(shown.stderr.contains("memory search"), "{}", shown.stderr);
 }

@@ -76,7 +76,7 @@ fn summary_inherits_the_external_label() {
     assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
     // A later output is labelled too, although the file itself is in no context.
     world.say("a", "keep the summary in mind");
-    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
     assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
 }
 
@@ -91,7 +91,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     world.say("a", "read notes.txt");
     world.say("a", "keep the ferry is blue");
     world.ctl(&["memory", "add", "a", "The ferry is owned by Bo."]).ok();
-    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
     let seen: Vec<_> =
         before.as_array().expect("notes").iter().map(|note| (note["author"].as_str(), labels(note))).collect();
     assert!(seen[0].0.is_some_and(|author| author.starts_with("person per_")), "{before}");
@@ -101,7 +101,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
 
     world.kill_host();
     world.up();
-    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"], before);
+    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json(), before);
     let said = world.say("a", "recall FERRY blue");
     let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
     let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
@@ -112,7 +112,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
     assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
     assert_eq!(
-        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()["notes"][0]["text"],
+        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()[0]["text"],
         "the boat leaves at nine"
     );
 }
@@ -130,10 +130,9 @@ fn agent_finds_no_foreign_and_no_forgotten_note() {
         let said = world.say("b", &format!("recall {query}"));
         assert!(said.contains("no note has any of these words"), "{query}: {said}");
     }
-    let note =
-        world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"][0]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["memory", "forget", "b", &note]).refused("has no note");
-    world.ctl(&["memory", "forget", "a", &note]).ok();
+    let note = world.ctl(&["--json", "memory", "list", "a"]).ok().json()[0]["id"].as_str().expect("an id").to_owned();
+    world.ctl(&["memory", "remove", "b", &note]).refused("has no note");
+    world.ctl(&["memory", "remove", "a", &note]).ok();
     assert!(world.say("a", "recall vault").contains("no note has any of these words"));
     assert_eq!(world.entries("memory.forgotten").len(), 1);
     world.ctl(&["memory", "add", "a", " "]).refused("1 to 4096 bytes");
@@ -161,7 +160,7 @@ fn note_goes_with_its_last_conversation_unless_a_persons_own() {
     let first = sessions.iter().find(|session| !session["origin"].as_str().unwrap_or_default().ends_with("two"));
     let first = first.expect("the first")["id"].as_str().expect("an id").to_owned();
     world.ctl(&["session", "remove", &first, "--yes"]).ok();
-    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json()["notes"].clone();
+    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
     let left: Vec<_> = left.as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
     assert_eq!(left, ["the key is under the mat", "the inn is full"]);
 }
@@ -293,6 +292,6 @@ fn transcript_names_authors_and_outcomes() {
     world.ctl(&["session", "export", &session, "--out", &file, "--format", "markdown"]).ok();
     let written = std::fs::read_to_string(&file).expect("written");
     assert!(written.contains("> → write_file") && !written.contains('\u{1b}'), "{written}");
-    world.ctl(&["session", "export", &session, "--out", &file]).refused("never replaces a file");
+    world.ctl(&["session", "export", &session, "--out", &file]).refused("never overwrites a file");
     world.ctl(&["session", "export", "ses_unknown"]).refused("no session");
 }

@@ -22,7 +22,7 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     world.up();
     let tools = ["run_command", "read_file", "write_file", "list_dir"];
     let tools: Vec<&str> = tools.iter().flat_map(|tool| ["--tool", tool]).collect();
-    world.ctl(&[&["agent", "create", "a"][..], &tools].concat()).ok();
+    world.ctl(&[&["agent", "add", "a"][..], &tools].concat()).ok();
     (world, beside)
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) 
     let base = if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() };
     let words = ["model", "add", "m", "--kind", kind, "--base-url", &base, "--model", "small", "--no-test"];
     world.ctl(&[&words[..], more].concat()).ok();
-    world.ctl(&["agent", "create", "a", "--model", "m"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     world
 }
 
@@ -145,7 +145,7 @@ fn words_of_a_conversation_reach_no_other_person() {
     let world = world("", &server, "openai", &[]);
     let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
     assert!(bob.stdout.contains("per_"));
-    let issued = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
+    let issued = world.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
     let token = issued["text"].as_str().or(issued["token"].as_str()).unwrap_or_else(|| panic!("{issued}")).to_owned();
     let raw = Raw::of(&world);
     let id = text(&send(&raw, "hello"), "message_id");

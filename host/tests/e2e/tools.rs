@@ -30,13 +30,13 @@ fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
     world.up();
     world.agent("a");
     assert_eq!(tools_of(&world, "a"), USUAL);
-    world.ctl(&["agent", "create", "b", "--tool", "read_file"]).ok();
+    world.ctl(&["agent", "add", "b", "--tool", "read_file"]).ok();
     assert_eq!(tools_of(&world, "b"), ["read_file"]);
     let reply = world.say("b", "change persona to a pirate");
     assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
     assert_eq!(world.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
-        let answer = world.ctl(&["agent", "create", "c", "--tool", tool]).refused("this version has no handler for it");
+        let answer = world.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
         assert!(answer.stderr.contains("request_capability_change"), "it lists the valid tools: {}", answer.stderr);
     }
 }
@@ -79,7 +79,7 @@ fn an_agent_asks_for_one_more_tool_in_the_chat() {
     let reply = world.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
     assert!(reply.contains("pending as chg_"), "{reply}");
     let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
-    let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
+    let id = waiting[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
     assert_eq!(tools_of(&world, "a").len(), USUAL.len() + 1);
 }
@@ -93,7 +93,7 @@ fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
     let reply = world.say("a", "change persona to a pirate");
     assert!(reply.contains("pending as chg_"), "{reply}");
     let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
-    let id = waiting["changes"][0]["id"].as_str().expect("an id").to_owned();
+    let id = waiting[0]["id"].as_str().expect("an id").to_owned();
     world.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
     world.ctl(&["agent", "set", "a", "--model", "m"]).ok();
     world.say("a", "first words");

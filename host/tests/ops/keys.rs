@@ -246,7 +246,7 @@ fn token_is_replaced_in_its_file_and_the_old_one_ends() {
     let (status, answer) = old.get("/v1/status");
     assert_eq!((status, answer["error"]["code"].as_str()), (401, Some("token_revoked")));
     world.ctl(&["person", "add", "Bob"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob", "--expires", "30d"]).ok().json();
+    let made = world.ctl(&["--json", "token", "add", "--person", "Bob", "--expires", "30d"]).ok().json();
     let (id, text) = (made["token"]["id"].as_str().expect("an id"), made["text"].as_str().expect("a token"));
     let bob = old.with_token(text);
     assert_eq!(bob.get("/v1/agents").0, 200);

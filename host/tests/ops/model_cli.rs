@@ -80,7 +80,7 @@ fn agent_works_in_several_steps_over_both_apis() {
             let how: &[&str] = if streams { &[] } else { &["--no-stream"] };
             let said = add(&world, &server, &name, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
             assert!(said.stdout.contains("answered in"), "{}", said.stdout);
-            world.ctl(&["agent", "create", &name, "--model", &name]).ok();
+            world.ctl(&["agent", "add", &name, "--model", &name]).ok();
             let before = server.seen().len();
             assert_eq!(world.say(&name, "note milk and bread"), "The file says: milk and bread", "{name}");
             let seen = server.seen().split_off(before);
@@ -102,7 +102,7 @@ fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
     for (kind, how) in [("openai", &[][..]), ("anthropic", &["--no-stream"])] {
         add(&world, &server, kind, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
-        world.ctl(&["agent", "create", kind, "--model", kind]).ok();
+        world.ctl(&["agent", "add", kind, "--model", kind]).ok();
         assert_eq!(world.say(kind, "thank you"), "You said: thank you");
     }
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
@@ -179,11 +179,11 @@ fn model_default_covers_every_agent_without_a_choice() {
     let server = Server::start(clerk);
     let world = running();
     world.agent("assistant");
-    world.ctl(&["agent", "create", "still", "--model", "scripted"]).ok();
+    world.ctl(&["agent", "add", "still", "--model", "scripted"]).ok();
     let base = base(&server, "openai");
     let said = world.ctl(&["model", "add", "here", "--kind", "openai", "--base-url", &base, "--default"]).ok();
-    assert!(said.stderr.contains("taking small, the first model at"), "{}", said.stderr);
-    assert!(said.stdout.contains("here is the default now, also for assistant\n"), "{}", said.stdout);
+    assert!(said.stderr.contains("using small, the first model at"), "{}", said.stderr);
+    assert!(said.stdout.contains("here is now the default, also for assistant\n"), "{}", said.stdout);
     assert_eq!(world.say("assistant", "hello"), "You said: hello");
     assert!(world.say("still", "hello").contains("not an AI model"));
     world.agent("later");
@@ -220,7 +220,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     let server = Server::start(clerk);
     let world = World::new();
     let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
-    let (_, next) = first.split_once("For a real one, type:\n").expect("it ends with what to type");
+    let (_, next) = first.split_once("To add a model, type:\n").expect("it ends with the next commands");
     assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
     // Another program of this machine may use the preset's port.
     let base = base(&server, "openai");
@@ -230,7 +230,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     assert_eq!(world.say("assistant", "hello"), "You said: hello");
     let again = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     assert!(
-        again.contains("assistant uses the model endpoint ollama.") && !again.contains("For a real one"),
+        again.contains("assistant uses the model endpoint ollama.") && !again.contains("To add a model"),
         "{again}"
     );
 }
@@ -285,7 +285,7 @@ fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
     add(&world, &server, "first", "openai", &["--key", "key"], "").ok();
     add(&world, &server, "second", "openai", &["--fallback", "first", "--default"], "").ok();
-    world.ctl(&["agent", "create", "a", "--model", "first"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "first"]).ok();
     let remove = |what: &str, name: &str| world.ctl(&[what, "remove", name, "--yes"]);
     remove("secret", "key").refused("secret:key is in use by model first");
     remove("model", "first").refused("in use by agent a");
@@ -300,7 +300,7 @@ fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
     assert!(said.stderr.contains("still stored: secret:key"), "{}", said.stderr);
     remove("secret", "key").ok();
     assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
-    world.ctl(&["agent", "create", "b", "--model", "first"]).refused("there is no model endpoint \"first\"");
+    world.ctl(&["agent", "add", "b", "--model", "first"]).refused("there is no model endpoint \"first\"");
     world.ctl(&["agent", "set", "a", "--model", "first"]).refused("there is no model endpoint \"first\"");
     assert_eq!(world.entries("model.removed").len(), 2);
 }
@@ -311,7 +311,7 @@ fn replaced_or_systemd_key_counts_from_the_next_request_on() {
     let mut world = running();
     world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
     add(&world, &server, "lab", "openai", &["--key", "secret:key", "--no-test"], "").ok();
-    world.ctl(&["agent", "create", "a", "--model", "lab"]).ok();
+    world.ctl(&["agent", "add", "a", "--model", "lab"]).ok();
     let answer = world.chat("a", "hello");
     assert_eq!(answer["notice"], true, "{answer}");
     assert!(!answer.to_string().contains(WRONG), "{answer}");
@@ -353,7 +353,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
         let name = format!("{kind}-{key}");
         outputs.push(add(&world, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
         outputs.push(world.ctl(&["model", "test", &name]));
-        world.ctl(&["agent", "create", &name, "--model", &name]).ok();
+        world.ctl(&["agent", "add", &name, "--model", &name]).ok();
         outputs.push(world.ctl(&["--json", "chat", &name, "note milk"]));
         outputs.push(world.ctl(&["why"]));
     }
@@ -402,7 +402,7 @@ fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
     let (server, other) = (Server::start(clerk), Server::start(clerk));
     add(&world, &server, "odd", "openai", &["--no-key"], "").ok();
     add(&world, &other, "well", "openai", &["--no-key", "--default"], "").ok();
-    world.ctl(&["agent", "create", "a"]).ok();
+    world.ctl(&["agent", "add", "a"]).ok();
     world.down();
     let sql = "UPDATE models SET base_url = 'http://8.8.8.8/v1' WHERE name = 'odd'";
     assert_eq!(record::open_to_change(&world.home).execute(sql, []).expect("changed"), 1);

@@ -157,7 +157,7 @@ fn approved_by_both(world: &World, carol: &Raw, id: &str) {
 /// Returns the only pending change.
 fn waiting(world: &World) -> String {
     let list = world.ctl(&["--json", "change", "list"]).ok().json();
-    let list = list["changes"].as_array().expect("a list").clone();
+    let list = list.as_array().expect("a list").clone();
     assert_eq!(list.len(), 1, "{list:?}");
     id_of(&list[0])
 }
@@ -268,7 +268,7 @@ fn an_endpoint_in_use_since_its_test_is_not_replaced() {
     std::thread::scope(|scope| {
         let added = scope.spawn(|| world.ctl(&replace));
         is_asked.recv().expect("the endpoint is tested");
-        world.ctl(&["agent", "create", "b", "--model", "x"]).ok();
+        world.ctl(&["agent", "add", "b", "--model", "x"]).ok();
         go.send(()).expect("the server waits");
         added.join().expect("it ended").refused("asks for more");
     });

@@ -29,7 +29,7 @@ fn person(world: &World, name: &str, role: &str) -> String {
 }
 
 fn token(world: &World, person: &str, more: &[&str]) -> Value {
-    let arguments = [&["--json", "token", "create", "--person", person], more].concat();
+    let arguments = [&["--json", "token", "add", "--person", person], more].concat();
     world.ctl(&arguments).ok().json()
 }
 
@@ -60,7 +60,7 @@ fn invalid_token_is_refused_by_name_and_never_written_down() {
     let listed = world.ctl(&["--json", "token", "list"]).ok().json();
     let last = listed.as_array().expect("a list").last().expect("a token")["id"].as_str().expect("an id").to_owned();
     assert_ne!(last, id);
-    world.ctl(&["token", "revoke", &last]).ok();
+    world.ctl(&["token", "remove", &last]).ok();
     let expiring = token(&world, "Bob", &["--expires", "1s"])["text"].as_str().expect("a token").to_owned();
     wait_for("the token to expire", || !world.entries("token.expired").is_empty());
 
@@ -119,12 +119,10 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
     refused(&ask(&Raw::of(&world)), 401, "token_expired");
     let shown = world.ctl(&["--json", "person", "show", "Bob"]).ok().json();
     assert_eq!(shown["tokens"][0]["state"], "expired", "{shown}");
-    world.ctl(&["token", "revoke", &id]).refused("is expired already");
-    world
-        .ctl(&["token", "create", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"])
-        .refused("cannot end before");
-    world.ctl(&["token", "create", "--person", "Bob", "--expires", "soon"]).refused("invalid expiry");
-    world.ctl(&["token", "create", "--person", "Unknown"]).refused("there is no person");
+    world.ctl(&["token", "remove", &id]).refused("is expired already");
+    world.ctl(&["token", "add", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"]).refused("cannot end before");
+    world.ctl(&["token", "add", "--person", "Bob", "--expires", "soon"]).refused("invalid expiry");
+    world.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
 }
 
 #[test]
@@ -221,7 +219,7 @@ fn event_stream_ends_with_its_token() {
     assert_eq!(bob.say("a", "slow", None).0, 202);
     let mut stream = bob.begin("GET", "/v1/messages/last/events", "");
     wait_for("the request", || world.entries("model.asked").len() == 1);
-    world.ctl(&["token", "revoke", made["token"]["id"].as_str().expect("an id")]).ok();
+    world.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
     let mut said = String::new();
     stream.read_to_string(&mut said).expect("the stream ends, and the message is still open");
     assert!(said.starts_with("HTTP/1.1 200") && !said.contains("event: message"), "{said}");
@@ -255,9 +253,9 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
     world.ctl(&["person", "set", "owner", "--role", "member"]).refused("is the last owner");
     world.ctl(&["person", "set", "Bob", "--role", "owner"]).ok();
     let in_use = owner["tokens"][0]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["token", "revoke", &in_use]).refused("is the token that asks");
+    world.ctl(&["token", "remove", &in_use]).refused("is the token that asks");
     assert_eq!(refusals(&world, "token_in_use").len(), 1);
-    world.ctl(&["token", "create", "--person", "Unknown"]).refused("there is no person");
+    world.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
     for (what, count) in [("person.refused", 4), ("identity.refused", 4), ("token.refused", 1)] {
         let entries = world.entries(what);
         assert!(entries.len() >= count, "{what}: {entries:?}");
@@ -405,7 +403,7 @@ fn member_with_repeated_refusals_makes_few_entries() {
     world.agent("a");
     world.ctl(&["person", "add", "Bob"]).ok();
     let old = token(&world, "Bob", &[])["token"]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["token", "revoke", &old]).ok();
+    world.ctl(&["token", "remove", &old]).ok();
     let owner = Raw::of(&world);
     let of_owner = owner.get("/v1/tokens").1.as_array().expect("a list")[0]["id"].as_str().expect("an id").to_owned();
     let bob = token(&world, "Bob", &[]);

@@ -135,11 +135,11 @@ fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
     let (world, raw) = open();
     let port = raw.port();
     let made = |expires: &[&str]| {
-        let arguments = [&["--json", "token", "create", "--person", "owner"], expires].concat();
+        let arguments = [&["--json", "token", "add", "--person", "owner"], expires].concat();
         world.ctl(&arguments).ok().json()
     };
     let ended = made(&[]);
-    world.ctl(&["token", "revoke", ended["token"]["id"].as_str().expect("an id")]).ok();
+    world.ctl(&["token", "remove", ended["token"]["id"].as_str().expect("an id")]).ok();
     let ask_with =
         |token: &str| ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {token}"))]);
     let wrong = format!("ict_{}", "f".repeat(64));
@@ -159,7 +159,7 @@ fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
     let (world, raw) = open();
     world.agent("a");
     world.ctl(&["person", "add", "Bob"]).ok();
-    let token = world.ctl(&["token", "create", "--person", "Bob"]).ok().stdout.trim().to_owned();
+    let token = world.ctl(&["token", "add", "--person", "Bob"]).ok().stdout.trim().to_owned();
     let file = world.home.join("bob.token");
     std::fs::write(&file, &token).expect("written");
     let url = format!("http://{}", raw.port());
@@ -229,7 +229,7 @@ fn connections_whose_token_ended_hold_no_place() {
     let (world, raw) = open();
     let port = raw.port();
     world.ctl(&["person", "add", "Bob"]).ok();
-    let made = world.ctl(&["--json", "token", "create", "--person", "Bob"]).ok().json();
+    let made = world.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
     let bearer = format!("Bearer {}", made["text"].as_str().expect("a token"));
     // As many as there are places, each with an answered request.
     let held: Vec<TcpStream> = (0..64)
@@ -243,7 +243,7 @@ fn connections_whose_token_ended_hold_no_place() {
             stream
         })
         .collect();
-    world.ctl(&["token", "revoke", made["token"]["id"].as_str().expect("an id")]).ok();
+    world.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
     let owner = format!("Bearer {}", raw.token);
     assert_eq!(ask(&port, "/v1/agents", &[("host", &port), ("authorization", &owner)]).0, 200);
     for mut stream in held {

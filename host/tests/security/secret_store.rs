@@ -204,7 +204,7 @@ fn systemd_credential_precedes_a_stored_secret() {
     std::fs::set_permissions(directory.join("ironclaw-secret-given"), open).expect("permissions");
     let add = ["model", "add", "m", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
     world.ctl(&[&add[..], &["--key", "secret:given", "--no-test", "--default"]].concat()).ok();
-    world.ctl(&["agent", "create", "a"]).ok();
+    world.ctl(&["agent", "add", "a"]).ok();
     let notice = world.chat("a", "hello")["reply"].to_string();
     assert!(notice.contains("has the key secret:given, which the host cannot read"), "{notice}");
 }

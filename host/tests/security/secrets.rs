@@ -29,7 +29,7 @@ fn no_key_token_or_content_is_readable_in_home_or_proc() {
         world.say("a", "write zinnober-name.txt: zinnober-text");
         world.say("a", "read no-such-zinnober-name.txt");
         world.say("a", "change persona to zinnober-message");
-        world.ctl(&["agent", "create", "zinnober message"]).refused("");
+        world.ctl(&["agent", "add", "zinnober message"]).refused("");
         let attached = world.home.parent().expect("a directory").join("zinnober-attached.txt");
         std::fs::write(&attached, "zinnober-inside").expect("written");
         world.ctl(&["chat", "a", "hello", "--file", attached.to_str().expect("UTF-8")]).ok();

@@ -109,7 +109,7 @@ fn locks_below_usr_hold_in_the_jail_alone() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
-        world.ctl(&["agent", "create", "a", "--tool", "run_command"]).ok();
+        world.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
         world.say("a", "hello");
         let workspace = world.session_directory().join("workspace");
         std::thread::scope(|scope| {

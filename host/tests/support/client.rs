@@ -102,7 +102,7 @@ impl Raw {
 
     /// Uses a new token of this person.
     pub(crate) fn of_person(world: &World, person: &str) -> Self {
-        let made = world.ctl(&["--json", "token", "create", "--person", person]).ok().json();
+        let made = world.ctl(&["--json", "token", "add", "--person", person]).ok().json();
         Self::of(world).with_token(made["text"].as_str().expect("a token"))
     }
 

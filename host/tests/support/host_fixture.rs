@@ -167,7 +167,7 @@ impl World {
 
     /// Adds an agent.
     pub(crate) fn agent(&self, name: &str) {
-        self.ctl(&["agent", "create", name]).ok();
+        self.ctl(&["agent", "add", name]).ok();
     }
 
     /// Proposes a change of an agent, as the owner. The change stays undecided.

@@ -1,8 +1,8 @@
-//! Asks a host about channels and what could not be delivered on them.
+//! The requests about channels and dead letters.
 //!
-//! Sends nothing over a channel itself. See `commands::channel`.
+//! Never sends over a channel itself. See `commands::channel` and `commands::delivery`.
 
-use super::{Client, PATIENCE, parse, segment};
+use super::{Client, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
@@ -10,12 +10,12 @@ use ironclaw_contract::operator::{
 };
 
 impl Client {
-    /// Returns every channel beside the loopback.
+    /// Returns every channel except the loopback.
     pub async fn channels(&self) -> Result<Vec<Channel>, Error> {
         self.get("channels").await
     }
 
-    /// Makes a channel.
+    /// Adds a channel.
     pub async fn add_channel(&self, channel: &NewChannel) -> Result<NewChannelMade, Error> {
         self.post("channels", channel).await
     }
@@ -23,16 +23,16 @@ impl Client {
     /// Removes a channel.
     pub async fn remove_channel(&self, channel: &str) -> Result<Channel, Error> {
         let path = format!("channels/{}", segment(channel));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Sends a test to a channel.
+    /// Makes the host send a test to a channel.
     pub async fn test_channel(&self, channel: &str) -> Result<ChannelTest, Error> {
         let path = format!("channels/{}/test", segment(channel));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Lets an agent hear a channel.
+    /// Connects an agent to a channel.
     pub async fn connect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
         let wiring = NewWiring { agent: agent.to_owned() };
         self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
@@ -41,23 +41,23 @@ impl Client {
     /// Disconnects an agent from a channel.
     pub async fn disconnect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
         let path = format!("channels/{}/agents/{}", segment(channel), segment(agent));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Answers that did not arrive.
+    /// Returns every dead letter.
     pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Error> {
         self.get("dead").await
     }
 
-    /// Sends such an answer again.
-    pub async fn retry_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
+    /// Sends a dead letter again.
+    pub async fn retry_delivery(&self, id: &str) -> Result<DeadLetterDone, Error> {
         let path = format!("dead/{}/retry", segment(id));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Lets such an answer go.
-    pub async fn drop_dead(&self, id: &str) -> Result<DeadLetterDone, Error> {
+    /// Drops a dead letter.
+    pub async fn drop_delivery(&self, id: &str) -> Result<DeadLetterDone, Error> {
         let path = format!("dead/{}", segment(id));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 }

@@ -1,38 +1,37 @@
-//! Reads the host's server-sent events about one message, up to the one that settles it.
+//! The server-sent events of the host about one message, up to the event that settles it.
 //!
-//! Never keeps more than one event in memory, and refuses one longer than its bound. See `client::Client::follow`, the only
-//! caller.
+//! Keeps one event in memory at a time, and refuses an event over a bound. See `client::Client::follow`, the only caller.
 
 use crate::failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use ironclaw_contract::operator::{Draft, MessageView, Stage};
 
-/// One event and what is not yet a whole one; a reply is far smaller.
+/// Bytes of an event and of an incomplete line; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// An event of a message before its answer.
-pub enum Heard {
-    /// A stage of it.
+pub enum MessageEvent {
+    /// A stage of the message.
     Stage(Stage),
-    /// Words of its answer, while it is being made.
-    Words(Draft),
-    /// The message, when the reason for its wait changes; the reason is empty when it waits for nothing unusual.
+    /// A part of the answer that the model is writing.
+    Draft(Draft),
+    /// The message with a new reason for its wait; the reason is empty for an ordinary wait.
     Waiting(MessageView),
 }
 
-/// The reason that following ended early.
+/// The failure of a stream of events.
 pub enum Error {
-    /// The caller's own failure.
-    Told(failure::Error),
-    /// The stream broke, or held what is not an event.
+    /// A failure of the callback.
+    Caller(failure::Error),
+    /// A broken stream, or an invalid event.
     Stream(String),
 }
 
-/// Reads until the `message` event, telling each `stage` and `draft`; `None` when the stream ends without one.
+/// Reads until the `message` event and calls `on_event` for each event before it; `None` if the stream ends without one.
 pub async fn until_settled(
     mut body: Incoming,
-    mut hear: impl FnMut(Heard) -> Result<(), failure::Error>,
+    mut on_event: impl FnMut(MessageEvent) -> Result<(), failure::Error>,
 ) -> Result<Option<MessageView>, Error> {
     let mut lines = Lines::default();
     let mut event = Event::default();
@@ -44,7 +43,7 @@ pub async fn until_settled(
         lines.push(data)?;
         while let Some(line) = lines.next_line()? {
             match event.take(&line)? {
-                Some(Item::Heard(heard)) => hear(heard).map_err(Error::Told)?,
+                Some(Item::Before(event)) => on_event(event).map_err(Error::Caller)?,
                 Some(Item::Settled(view)) => return Ok(Some(view)),
                 None => {}
             }
@@ -53,7 +52,7 @@ pub async fn until_settled(
     Ok(None)
 }
 
-/// Bytes as they come, handed out a line at a time.
+/// The bytes of the stream, split into lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -80,11 +79,13 @@ impl Lines {
 }
 
 enum Item {
-    Heard(Heard),
+    /// An event before the answer.
+    Before(MessageEvent),
+    /// The settled message.
     Settled(MessageView),
 }
 
-/// The event whose lines are coming in.
+/// An event that is not complete yet.
 #[derive(Default)]
 struct Event {
     name: String,
@@ -92,7 +93,7 @@ struct Event {
 }
 
 impl Event {
-    /// Takes one line in; an empty one ends the event. Names that we do not know are skipped.
+    /// Adds a line to the event; an empty line ends it. An event of an unknown name is ignored.
     fn take(&mut self, line: &str) -> Result<Option<Item>, Error> {
         if line.is_empty() {
             return std::mem::take(self).finish();
@@ -116,12 +117,16 @@ impl Event {
     }
 
     fn finish(self) -> Result<Option<Item>, Error> {
-        let unclear = |cause: serde_json::Error| Error::Stream(format!("unclear event: {cause}"));
+        let unclear = |cause: serde_json::Error| Error::Stream(format!("invalid event: {cause}"));
         match self.name.as_str() {
-            "stage" => serde_json::from_str(&self.data).map(Heard::Stage).map(Item::Heard).map(Some).map_err(unclear),
-            "draft" => serde_json::from_str(&self.data).map(Heard::Words).map(Item::Heard).map(Some).map_err(unclear),
+            "stage" => {
+                serde_json::from_str(&self.data).map(MessageEvent::Stage).map(Item::Before).map(Some).map_err(unclear)
+            }
+            "draft" => {
+                serde_json::from_str(&self.data).map(MessageEvent::Draft).map(Item::Before).map(Some).map_err(unclear)
+            }
             "waiting" => {
-                serde_json::from_str(&self.data).map(Heard::Waiting).map(Item::Heard).map(Some).map_err(unclear)
+                serde_json::from_str(&self.data).map(MessageEvent::Waiting).map(Item::Before).map(Some).map_err(unclear)
             }
             "message" => serde_json::from_str(&self.data).map(Item::Settled).map(Some).map_err(unclear),
             _ => Ok(None),
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_split_anywhere_are_read_whole() {
+    fn events_are_read_whole_from_any_chunks() {
         let stage = r#"{"seq":1,"at":"t","stage":"message.recorded","outcome":"done"}"#;
         let stream = format!(": hi\r\n\nevent: stage\r\ndata: {stage}\r\n\r\nevent: x\ndata: y\n\n");
         for size in 1..stream.len() {
@@ -144,7 +149,8 @@ mod tests {
             for chunk in stream.as_bytes().chunks(size) {
                 lines.push(chunk).ok().expect("short");
                 while let Some(line) = lines.next_line().ok().expect("UTF-8") {
-                    if let Some(Item::Heard(Heard::Stage(stage))) = event.take(&line).ok().expect("well-formed") {
+                    if let Some(Item::Before(MessageEvent::Stage(stage))) = event.take(&line).ok().expect("well-formed")
+                    {
                         stages.push(stage.stage);
                     }
                 }
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_line_is_refused() {
+    fn endless_line_is_refused() {
         let mut lines = Lines::default();
         let chunk = vec![b'x'; EVENT_BYTES_MAX];
         assert!(lines.push(&chunk).is_ok());

@@ -1,8 +1,8 @@
-//! Asks a host about model endpoints and secrets.
+//! The requests about model endpoints and secrets.
 //!
-//! Hears no value of a secret: they go one way. See `commands::model` and `commands::secret`.
+//! Sends values of secrets, and never receives one. See `commands::model` and `commands::secret`.
 
-use super::{Client, PATIENCE, TEST_PATIENCE, parse, segment, written};
+use super::{Client, REQUEST_TIMEOUT, TEST_TIMEOUT, parse, segment, to_body};
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
@@ -20,27 +20,27 @@ impl Client {
         self.get("presets").await
     }
 
-    /// Adds a model endpoint; the host tests it first, if it is to.
+    /// Adds a model endpoint; the host tests it first if the request says so.
     pub async fn add_model(&self, model: &NewModel) -> Result<KeptModel, Error> {
-        parse(&self.ask(Method::POST, "models", Some(written(model)?), TEST_PATIENCE).await?)
+        parse(&self.ask(Method::POST, "models", Some(to_body(model)?), TEST_TIMEOUT).await?)
     }
 
-    /// Makes the host send one small request to an endpoint.
+    /// Makes the host send a small request to an endpoint.
     pub async fn test_model(&self, name: &str) -> Result<TestedModel, Error> {
         let path = format!("models/{}/test", segment(name));
-        parse(&self.ask(Method::POST, &path, None, TEST_PATIENCE).await?)
+        parse(&self.ask(Method::POST, &path, None, TEST_TIMEOUT).await?)
     }
 
     /// Makes an endpoint the default.
     pub async fn default_model(&self, name: &str) -> Result<KeptModel, Error> {
         let path = format!("models/{}/default", segment(name));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 
     /// Removes a model endpoint.
     pub async fn remove_model(&self, name: &str) -> Result<Model, Error> {
         let path = format!("models/{}", segment(name));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
     /// Returns every secret, without values.
@@ -53,7 +53,7 @@ impl Client {
         self.post("secrets", secret).await
     }
 
-    /// Gives a secret another value.
+    /// Replaces the value of a secret.
     pub async fn rotate_secret(&self, name: &str, value: &NewSecretValue) -> Result<Secret, Error> {
         self.post(&format!("secrets/{}/rotate", segment(name)), value).await
     }
@@ -61,6 +61,6 @@ impl Client {
     /// Removes a secret.
     pub async fn remove_secret(&self, name: &str) -> Result<Secret, Error> {
         let path = format!("secrets/{}", segment(name));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 }

@@ -1,8 +1,8 @@
-//! Asks a host about its people, the identities that are theirs, and tokens.
+//! The requests about people, their identities and tokens.
 //!
-//! Keeps no token; a fresh one is in the answer alone. See `commands::person` and `commands::token`.
+//! Keeps no token; a new one is only in the answer. See `commands::person` and `commands::token`.
 
-use super::{Client, PATIENCE, parse, segment};
+use super::{Client, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Token};
@@ -23,7 +23,7 @@ impl Client {
         self.post("people", person).await
     }
 
-    /// Sets what a person may do.
+    /// Sets the role of a person.
     pub async fn set_role(&self, person: &str, role: &NewRole) -> Result<Person, Error> {
         self.post(&format!("people/{}/role", segment(person)), role).await
     }
@@ -33,10 +33,10 @@ impl Client {
         self.post(&format!("people/{}/identities", segment(person)), identity).await
     }
 
-    /// Takes an identity from a person.
+    /// Unlinks an identity from a person.
     pub async fn unlink(&self, person: &str, identity: &str) -> Result<Person, Error> {
         let path = format!("people/{}/identities/{}", segment(person), segment(identity));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
     /// Returns the tokens that the caller may see.
@@ -44,20 +44,20 @@ impl Client {
         self.get("tokens").await
     }
 
-    /// Makes a token.
-    pub async fn create_token(&self, token: &NewToken) -> Result<IssuedToken, Error> {
+    /// Adds a token.
+    pub async fn add_token(&self, token: &NewToken) -> Result<IssuedToken, Error> {
         self.post("tokens", token).await
     }
 
-    /// Ends a token.
-    pub async fn revoke_token(&self, id: &str) -> Result<Token, Error> {
+    /// Removes a token.
+    pub async fn remove_token(&self, id: &str) -> Result<Token, Error> {
         let path = format!("tokens/{}", segment(id));
-        parse(&self.ask(Method::DELETE, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Replaces a token (`current` for our own) by a fresh one.
+    /// Replaces a token by a new one; `current` is the token of the caller.
     pub async fn rotate_token(&self, id: &str) -> Result<IssuedToken, Error> {
         let path = format!("tokens/{}/rotate", segment(id));
-        parse(&self.ask(Method::POST, &path, None, PATIENCE).await?)
+        parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 }

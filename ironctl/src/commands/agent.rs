@@ -1,8 +1,8 @@
-//! `ironctl agent`: makes, lists, shows, sets, connects and removes agents.
+//! `ironctl agent`: adds, lists, shows, sets, connects and removes agents.
 //!
-//! Never judges a name or a tool: the host does. Removes nothing without asking. See [`crate::commands::chat`].
+//! Never validates a name or a tool: the host does. Removes only with a confirmation. See [`crate::commands::chat`].
 
-use super::review::{self, Said};
+use super::review::{self, Choice};
 use super::{At, change, propose, usage};
 use crate::client::Client;
 use crate::clock;
@@ -16,52 +16,50 @@ use ironclaw_contract::operator::{
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// What to do with agents.
+/// The verbs of `ironctl agent`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Add an agent
     #[command(
-        name = "add",
         alias = "create",
         after_help = "Example:\n  ironctl agent add assistant\n  ironctl agent add scribe --model scripted --persona Terse. --tool read_file"
     )]
-    Create {
-        /// Its name: a-z, 0-9 and -, starting with a letter
+    Add {
+        /// Name: a-z, 0-9 and -, starting with a letter
         name: String,
-        /// Name of its model endpoint [default: whatever is the default, also later]
+        /// Name of the model endpoint [default: follow the default endpoint]
         #[arg(long)]
         model: Option<String>,
-        /// What it is told about itself
+        /// Text about the agent for its model
         #[arg(long, value_name = "TEXT")]
         persona: Option<String>,
-        /// A tool that it may call; repeat for more [default: files, notes and request_capability_change]
+        /// Tool that the agent may call; repeatable [default: files, notes and request_capability_change]
         #[arg(long = "tool", value_name = "TOOL")]
         tools: Vec<String>,
     },
-    /// List the agents
+    /// List agents
     #[command(after_help = "Example:\n  ironctl agent list --json")]
     List,
-    /// Show one agent
+    /// Show an agent
     #[command(after_help = "Example:\n  ironctl agent show assistant")]
     Show {
         /// Name or id
         agent: String,
     },
-    /// Set which model endpoint an agent uses, how much of it, and how strictly the host judges what it does
+    /// Set the model endpoint, the ceilings and the guard mode of an agent
     #[command(
         after_help = "Example:\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50\n  ironctl agent set assistant --mode enforce"
     )]
     Set {
         /// Name or id
         agent: String,
-        /// What to set
         #[command(flatten)]
         changes: Changes,
-        /// Lower the guard or raise a ceiling without asking, as without a terminal
+        /// Lower the guard or raise a ceiling without a confirmation, as without a terminal
         #[arg(long)]
         yes: bool,
     },
-    /// Let an agent hear a channel
+    /// Connect an agent to a channel
     #[command(after_help = "Example:\n  ironctl agent connect assistant shop")]
     Connect {
         /// Name or id
@@ -69,7 +67,7 @@ pub enum Action {
         /// Name of the channel
         channel: String,
     },
-    /// Let an agent hear a channel no more
+    /// Disconnect an agent from a channel
     #[command(after_help = "Example:\n  ironctl agent disconnect assistant shop")]
     Disconnect {
         /// Name or id
@@ -77,37 +75,37 @@ pub enum Action {
         /// Name of the channel
         channel: String,
     },
-    /// Remove an agent with its sessions and all they hold
+    /// Remove an agent and erase its sessions
     #[command(after_help = "Example:\n  ironctl agent remove assistant --yes")]
     Remove {
         /// Name or id
         agent: String,
-        /// Do it without asking
+        /// Remove it without a confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// What `agent set` sets; at least one of them.
+/// The settings of `agent set`; at least one is required.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub struct Changes {
-    /// enforce, or with the guard lowered: dangerous_warn, dangerous_off
+    /// Guard mode: enforce, or with a lowered guard dangerous_warn or dangerous_off
     #[arg(long)]
     mode: Option<String>,
-    /// Name of its model endpoint; `default` for whatever is the default, also later
+    /// Name of the model endpoint; `default` follows the default endpoint
     #[arg(long)]
     model: Option<String>,
-    /// Tokens that it may use on one day (UTC), or none for what the settings say
+    /// Ceiling of tokens for a day (UTC), or none to use the settings
     #[arg(long, value_name = "NUMBER", value_parser = usage::tokens)]
     tokens_per_day: Option<u64>,
-    /// What it may cost on one day, in the currency of the prices, e.g. 2.50, or none for what the settings say
+    /// Ceiling of cost for a day (UTC) in the currency of the prices, e.g. 2.50, or none to use the settings
     #[arg(long, value_name = "AMOUNT", value_parser = usage::sum)]
     cost_per_day: Option<u64>,
 }
 
 impl Changes {
-    /// Converts it into the payload of a change.
+    /// Returns the settings as the payload of a change.
     fn payload(&self) -> Value {
         let mut payload = Map::new();
         let mut set = |field: &str, value: Option<Value>| value.map(|value| payload.insert(field.to_owned(), value));
@@ -119,19 +117,18 @@ impl Changes {
     }
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::Create { name, model, persona, tools } => {
+        Action::Add { name, model, persona, tools } => {
             let enabled_tools = (!tools.is_empty()).then_some(tools);
-            create(at, &client, &NewAgent { name, model, persona, enabled_tools }).await
+            add(at, &client, &NewAgent { name, model, persona, enabled_tools }).await
         }
         Action::List => {
             let agents = client.agents().await?;
             at.out.json(&agents)?;
             if agents.is_empty() {
-                return at.out.line("no agents; make one with `ironctl agent add NAME`");
+                return at.out.line("no agents; add one with `ironctl agent add NAME`");
             }
             table(at.out, agents)
         }
@@ -147,14 +144,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-async fn create(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
+async fn add(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
     let agent = client.create_agent(wanted).await?;
     at.out.json(&agent)?;
-    at.out.line(format!("made agent {} ({})", agent.name, agent.id))?;
+    at.out.line(format!("added agent {} ({})", agent.name, agent.id))?;
     at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
 }
 
-/// Lets it hear the channel, or proposes it where the policy asks for that.
+/// Connects an agent to a channel, or submits the change if the policy requires more people.
 async fn connect(at: &At, client: &Client, agent: String, channel: &str) -> Result<(), Error> {
     let connected = match client.connect(channel, &agent).await {
         Ok(connected) => connected,
@@ -164,12 +161,12 @@ async fn connect(at: &At, client: &Client, agent: String, channel: &str) -> Resu
         }
     };
     at.out.json(&connected)?;
-    let taken = connected.taken_from.map(|from| format!("; {from} does not hear it any more"));
+    let taken = connected.taken_from.map(|from| format!("; {from} is disconnected"));
     let agent = connected.agent.unwrap_or(agent);
-    at.out.line(format!("{agent} hears {}{}", connected.name, taken.unwrap_or_default()))
+    at.out.line(format!("connected {agent} to {}{}", connected.name, taken.unwrap_or_default()))
 }
 
-/// Lets it hear the channel no more, or proposes it where the policy asks for that.
+/// Disconnects an agent from a channel, or submits the change if the policy requires more people.
 async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Result<(), Error> {
     let disconnected = match client.disconnect(channel, agent).await {
         Ok(disconnected) => disconnected,
@@ -179,15 +176,15 @@ async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Res
         }
     };
     at.out.json(&disconnected)?;
-    at.out.line(format!("{agent} hears {} no more", disconnected.name))
+    at.out.line(format!("disconnected {agent} from {}", disconnected.name))
 }
 
-/// Removes it once the person said so, or proposes it where the policy asks for that.
+/// Removes an agent after a confirmation, or submits the change if the policy requires more people.
 async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), Error> {
     let agent = client.agent(agent).await?;
     let sessions = agent.sessions;
     at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
-    // By id: the name could have gone to another agent during the question.
+    // By id, because another agent could get the name before the person answers.
     let id = agent.id.to_string();
     if let Err(refused) = client.remove_agent(&id).await {
         let settings = json!({ "remove": true });
@@ -197,8 +194,8 @@ async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), 
     at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
 }
 
-/// Sets at once what the policy leaves to this person, and proposes it otherwise. On a terminal what lowers the guard is shown
-/// and asked about first.
+/// Sets at once if the policy lets this person decide alone; submits the change otherwise. On a terminal, shows the review page
+/// and asks first if the change lowers the guard or raises a ceiling.
 async fn set(at: &At, client: &Client, agent: &str, changes: Changes, yes: bool) -> Result<(), Error> {
     if !yes && review::is_possible(at.out) && lowers(client, agent, &changes).await? {
         return ask(at, client, agent, &changes).await;
@@ -210,7 +207,7 @@ async fn set(at: &At, client: &Client, agent: &str, changes: Changes, yes: bool)
     }
 }
 
-/// Returns whether it lowers the guard, or raises or removes a ceiling.
+/// Returns whether the settings lower the guard, or raise or remove a ceiling.
 async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool, Error> {
     if changes.mode.as_deref().is_some_and(|mode| mode != "enforce") {
         return Ok(true);
@@ -226,44 +223,44 @@ async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool,
     Ok(raises(now.tokens_per_day, changes.tokens_per_day) || raises(now.cost_per_day_micros, changes.cost_per_day))
 }
 
-/// Asks for it as for any change, shows what it does, and takes the word of the person.
+/// Submits the change, shows its review page, and applies the decision of the person.
 async fn ask(at: &At, client: &Client, agent: &str, changes: &Changes) -> Result<(), Error> {
     let payload = Payload::try_from(changes.payload())
-        .map_err(|what| Error::usage(what.to_owned(), "say what to set: --mode, --model, --tokens-per-day"))?;
+        .map_err(|what| Error::usage(what.to_owned(), "name a setting: --mode, --model, --tokens-per-day"))?;
     let new = NewChange { kind: ChangeKind::Settings, agent: Some(agent.to_owned()), payload, reason: String::new() };
     let submitted = client.submit_change(&new).await?;
     let waiting = client.change(&submitted.id.to_string(), Duration::ZERO).await?;
     match review::ask(at.out, &waiting, false)? {
-        Said::Approve(shown) => {
+        Choice::Approve(shown) => {
             let decided = change::settled(client, client.approve(&submitted.id.to_string(), shown).await?).await?;
             if decided.status == "pending" {
                 return Err(propose::waits(&decided.id.to_string()));
             }
             change::outcome(at.out, &decided)
         }
-        Said::Reject(reason) => {
+        Choice::Reject(reason) => {
             client.reject(&submitted.id.to_string(), reason).await?;
-            Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
+            Err(Error::failed("not_confirmed", format!("agent {agent} was not changed")))
         }
-        Said::Skip | Said::Quit => {
+        Choice::Skip | Choice::Quit => {
             client.reject(&submitted.id.to_string(), String::new()).await?;
-            Err(Error::failed("not_confirmed", format!("nothing of agent {agent} was changed")))
+            Err(Error::failed("not_confirmed", format!("agent {agent} was not changed")))
         }
     }
 }
 
 async fn set_at_once(out: Output, client: &Client, agent: &str, changes: Changes) -> Result<(), Error> {
-    let mut told = Map::new();
-    let mut tell = |set: serde_json::Value| told.extend(set.as_object().cloned().into_iter().flatten());
+    let mut report = Map::new();
+    let mut add = |set: serde_json::Value| report.extend(set.as_object().cloned().into_iter().flatten());
     let concerns_costs = changes.model.is_some() || changes.cost_per_day.is_some();
     if let Some(model) = changes.model {
         let model = client.set_model(agent, &model).await?;
-        out.line(format!("agent {agent} uses model endpoint {} now", model.model))?;
-        tell(json!(model));
+        out.line(format!("set agent {agent} to model endpoint {}", model.model))?;
+        add(json!(model));
     }
     if let Some(mode) = changes.mode {
         let mode = client.set_mode(agent, &mode).await?;
-        tell(json!(mode));
+        add(json!(mode));
         out.line(format!("set agent {agent} to mode {}", mode.mode))?;
         if mode.mode != "enforce" {
             out.remark(format!("the guard is lowered; raise it: ironctl agent set {agent} --mode enforce"))?;
@@ -272,7 +269,7 @@ async fn set_at_once(out: Output, client: &Client, agent: &str, changes: Changes
     let wanted = AgentBudget { tokens_per_day: changes.tokens_per_day, cost_per_day_micros: changes.cost_per_day };
     if wanted != AgentBudget::default() {
         let budget = client.set_budget(agent, &wanted).await?;
-        tell(json!(budget));
+        add(json!(budget));
         let tokens = budget.tokens_per_day.map_or_else(|| "none".to_owned(), |tokens| tokens.to_string());
         let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);
         out.line(format!("set the ceilings of agent {agent}: tokens a day {tokens}, cost a day {cost}"))?;
@@ -280,7 +277,7 @@ async fn set_at_once(out: Output, client: &Client, agent: &str, changes: Changes
     if concerns_costs {
         usage::remark_unpriced(out, &usage::unpriced(client, agent).await?)?;
     }
-    out.json(&told)
+    out.json(&report)
 }
 
 fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
@@ -294,7 +291,7 @@ fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
             agent.id.to_string(),
         ]
     });
-    out.table(["AGENT", "MODEL", "TOOLS", "SESSIONS", "MADE", "ID"], rows)
+    out.table(["AGENT", "MODEL", "TOOLS", "SESSIONS", "ADDED", "ID"], rows)
 }
 
 fn show(out: Output, agent: Agent) -> Result<(), Error> {
@@ -306,7 +303,7 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
         ],
         ["tools".to_owned(), agent.enabled_tools.join(" ")],
         ["sessions".to_owned(), agent.sessions.to_string()],
-        ["made".to_owned(), clock::date_and_time(&agent.created_at)],
+        ["added".to_owned(), clock::date_and_time(&agent.created_at)],
         ["persona".to_owned(), agent.persona],
         ["access".to_owned(), agent.access],
     ];
@@ -323,10 +320,13 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
                 add("packages", format!("{of}: {}", names.join(" ")));
             }
         }
-        add("layer", format!("{layer}, made {}", clock::date_and_time(&made_at)));
+        add("layer", format!("{layer}, built {}", clock::date_and_time(&made_at)));
     }
     for AgentWiring { channel, engage, pattern } in agent.wirings {
-        add("hears", format!("{channel}: {}", pattern.map_or(engage, |pattern| format!("what fits {pattern}"))));
+        add(
+            "channel",
+            format!("{channel}: {}", pattern.map_or(engage, |pattern| format!("messages that match {pattern}"))),
+        );
     }
     for AgentMcp { server, tools } in agent.mcp {
         add("mcp", format!("{server}: {}", tools.join(" ")));

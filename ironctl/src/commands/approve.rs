@@ -1,9 +1,9 @@
-//! `ironctl approve`: says yes to one change, to exactly the text that is shown with it.
+//! `ironctl approve`: approves one change by the digest of its review page.
 //!
-//! Never approves a text that is not what its digest says. On a terminal it shows the text and asks. See
-//! [`crate::commands::review`], [`crate::commands::inbox`] for everything that waits, [`crate::commands::change`] to look first.
+//! Never approves a page with a wrong digest. On a terminal it shows the page and asks. See [`crate::commands::review`],
+//! [`crate::commands::inbox`] for all waiting changes, [`crate::commands::change`] to show one.
 
-use super::review::{self, Said};
+use super::review::{self, Choice};
 use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
@@ -16,15 +16,14 @@ use std::time::Duration;
 pub struct Args {
     /// Id of the change
     id: String,
-    /// Digest of the text that you have seen; another one is refused [default: the text is printed, and is what you approve]
+    /// Digest of the review page that you have read; the host refuses another [default: print the page and approve it]
     #[arg(long, value_name = "DIGEST")]
     shown: Option<Digest>,
-    /// Print the text and approve it without asking, as without a terminal
+    /// Print the review page and approve it without a question, as without a terminal
     #[arg(long)]
     yes: bool,
 }
 
-/// Does it.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let decided = match args.shown {
@@ -40,14 +39,12 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     change::outcome(at.out, &decided)
 }
 
-/// Shows the change and does what the person says.
+/// Shows a change and applies the decision of the person.
 async fn ask(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error> {
     match review::ask(at.out, waiting, false)? {
-        Said::Approve(shown) => client.approve(&waiting.id.to_string(), shown).await,
-        Said::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
-        Said::Skip | Said::Quit => {
-            Err(Error::failed("not_confirmed", format!("nothing was decided about {}", waiting.id)))
-        }
+        Choice::Approve(shown) => client.approve(&waiting.id.to_string(), shown).await,
+        Choice::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
+        Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{} was not decided", waiting.id))),
     }
 }
 

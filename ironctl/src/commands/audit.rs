@@ -1,11 +1,11 @@
-//! `ironctl audit`: reads, verifies and rotates the ledger, also while no host runs.
+//! `ironctl audit`: reads, verifies, exports and rotates the ledger, also without a running host.
 //!
-//! Never opens the ledger itself: `ironclaw-host audit` does, and never asks a host to verify itself. See
+//! Never opens the ledger itself, and never trusts a running host with its own verification: `ironclaw-host audit` does both. See
 //! [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;
-use crate::sibling::{self, Offline};
+use crate::host_binary::{self, Offline};
 use clap::Subcommand;
 use ironclaw_contract::operator::{BreakAccepted, LedgerHead, Rotated};
 use serde::de::DeserializeOwned;
@@ -14,54 +14,54 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What to do with the ledger.
+/// The verbs of `ironctl audit`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Show the newest entries
     #[command(after_help = "Example:\n  ironctl audit tail -n 20")]
     Tail {
-        /// How many
+        /// Number of entries
         #[arg(short, default_value_t = 20, value_name = "N")]
         n: u32,
     },
-    /// Verify every chain and the heads kept outside; names the first bad entry
+    /// Verify every chain and every signed head; names the first bad entry
     #[command(
         after_help = "Example:\n  ironctl audit verify\n  ironctl audit verify --heads /mnt/elsewhere/heads\n  ironctl audit verify --file ledger.ndjson"
     )]
     Verify {
-        /// Verify this export instead of the home's ledger; `-` is standard input
+        /// Verify this export, not the ledger of the home; `-` is standard input
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Compare with the signed heads in this directory [default: where the settings keep them]
+        /// Directory of the signed heads [default: as in the settings]
         #[arg(long, value_name = "DIR")]
         heads: Option<PathBuf>,
-        /// The public key that the ledger must name, 64 hex characters
+        /// Required public key of the ledger, 64 hex characters
         #[arg(long, value_name = "HEX")]
         key: Option<String>,
     },
-    /// Print every entry, one JSON object a line, with a signed head behind each chain
+    /// Print every entry, one JSON object a line, with a signed head after each chain
     #[command(after_help = "Example:\n  ironctl audit export > ledger.ndjson")]
     Export,
-    /// Sign how far the ledger has come, to be kept elsewhere
+    /// Print a signed head of the ledger, to keep outside of the home
     #[command(after_help = "Example:\n  ironctl audit head\n  ironctl audit head --out /media/stick/head.json")]
     Head {
-        /// Write it to this new file
+        /// Write the head to this new file
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Put the chain so far into a sealed file, and begin the next
+    /// Close the chain into an archive and begin the next
     #[command(after_help = "Example:\n  ironctl audit rotate")]
     Rotate,
-    /// Accept that heads or archives know another history, as after a restore; as an owner
+    /// Accept a break of the history, as after a restore; needs an owner
     #[command(after_help = "Example:\n  ironctl audit accept --reason restored")]
     Accept {
-        /// Why; every later verification shows it
+        /// Reason, which each later verification shows
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
 }
 
-/// Does it; what only reads is done by the host's binary, and ends as that does.
+/// Runs a verb that only reads by the host's binary, and passes on its exit code.
 pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
     let offline = match action {
         Action::Tail { n } => Offline::host(&["audit", "tail", "-n"])?.arg(n.to_string()).at(&at.home),
@@ -114,7 +114,7 @@ async fn head(at: &At, out: Option<&Path>) -> Result<(), Error> {
     match (kept.trouble, kept.directory, kept.seq) {
         (Some(trouble), _, _) => at.out.line(format!("warning: {trouble}")),
         (None, Some(directory), Some(seq)) => {
-            at.out.line(format!("heads are kept in {directory}, the newest of entry {seq}"))
+            at.out.line(format!("heads are kept in {directory}; the newest is of entry {seq}"))
         }
         (None, Some(directory), None) => at.out.line(format!("heads will be kept in {directory}; there is none yet")),
         (None, None, _) => Ok(()),
@@ -125,9 +125,11 @@ async fn accept(at: &At, reason: &str) -> Result<(), Error> {
     let accepted = at.client()?.accept_break(reason.to_owned()).await?;
     at.out.json(&accepted)?;
     let BreakAccepted { seq, from, heads, archives } = accepted;
-    at.out.line(format!("entry {seq} says that {heads} heads know another history from entry {from} on"))?;
+    at.out.line(format!(
+        "entry {seq} accepts the break of the history from entry {from} on; heads of the other history: {heads}"
+    ))?;
     for name in archives {
-        at.out.line(format!("an archive of that history is {name} now"))?;
+        at.out.line(format!("archive of the other history renamed to {name}"))?;
     }
     Ok(())
 }
@@ -139,23 +141,23 @@ async fn rotate(at: &At) -> Result<(), Error> {
     };
     let rotated: Rotated = beside(at, asked, "rotate")?;
     at.out.json(&rotated)?;
-    at.out.line(format!("entries {} to {} are in {} now", rotated.first, rotated.last, rotated.archive))
+    at.out.line(format!("entries {} to {} moved to {}", rotated.first, rotated.last, rotated.archive))
 }
 
-/// Returns the host's answer, or what its binary says where none runs.
+/// Returns the answer of the host, or of its binary if no host runs.
 fn beside<T: DeserializeOwned>(at: &At, asked: Result<T, Error>, word: &str) -> Result<T, Error> {
     match asked {
         Err(Error::Unreachable { .. }) => {}
         other => return other,
     }
     let output = Offline::host(&["audit", word])?.at(&at.home).json(true).capture()?;
-    sibling::pass_on(output.status)?;
+    host_binary::pass_on(output.status)?;
     serde_json::from_slice(&output.stdout).map_err(|cause| {
-        Error::failed("answer_unclear", "ironclaw-host printed something else than expected").because(cause)
+        Error::failed("answer_unclear", "the output of ironclaw-host has an unexpected shape").because(cause)
     })
 }
 
-/// Writes a new file, never over one that is there: it may be an older head, which is what tells of a rewrite.
+/// Writes a new file. Never overwrites one: an older head may be the only proof of a rewritten ledger.
 fn write_new(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;

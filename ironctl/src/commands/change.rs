@@ -1,6 +1,6 @@
-//! `ironctl change`: lists and shows changes of agents, and asks for one.
+//! `ironctl change`: lists, shows and submits changes.
 //!
-//! Never decides: `approve` and `reject` do, or a person in the `inbox`. See [`crate::commands::inbox`].
+//! Never decides: `approve`, `reject` and the `inbox` do. See [`crate::commands::inbox`].
 
 use super::At;
 use crate::client::Client;
@@ -15,62 +15,61 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// Changes of one list.
+/// Most changes of a list.
 pub const LIST_MAX: usize = 200;
 
-/// Longest wait for the result of an approved change; packages may take longer.
-const APPLY_PATIENCE: Duration = Duration::from_secs(10);
+/// Time for the result of an approved change; packages may take longer.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What to do with changes.
+/// The verbs of `ironctl change`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List the changes that wait
+    /// List changes, by default those that wait
     #[command(after_help = "Example:\n  ironctl change list\n  ironctl change list --status all --agent assistant")]
     List {
-        /// pending, approved, applied, rejected, expired, withdrawn, failed, unknown, or all [default: pending]
+        /// Status: pending, approved, applied, rejected, expired, withdrawn, failed, unknown, or all [default: pending]
         #[arg(long)]
         status: Option<String>,
-        /// Of this agent only, by name or id
+        /// Name or id of an agent
         #[arg(long)]
         agent: Option<String>,
-        /// So many at most
+        /// Most changes to list
         #[arg(long, default_value_t = LIST_MAX)]
         limit: usize,
     },
-    /// Show a change: exactly what would happen, and where it stands
+    /// Show the review page and the status of a change
     #[command(after_help = "Example:\n  ironctl change show chg_01j9zq4w0v2m6n8p0r2t4v6x8z")]
     Show {
-        /// Its id
+        /// Id of the change
         id: String,
     },
-    /// Ask for a change; it waits for a person, as one that an agent asked for does
+    /// Submit a change; it waits for a decision, as the change of an agent does
     #[command(
         after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Submit {
-        // Without a doc comment: its help names every kind.
+        // The help lists every kind, so it is not a doc comment.
         #[arg(long, value_parser = kind, help = kinds())]
         kind: ChangeKind,
-        /// Name or id of the agent; none for create_agent, mcp_register and the default model
+        /// Name or id of the agent; absent for create_agent, mcp_register and the default model
         #[arg(long)]
         agent: Option<String>,
-        /// What would be set: JSON, @FILE that holds it, or - for stdin
+        /// New settings: JSON, @FILE with JSON, or - for stdin
         #[arg(long, value_name = "@FILE|JSON|-")]
         payload: String,
-        /// Why
+        /// Reason for the change
         #[arg(long)]
         reason: String,
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { status, agent, limit } => {
             let found = at.client()?.changes(status.as_deref(), agent.as_deref(), limit).await?;
-            at.out.json(&found)?;
+            at.out.json(&found.changes)?;
             list(at.out, found.changes)?;
-            if found.more { at.out.remark("there are more: --limit, --agent or --status") } else { Ok(()) }
+            if found.more { at.out.remark("there are more changes: use --limit, --agent or --status") } else { Ok(()) }
         }
         Action::Show { id } => {
             let change = at.client()?.change(&id, Duration::ZERO).await?;
@@ -80,64 +79,63 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&change)?;
             at.out.exact(&change.shown)?;
             at.out.line("")?;
-            standing(at.out, &change)
+            print_status(at.out, &change)
         }
         Action::Submit { kind, agent, payload, reason } => {
             let new = NewChange { kind, agent, payload: read_payload(&payload)?, reason };
             let submitted = at.client()?.submit_change(&new).await?;
             at.out.json(&submitted)?;
             match submitted.again {
-                true => at.out.line(format!("the same is asked for already: {}", submitted.id))?,
+                true => at.out.line(format!("the same change already waits: {}", submitted.id))?,
                 false => at.out.line(format!("{} is {}", submitted.id, submitted.status))?,
             }
-            at.out.remark("a person decides: ironctl inbox")
+            at.out.remark("decide on it: ironctl inbox")
         }
     }
 }
 
-/// Returns whether it can still be decided.
+/// Returns whether a change can still be decided.
 pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// Returns the digest of the text that is shown with a change, if it is the one that the host names. [`Output::exact`] decides
-/// what the text may hold.
+/// Returns the digest of the review page of a change; fails if the host names another digest. [`Output::exact`] checks the text
+/// itself.
 pub fn verified(change: &Change) -> Result<Digest, Error> {
     let digest = Digest::of(change.shown.as_bytes());
     if digest != change.shown_digest {
-        let message = format!("the text of {} is not what its digest says; nothing was decided", change.id);
+        let message = format!("the text of {} does not match its digest; nothing was decided", change.id);
         return Err(Error::failed("shown_forged", message).hinting("look at `ironctl audit verify` and `ironctl logs`"));
     }
     Ok(digest)
 }
 
-/// Waits a moment for what comes of an approved change.
+/// Waits a short time for the result of an approved change.
 pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> {
-    if decided.status == "approved" {
-        client.change(&decided.id.to_string(), APPLY_PATIENCE).await
-    } else {
-        Ok(decided)
-    }
+    if decided.status == "approved" { client.change(&decided.id.to_string(), APPLY_TIMEOUT).await } else { Ok(decided) }
 }
 
-/// Prints the result of a decision; a change that could not be done is a failure.
+/// Prints the result of a decision; a change that could not be applied is a failure.
 pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
-    standing(out, change)?;
+    print_status(out, change)?;
     if change.status == "failed" {
-        let why = change.outcome.as_deref().unwrap_or("the host does not say why");
-        return Err(Error::failed("change_failed", format!("{} was approved and could not be done: {why}", change.id)));
+        let why = change.outcome.as_deref().unwrap_or("the host gave no reason");
+        return Err(Error::failed(
+            "change_failed",
+            format!("{} was approved but could not be applied: {why}", change.id),
+        ));
     }
     Ok(())
 }
 
-fn standing(out: Output, change: &Change) -> Result<(), Error> {
+fn print_status(out: Output, change: &Change) -> Result<(), Error> {
     let (id, approvals) = (&change.id, &change.approvals);
-    // On one line: a reason of several could look like the next question.
+    // On one line, because a reason of several lines could look like the next question.
     let words = |outcome: &String| outcome.split_whitespace().collect::<Vec<_>>().join(" ");
     let outcome = change.outcome.as_ref().map(|outcome| format!(": {}", words(outcome))).unwrap_or_default();
     match change.status.as_str() {
-        "pending" => out.line(format!("{id} waits: {} of {} said yes", approvals.by.len(), approvals.needed)),
-        "approved" => out.line(format!("{id} is approved and being applied: ironctl change show {id}")),
+        "pending" => out.line(format!("{id} waits: {} of {} approvals", approvals.by.len(), approvals.needed)),
+        "approved" => out.line(format!("{id} is approved and is being applied: ironctl change show {id}")),
         status => out.line(format!("{id} is {status}{outcome}")),
     }
 }
@@ -152,26 +150,26 @@ fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {
             change.kind,
             change.agent.map(|agent| agent.name).unwrap_or_default(),
             change.status,
-            asker(&change.requested_by),
+            requester(&change.requested_by),
             format!("{} of {}", change.approvals.by.len(), change.approvals.needed),
             clock::date_and_time(&change.created_at),
         ]
     });
-    out.table(["CHANGE", "KIND", "AGENT", "STATUS", "ASKED BY", "YES", "ASKED AT"], rows)
+    out.table(["CHANGE", "KIND", "AGENT", "STATUS", "REQUESTED BY", "APPROVALS", "REQUESTED AT"], rows)
 }
 
-fn asker(requester: &Requester) -> String {
+fn requester(requester: &Requester) -> String {
     format!("{} {}", requester.kind, requester.name)
 }
 
 fn kind(text: &str) -> Result<ChangeKind, String> {
     text.parse().map_err(|_| {
         let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("one is {}", known.join(", "))
+        format!("known kinds: {}", known.join(", "))
     })
 }
 
-/// Returns the names of the kinds, as a sentence lists them.
+/// Returns the names of the kinds for a sentence.
 fn kinds() -> String {
     let names: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
     match names.split_last() {
@@ -180,7 +178,7 @@ fn kinds() -> String {
     }
 }
 
-/// Reads JSON as it was given, from a file or from stdin; a duplicate key is refused.
+/// Reads JSON from the argument, a file or stdin; refuses a duplicate key.
 fn read_payload(given: &str) -> Result<Payload, Error> {
     let text = match given.strip_prefix('@') {
         Some(path) => {
@@ -192,7 +190,7 @@ fn read_payload(given: &str) -> Result<Payload, Error> {
         None => given.to_owned(),
     };
     NewChange::read_payload(&text)
-        .map_err(|why| Error::usage(format!("the payload is wrong: {why}"), "a payload is a JSON object or list"))
+        .map_err(|why| Error::usage(format!("the payload is invalid: {why}"), "use a JSON object or list"))
 }
 
 fn bounded(from: impl Read) -> io::Result<String> {
@@ -206,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_that_is_none_or_says_a_thing_twice_is_refused() {
+    fn invalid_payload_and_duplicate_key_are_refused() {
         for given in ["", "\"text\"", "1", "{\"a\": 1, \"a\": 2}", "[", "@/nonexistent/file"] {
             assert!(read_payload(given).is_err(), "{given}");
         }

@@ -1,7 +1,7 @@
-//! `ironctl channel`: makes, lists, tries and removes channels beside the loopback.
+//! `ironctl channel`: adds, lists, tests and removes channels other than the loopback.
 //!
-//! Never takes a secret as an argument, and shows one only in the moment in which it is made. [`crate::commands::agent`] connects
-//! an agent, [`crate::commands::message`] shows what did not arrive.
+//! Never takes a secret as an argument, and shows one only once. [`crate::commands::agent`] connects an agent,
+//! [`crate::commands::delivery`] lists replies that did not arrive.
 
 use super::At;
 use crate::failure::Error;
@@ -12,54 +12,54 @@ use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel};
 use serde_json::json;
 use std::io::{self, Read};
 
-/// Bytes of a signing secret, far above what one has.
+/// Bytes of a signing secret; a real one is far shorter.
 const SECRET_BYTES_MAX: u64 = 1024;
 
-/// What to do with channels.
+/// The verbs of `ironctl channel`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Make a channel, and print its fresh secret this once
+    /// Add a channel, and print its new secret once
     #[command(before_long_help = rules(), after_help = examples())]
     Add {
-        /// What it speaks
+        /// Kind of the channel
         #[arg(value_parser = kinds())]
         kind: ChannelKind,
-        /// Its name: a-z, 0-9, - and _; the first part of every identity on it
+        /// Name: a-z, 0-9, - and _; the first part of every identity on the channel
         name: String,
-        /// Where replies go
+        /// URL for replies
         #[arg(long)]
         url: String,
-        /// Name or id of the agent that hears it; without one no agent hears it yet
+        /// Name or id of the agent to connect [default: none yet]
         #[arg(long)]
         agent: Option<String>,
-        /// The other side shows a reply once that is sent to it twice under one id
+        /// The receiver shows a reply once, even if it is sent twice under one id
         #[arg(long)]
         idempotent: bool,
-        /// Read its secret from stdin instead of making a fresh one
+        /// Read the secret from stdin [default: create a new one]
         #[arg(long)]
         secret_stdin: bool,
     },
-    /// List the channels
+    /// List channels
     #[command(after_help = "Example:\n  ironctl channel list")]
     List,
-    /// Send a test to a channel, and show what came of it
+    /// Send a test to a channel, and show the result
     #[command(after_help = "Example:\n  ironctl channel test shop")]
     Test {
-        /// Its name
+        /// Name of the channel
         name: String,
     },
-    /// Remove a channel with its secret; what is still to be sent on it is not sent
+    /// Remove a channel and its secret; replies that wait are not sent
     #[command(after_help = "Example:\n  ironctl channel remove shop --yes")]
     Remove {
-        /// Its name
+        /// Name of the channel
         name: String,
-        /// Do it without asking
+        /// Remove it without a confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// Reads a kind of channel by its name.
+/// Returns the parser of a kind of channel.
 fn kinds() -> impl TypedValueParser<Value = ChannelKind> {
     let value = |kind: &ChannelKind| PossibleValue::new(kind.name()).help(kind.meaning().trim_end_matches('.'));
     PossibleValuesParser::new(ChannelKind::ALL.iter().map(value)).try_map(|name| name.parse::<ChannelKind>())
@@ -77,7 +77,7 @@ fn examples() -> String {
     format!("Example:{}", lines.collect::<String>())
 }
 
-/// Returns the rules for the address and the secret of each kind.
+/// Returns the rules for the URL and the secret of each kind.
 fn rules() -> String {
     let lines = ChannelKind::ALL.iter().map(|kind| match kind {
         ChannelKind::Webhook => {
@@ -88,23 +88,22 @@ fn rules() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Says what is still to be done so that messages of this kind come in, where nothing takes them yet.
-const fn opens(kind: ChannelKind) -> &'static str {
+/// Returns the step that is missing before messages of this kind can come in.
+const fn missing_step(kind: ChannelKind) -> &'static str {
     match kind {
         ChannelKind::Webhook => {
-            "nothing comes in yet: set webhook.listen in config.toml, e.g. \"127.0.0.1:8788\", and restart the host"
+            "no messages come in yet: set webhook.listen in config.toml, e.g. \"127.0.0.1:8788\", and restart the host"
         }
     }
 }
 
-/// Says what its secret is for.
-const fn secret_words(kind: ChannelKind) -> &'static str {
+/// Returns the line above the new secret of a channel.
+const fn secret_heading(kind: ChannelKind) -> &'static str {
     match kind {
-        ChannelKind::Webhook => "its signing secret, shown this once:",
+        ChannelKind::Webhook => "signing secret, shown only once:",
     }
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
@@ -114,18 +113,18 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let made = client.add_channel(&new).await?;
             at.out.json(&made)?;
             let channel = &made.channel;
-            at.out.remark(format!("made channel {}; replies go to {}", channel.name, channel.url))?;
+            at.out.remark(format!("added channel {}; replies go to {}", channel.name, channel.url))?;
             match &channel.hook {
                 Some(hook) => at.out.remark(format!("messages come in at {hook}"))?,
-                None => at.out.remark(opens(channel.kind))?,
+                None => at.out.remark(missing_step(channel.kind))?,
             }
             if channel.agent.is_none() {
-                at.out.remark(format!("no agent hears it yet: ironctl agent connect AGENT {}", channel.name))?;
+                at.out.remark(format!("no agent is connected: ironctl agent connect AGENT {}", channel.name))?;
             }
-            at.out.remark(format!("say who speaks on it: ironctl person link PERSON {}:SENDER", channel.name))?;
+            at.out.remark(format!("link its senders to people: ironctl person link PERSON {}:SENDER", channel.name))?;
             match &made.secret {
                 Some(secret) => {
-                    at.out.remark(secret_words(channel.kind))?;
+                    at.out.remark(secret_heading(channel.kind))?;
                     at.out.line(secret)
                 }
                 None => Ok(()),
@@ -137,7 +136,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             if channels.is_empty() {
                 let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
                 let command = format!("ironctl channel add {} NAME", kinds.join("|"));
-                return at.out.line(format!("no channels beside the loopback; make one with `{command}`"));
+                return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
             }
             table(at.out, channels)
         }
@@ -147,8 +146,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             if tested.received {
                 return at.out.line(format!("{name}: {}", tested.result));
             }
-            Err(Error::failed("channel_test", format!("{name} did not take the test: {}", tested.result))
-                .hinting("ironctl channel list shows where it went"))
+            Err(Error::failed("channel_test", format!("{name} did not accept the test: {}", tested.result))
+                .hinting("check its URL with `ironctl channel list`"))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove channel {name} and its secret"), yes)?;
@@ -171,11 +170,11 @@ fn table(out: Output, channels: Vec<Channel>) -> Result<(), Error> {
         [
             channel.name,
             channel.kind.to_string(),
-            channel.agent.unwrap_or_else(|| "(nobody)".to_owned()),
+            channel.agent.unwrap_or_else(|| "(none)".to_owned()),
             channel.url,
             if channel.idempotent { "yes" } else { "no" }.to_owned(),
             channel.hook.unwrap_or_else(|| "(closed)".to_owned()),
         ]
     });
-    out.table(["CHANNEL", "KIND", "HEARD BY", "REPLIES TO", "IDEMPOTENT", "COMES IN AT"], rows)
+    out.table(["CHANNEL", "KIND", "AGENT", "REPLIES TO", "IDEMPOTENT", "MESSAGES TO"], rows)
 }

@@ -1,6 +1,6 @@
-//! `ironctl completions`: a completion script for a shell.
+//! `ironctl completions`: prints a completion script for a shell.
 //!
-//! Never writes it anywhere: the operator knows where their shell looks. See `main`, where the command line is defined.
+//! Never writes a file: the place depends on the shell. See [`crate::commands`] for the command line.
 
 use super::At;
 use crate::failure::Error;
@@ -11,13 +11,13 @@ use clap_complete::Shell;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl completions bash > ~/.local/share/bash-completion/completions/ironctl")]
 pub struct Args {
-    /// The shell
+    /// Name of the shell
     shell: Shell,
 }
 
 /// Prints the script.
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
-    // Built in memory, because the generator panics on a closed pipe.
+    // Generated in memory, because the generator panics on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "ironctl", &mut script);
     at.out.raw(&script)

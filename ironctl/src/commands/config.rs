@@ -1,21 +1,21 @@
-//! `ironctl config`: looks at the operator's settings.
+//! `ironctl config`: checks the settings of the host.
 //!
-//! Never reads them itself: `ironclaw-host` does, with the code that a start uses. See `config.toml` in the home.
+//! Never reads them itself: `ironclaw-host` does, with the code of its start. See `config.toml` in the home.
 
 use super::At;
 use crate::failure::Error;
-use crate::sibling::Offline;
+use crate::host_binary::Offline;
 use clap::Subcommand;
 
-/// What to do with the settings.
+/// The verbs of `ironctl config`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Say whether a host would start with them
+    /// Check that a host would start with the settings
     #[command(after_help = "Example:\n  ironctl config check")]
     Check,
 }
 
-/// Lets the host's binary do it, and ends as it does.
+/// Runs the check by the host's binary, and passes on its exit code.
 pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     match action {
         Action::Check => Offline::host(&["config", "check"])?.at(&at.home).json(at.out.is_json()).pass(),

@@ -1,15 +1,15 @@
-//! `ironctl contract`: the frozen contract between host and sandbox.
+//! `ironctl contract`: shows the fingerprint of the frozen contract between host and sandbox.
 //!
-//! Never computes the fingerprint: ironctl does not link what it is made of. See [`crate::commands::doctor`], which compares both
-//! sides.
+//! Never computes the fingerprint, because `ironctl` does not link the code behind it. See [`crate::commands::doctor`], which
+//! compares both sides.
 
 use super::At;
 use crate::failure::Error;
-use crate::sibling::{self, Offline};
+use crate::host_binary::{self, Offline};
 use clap::Subcommand;
 use serde_json::json;
 
-/// What to do with the contract.
+/// The verbs of `ironctl contract`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Print the fingerprint that host and sandbox must share
@@ -17,7 +17,6 @@ pub enum Action {
     Fingerprint,
 }
 
-/// Prints it.
 pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     match action {
         Action::Fingerprint => {
@@ -35,11 +34,11 @@ pub fn of_host() -> Result<String, Error> {
 
 /// Returns the fingerprint that `ironclaw-sandbox` was built with.
 pub fn of_sandbox() -> Result<String, Error> {
-    printed(Offline::of(sibling::SANDBOX, &["--fingerprint"])?)
+    printed(Offline::of(host_binary::SANDBOX, &["--fingerprint"])?)
 }
 
 fn printed(command: Offline) -> Result<String, Error> {
     let output = command.capture()?;
-    sibling::pass_on(output.status)?;
+    host_binary::pass_on(output.status)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

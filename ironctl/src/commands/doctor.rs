@@ -1,14 +1,14 @@
-//! `ironctl doctor`: looks for what is wrong with the machine, the installation and the host.
+//! `ironctl doctor`: checks the machine, the installation and the host.
 //!
-//! Never repairs anything: it says what to type. See `ironclaw-host preflight` for the machine's part,
+//! Never repairs: it prints remedies. See `ironclaw-host preflight` for the checks of the machine, and
 //! [`crate::commands::quickstart`].
 
 use super::{At, contract, up};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
+use crate::host_binary::{self, Offline};
 use crate::output::Output;
-use crate::sibling::{self, Offline};
 use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status};
 use serde_json::{Value, json};
 use std::fs;
@@ -16,24 +16,24 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Breaches that the last line names; the tables have them all.
+/// Most breaches in the last line; the tables list all.
 const BREACHES_NAMED: usize = 8;
 
 /// Options of `ironctl doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove")]
 pub struct Args {
-    /// Also try every way out of a session's jail, and see that a missing wall is noticed; needs a running host with a session
+    /// Also run the self-test in the jail of a session, with a negative control; needs a running host with a session
     #[arg(long)]
     prove: bool,
 }
 
-/// Prints every check, and the attempts of the probe; fails when one is not as it should be.
+/// Prints every check and the attempts of the self-test; fails if one fails.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let mut checks = binaries();
     match preflight(Some(&at.home)) {
         Ok(preflight) => checks.extend(preflight.checks),
-        Err(error) => checks.push(wrong("preflight", &error, "see what `ironclaw-host preflight` says")),
+        Err(error) => checks.push(failed("preflight", &error, "run `ironclaw-host preflight` for details")),
     }
     checks.extend(permissions(&at.home));
     let host = up::answering(&at.home).await;
@@ -51,9 +51,9 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         }
         (true, Err(error)) => return Err(error),
     };
-    let well = checks.iter().all(|check| check.ok);
-    let proved = proof.as_ref().is_none_or(|proof| proof.breaches().next().is_none() && proof.is_controlled());
-    at.out.json(&report_json(well && proved, &checks, proof.as_ref()))?;
+    let checks_pass = checks.iter().all(|check| check.ok);
+    let proof_passes = proof.as_ref().is_none_or(|proof| proof.breaches().next().is_none() && proof.is_controlled());
+    at.out.json(&report_json(checks_pass && proof_passes, &checks, proof.as_ref()))?;
     print_checks(at.out, &checks)?;
     if let Some(proof) = &proof {
         print_proof(at.out, proof)?;
@@ -61,25 +61,25 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     verdict(&checks, proof.as_ref())
 }
 
-/// Checks whether this machine can jail an agent, as the host's binary sees it, with the settings of a home if there is one.
+/// Returns the checks of the host's binary on whether this machine can jail an agent, with the settings of a home if named.
 pub fn preflight(home: Option<&Home>) -> Result<Preflight, Error> {
-    let mut asked = Offline::host(&["preflight"])?;
+    let mut command = Offline::host(&["preflight"])?;
     if let Some(home) = home {
-        asked = asked.at(home);
+        command = command.at(home);
     }
-    let output = asked.json(true).capture()?;
+    let output = command.json(true).capture()?;
     serde_json::from_slice(&output.stdout).map_err(|cause| {
-        let message = format!("{} preflight ended with no clear answer", sibling::HOST);
+        let message = format!("the output of {} preflight has an unexpected shape", host_binary::HOST);
         Error::failed("preflight_unclear", message).because(cause)
     })
 }
 
-/// Prints the attempts of a probe as a table.
+/// Prints the attempts of a self-test as a table.
 pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     let rows = attempts.iter().cloned().map(|attempt| {
         let verdict = match (attempt.contained, attempt.expected == BOUNDED_OR_REPORTED) {
-            (true, false) => "as it should be",
-            (true, true) => "said",
+            (true, false) => "pass",
+            (true, true) => "reported",
             (false, _) => "NOT CONTAINED",
         };
         [attempt.name, attempt.expected, attempt.observed, attempt.wall, verdict.to_owned()]
@@ -87,7 +87,7 @@ pub fn print_attempts(out: Output, attempts: &[Attempt]) -> Result<(), Error> {
     out.table(["ATTEMPT", "EXPECTED", "OBSERVED", "WALL", "VERDICT"], rows)
 }
 
-/// Makes the error of a proof that noticed no missing wall, and so proves nothing.
+/// Creates the error of a self-test that did not notice a missing wall, so its result proves nothing.
 pub fn uncontrolled(proof: &Proof) -> Error {
     let missed: Vec<&str> =
         proof.controls.iter().filter(|control| !control.caught).map(|control| control.wall.as_str()).collect();
@@ -95,11 +95,11 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         [] => "there was no negative control".to_owned(),
         missed => format!("a jail without {} was not noticed", missed.join(", ")),
     };
-    Error::failed("proves_nothing", format!("the proof proves nothing: {what}"))
+    Error::failed("proves_nothing", format!("the self-test proves nothing: {what}"))
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// Returns the report for a script: the attempts are at the top, those of the reader's jail beside them.
+/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the reader's jail.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
@@ -110,7 +110,7 @@ fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     report
 }
 
-/// Prints the agent's jail group by group, then what is not as it should be in the reader's, then the controls.
+/// Prints the attempts in the agent's jail by group, the failed attempts in the reader's jail, and the negative controls.
 fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let mut groups: Vec<(&str, Vec<Attempt>)> = Vec::new();
     for attempt in &proof.attempts {
@@ -125,9 +125,9 @@ fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     }
     let held = |attempts: &[Attempt]| attempts.iter().filter(|attempt| attempt.contained).count();
     let (agent, reader) = (&proof.attempts, &proof.reader);
-    out.line(format!("\nthe agent's jail: {} of {} attempts as they should be", held(agent), agent.len()))?;
+    out.line(format!("\nagent's jail: {} of {} attempts pass", held(agent), agent.len()))?;
     if !reader.is_empty() {
-        out.line(format!("the reader's jail: {} of {} attempts as they should be", held(reader), reader.len()))?;
+        out.line(format!("reader's jail: {} of {} attempts pass", held(reader), reader.len()))?;
         let breaches: Vec<Attempt> = reader.iter().filter(|attempt| !attempt.contained).cloned().collect();
         if !breaches.is_empty() {
             print_attempts(out, &breaches)?;
@@ -137,11 +137,11 @@ fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
         let wall = &control.wall;
         out.line(match control.caught {
             true => format!(
-                "control: in a jail without {wall}, {} attempts noticed ({}, …)",
+                "negative control: {} attempts noticed a jail without {wall} ({}, …)",
                 control.noticed,
                 control.by.join(", ")
             ),
-            false => format!("control: in a jail without {wall}, NO ATTEMPT NOTICED"),
+            false => format!("negative control: NO ATTEMPT NOTICED a jail without {wall}"),
         })?;
     }
     Ok(())
@@ -155,7 +155,7 @@ fn print_checks(out: Output, checks: &[Check]) -> Result<(), Error> {
     out.table(["", "CHECK", "FOUND", "REMEDY"], rows)
 }
 
-/// Returns the failure that sums up what is wrong; the tables have told the rest.
+/// Returns the failure that sums up the failed checks and attempts; the tables have the details.
 fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
     let escapes: Vec<String> = proof
         .iter()
@@ -174,38 +174,38 @@ fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
     if let Some(proof) = proof.filter(|proof| !proof.is_controlled()) {
         return Err(uncontrolled(proof));
     }
-    let wrong: Vec<&Check> = checks.iter().filter(|check| !check.ok).collect();
-    let Some(first) = wrong.first() else {
+    let failed: Vec<&Check> = checks.iter().filter(|check| !check.ok).collect();
+    let Some(first) = failed.first() else {
         return Ok(());
     };
-    let names: Vec<&str> = wrong.iter().map(|check| check.name.as_str()).collect();
-    Err(Error::failed("unwell", format!("something is wrong: {}", names.join(", "))).hinting(first.remedy.as_str()))
+    let names: Vec<&str> = failed.iter().map(|check| check.name.as_str()).collect();
+    Err(Error::failed("unwell", format!("failed checks: {}", names.join(", "))).hinting(first.remedy.as_str()))
 }
 
-/// Prefers a session that is awake, because nothing has to be launched for it.
+/// Runs the self-test; prefers a session that is awake, because it needs no launch.
 async fn prove(client: &Client, status: &Status) -> Result<Proof, Error> {
     let sessions = &status.sessions;
     let in_state = |state| sessions.iter().find(move |session| session.state == state);
     let session = in_state("awake").or_else(|| in_state("asleep")).ok_or_else(|| {
-        Error::failed("no_session", "there is no session to try to break out of")
+        Error::failed("no_session", "there is no session for the self-test")
             .hinting("start one with `ironctl chat AGENT hello`")
     })?;
     client.prove(&session.id.to_string()).await
 }
 
 fn binaries() -> Vec<Check> {
-    let check = |name| match sibling::find(name) {
-        Ok(path) => right(name, path.display().to_string()),
-        Err(error) => wrong(name, &error, "install it into the directory that ironctl is in"),
+    let check = |name| match host_binary::find(name) {
+        Ok(path) => passed(name, path.display().to_string()),
+        Err(error) => failed(name, &error, "install it into the directory of ironctl"),
     };
-    [sibling::HOST, sibling::SANDBOX].map(check).into()
+    [host_binary::HOST, host_binary::SANDBOX].map(check).into()
 }
 
 fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check {
     const NAME: &str = "host";
     match host {
         Ok(Some((_, status))) => {
-            right(NAME, format!("process {} answers, version {}", status.host.pid, status.host.version))
+            passed(NAME, format!("process {} answers, version {}", status.host.pid, status.host.version))
         }
         Ok(None) => Check {
             name: NAME.to_owned(),
@@ -213,30 +213,30 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
             found: format!("no host answers at {}", at.home.path().display()),
             remedy: "ironctl up --detach".to_owned(),
         },
-        Err(error) => wrong(NAME, error, "look at `ironctl logs`"),
+        Err(error) => failed(NAME, error, "look at `ironctl logs`"),
     }
 }
 
-/// Checks whether the host takes messages and works on them; it says itself why not.
+/// Checks that the host accepts messages and works on them; a failure has the reason of the host.
 async fn readiness(client: &Client) -> Check {
     const NAME: &str = "readiness";
     match client.readiness().await {
-        Ok(_) => right(NAME, "it takes messages and works on them".to_owned()),
-        Err(error) => wrong(NAME, &error, "look at `ironctl logs`"),
+        Ok(_) => passed(NAME, "the host accepts messages and works on them".to_owned()),
+        Err(error) => failed(NAME, &error, "look at `ironctl logs`"),
     }
 }
 
-/// Checks that the host's binary, the sandbox's binary and the running host are of one contract.
+/// Checks that the host's binary, the sandbox's binary and the running host have the same contract.
 fn fingerprints(status: Option<&Status>) -> Check {
     const NAME: &str = "contract fingerprint";
     let both = contract::of_host().and_then(|host| Ok((host, contract::of_sandbox()?)));
     let (host, sandbox) = match both {
         Ok(both) => both,
-        Err(error) => return wrong(NAME, &error, "install both binaries from one release"),
+        Err(error) => return failed(NAME, &error, "install both binaries from one release"),
     };
     let differs = |found, remedy: &str| Check { name: NAME.to_owned(), ok: false, found, remedy: remedy.to_owned() };
     if host != sandbox {
-        let found = format!("{} has {host}, {} has {sandbox}", sibling::HOST, sibling::SANDBOX);
+        let found = format!("{} has {host}, {} has {sandbox}", host_binary::HOST, host_binary::SANDBOX);
         return differs(found, "install both binaries from one release");
     }
     match status {
@@ -244,25 +244,25 @@ fn fingerprints(status: Option<&Status>) -> Check {
             format!("the running host has {}, its binary has {host}", status.host.fingerprint),
             "ironctl down && ironctl up --detach",
         ),
-        Some(_) | None => right(NAME, host),
+        Some(_) | None => passed(NAME, host),
     }
 }
 
-/// Checks that only the owner may look into the home.
+/// Checks that only the owner can access the home.
 fn permissions(home: &Home) -> Vec<Check> {
     let own = nix::unistd::Uid::effective().as_raw();
     [home.path(), &home.token_file()].into_iter().filter_map(|path| private(path, own)).collect()
 }
 
-/// Checks a path; `None` for what is not there yet.
+/// Checks a path; `None` if it does not exist yet.
 fn private(path: &Path, own: u32) -> Option<Check> {
     let name = format!("permissions of {}", path.display());
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return None,
         Err(cause) => {
-            let error = Error::failed("unreadable", "cannot look at it").because(cause);
-            return Some(wrong(&name, &error, "run it as the owner of the home"));
+            let error = Error::failed("unreadable", "cannot read its metadata").because(cause);
+            return Some(failed(&name, &error, "run it as the owner of the home"));
         }
     };
     let mode = meta.mode() & 0o7777;
@@ -276,13 +276,13 @@ fn private(path: &Path, own: u32) -> Option<Check> {
     Some(Check { name, ok, found, remedy })
 }
 
-fn right(name: &str, found: String) -> Check {
+fn passed(name: &str, found: String) -> Check {
     Check { name: name.to_owned(), ok: true, found, remedy: String::new() }
 }
 
-fn wrong(name: &str, error: &Error, remedy: &str) -> Check {
-    let told = error.told().map(|failure| failure.error.message);
-    let found = told.unwrap_or_else(|| error.to_string());
+fn failed(name: &str, error: &Error, remedy: &str) -> Check {
+    let message = error.report().map(|failure| failure.error.message);
+    let found = message.unwrap_or_else(|| error.to_string());
     Check { name: name.to_owned(), ok: false, found, remedy: remedy.to_owned() }
 }
 
@@ -292,7 +292,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_home_that_others_can_read_is_wrong_and_the_remedy_is_exact() {
+    fn home_that_others_can_read_fails_with_the_remedy() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let own = nix::unistd::Uid::effective().as_raw();
         let set = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode));

@@ -1,6 +1,6 @@
-//! `ironctl down`: asks the host to stop, and waits until its process is gone.
+//! `ironctl down`: requests the shutdown of the host, and waits for the end of its process.
 //!
-//! Never sends a signal: the host puts its sessions to sleep in its own order. See [`crate::commands::up`].
+//! Never sends a signal: the host puts its sessions to sleep first. See [`crate::commands::up`].
 
 use super::At;
 use crate::client::Client;
@@ -11,12 +11,12 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Sessions get time to finish what they are writing.
+/// Time for the host to stop; its sessions finish their writes.
 const STOP_WAIT: Duration = Duration::from_secs(60);
 
 const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// Stops the host; one that does not run is fine too.
+/// Stops the host; succeeds if no host runs.
 pub async fn run(at: &At) -> Result<(), Error> {
     let (client, status) = match answering(at).await {
         Ok(answering) => answering,
@@ -28,31 +28,31 @@ pub async fn run(at: &At) -> Result<(), Error> {
     };
     let process = Process::of(status.host.pid);
     match client.stop().await {
-        // It may close the connection before its answer is through; the process tells.
+        // The host may close the connection before its answer arrives; the process shows whether it stops.
         Ok(()) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}
         Err(refused) => return Err(refused),
     }
     if at.access.port()?.is_some() {
-        // Behind a port may be another machine, whose processes are not seen here.
+        // Another machine may be behind a port, and its processes are not visible here.
         at.out.json(&json!({ "stopped": false, "stopping": true, "pid": status.host.pid }))?;
-        return at.out.line(format!("the host stops: process {}", status.host.pid));
+        return at.out.line(format!("the host is stopping: process {}", status.host.pid));
     }
     let deadline = Instant::now() + STOP_WAIT;
-    while process.as_ref().is_some_and(Process::is_there) {
+    while process.as_ref().is_some_and(Process::is_alive) {
         if Instant::now() > deadline {
             return Err(Error::failed(
                 "host_stop_slow",
-                format!("process {} is still there after {STOP_WAIT:?}", status.host.pid),
+                format!("process {} still runs after {STOP_WAIT:?}", status.host.pid),
             )
             .hinting("look at `ironctl logs`"));
         }
         sleep(STOP_POLL).await;
     }
     at.out.json(&json!({ "stopped": true, "running": false, "pid": status.host.pid }))?;
-    at.out.line(format!("the host stopped: process {} is gone", status.host.pid))
+    at.out.line(format!("the host stopped: process {} has ended", status.host.pid))
 }
 
-/// Returns the host that the caller means and its status, asked with the caller's own token.
+/// Returns a client for the host that the caller means, with the token of the caller, and the status of the host.
 async fn answering(at: &At) -> Result<(Client, Status), Error> {
     let client = at.client()?;
     let status = client.status().await?;

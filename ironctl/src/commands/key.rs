@@ -1,51 +1,50 @@
-//! `ironctl key`: replaces the master key and the caller's token by fresh ones.
+//! `ironctl key`: rotates the master key and the token of the caller.
 //!
-//! Never sees the master key: `ironclaw-host` does that, while no host runs. See [`crate::commands::token`].
+//! Never reads the master key: `ironclaw-host` rotates it, while no host runs. See [`crate::commands::token`].
 
 use super::{At, token};
 use crate::failure::Error;
-use crate::sibling::Offline;
+use crate::host_binary::Offline;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// What to do with keys.
+/// The verbs of `ironctl key`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Replace a key by a fresh one
+    /// Replace a key by a new one
     #[command(subcommand, after_help = "Example:\n  ironctl key rotate token")]
     Rotate(Rotate),
 }
 
-/// Which key.
+/// The keys of `ironctl key rotate`.
 #[derive(Debug, Subcommand)]
 pub enum Rotate {
-    /// The master key, while no host runs: everything under it is brought under a fresh one
+    /// Rotate the master key: encrypt the home under a new key, while no host runs
     #[command(
         after_help = "Example:\n  ironctl key rotate master --yes\n  ironctl key rotate master --keep-old /media/safe/master.key.2026 --yes\n  ironctl key rotate master --to /etc/ironclaw/master.key.next --yes"
     )]
     Master {
-        /// Where the new key goes; needed when the old one is not the home's own file
+        /// File for the new key; required if the old key is not the file of the home
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
-        /// Keep a copy of the old key: backups from before open with nothing else
+        /// File for a copy of the old key, which older backups need
         #[arg(long, value_name = "FILE")]
         keep_old: Option<PathBuf>,
-        /// Do it without asking
+        /// Rotate without a confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// The token that this command speaks with
+    /// Rotate the token that this command uses
     #[command(after_help = "Example:\n  ironctl key rotate token")]
     Token,
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
-        Action::Rotate(Rotate::Token) => token::tell(at.out, &at.client()?.rotate_token("current").await?),
+        Action::Rotate(Rotate::Token) => token::print_issued(at.out, &at.client()?.rotate_token("current").await?),
         Action::Rotate(Rotate::Master { to, keep_old, yes }) => {
-            let lost = if keep_old.is_some() { "" } else { " and forget the old one, which alone opens older backups" };
-            at.out.confirm(&format!("bring {} under a fresh master key{lost}", at.home.path().display()), yes)?;
+            let lost = if keep_old.is_some() { "" } else { " and delete the old key, which older backups need" };
+            at.out.confirm(&format!("encrypt {} under a new master key{lost}", at.home.path().display()), yes)?;
             let mut offline = Offline::host(&["key", "rotate-master"])?;
             for (word, path) in [("--to", to), ("--keep-old", keep_old)] {
                 if let Some(path) = path {

@@ -1,6 +1,6 @@
-//! `ironctl logs`: shows what the host logged.
+//! `ironctl logs`: shows the log of the host.
 //!
-//! Never asks the host: the file is there when nothing else is. See [`crate::commands::why`] for one message.
+//! Never asks the host, so it works without a running host. See [`crate::commands::why`] for one message.
 
 use super::At;
 use crate::failure::Error;
@@ -12,25 +12,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Lines further back than this are for an editor.
+/// Bytes from the end of the log that are read.
 const TAIL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Interval between two looks at a followed file; a person is watching.
+/// Interval between two reads of a followed log.
 const FOLLOW_POLL: Duration = Duration::from_millis(200);
 
 /// Options of `ironctl logs`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl logs -n 100\n  ironctl logs -f")]
 pub struct Args {
-    /// Go on with what is logged from now on
+    /// Follow the log
     #[arg(short, long)]
     follow: bool,
-    /// How many lines from the end
+    /// Number of lines from the end
     #[arg(short, default_value_t = 50, value_name = "N")]
     n: usize,
 }
 
-/// Prints the end of the log, and follows it if asked to.
+/// Prints the end of the log, and follows it with `--follow`.
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     let path = at.home.log_file();
     let mut file = home::open_file(&path).map(BufReader::new).map_err(|c| unreadable(&path, c))?;
@@ -40,7 +40,7 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     if args.follow { Err(follow(at, file, &path)) } else { Ok(()) }
 }
 
-/// Prints what is logged from now on; returns only to say why it could not go on.
+/// Prints each new line of the log; returns only on a failure.
 fn follow(at: &At, mut file: BufReader<File>, path: &Path) -> Error {
     let mut line = Vec::new();
     loop {
@@ -68,7 +68,7 @@ fn follow(at: &At, mut file: BufReader<File>, path: &Path) -> Error {
 fn unreadable(path: &Path, cause: io::Error) -> Error {
     Error::failed("log_unreadable", format!("cannot read {}", path.display()))
         .because(cause)
-        .hinting("a host writes it when it starts: `ironctl up --detach`")
+        .hinting("the host creates it at its start: `ironctl up --detach`")
 }
 
 fn print(at: &At, line: &[u8]) -> Result<(), Error> {
@@ -78,7 +78,7 @@ fn print(at: &At, line: &[u8]) -> Result<(), Error> {
     at.out.line(text)
 }
 
-/// Returns the last `n` lines; the file is at its end afterwards.
+/// Returns the last `n` lines and leaves the file at its end.
 fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.get_ref().metadata()?.len();
     let start = length.saturating_sub(TAIL_BYTES_MAX);
@@ -90,7 +90,7 @@ fn last_lines(file: &mut BufReader<File>, n: usize) -> io::Result<Vec<Vec<u8>>> 
     Ok(lines.split_off(skip))
 }
 
-/// Returns whether the log was rotated or cut short under us.
+/// Returns whether the log was rotated or truncated while it was open.
 fn was_replaced(open: &mut File, path: &Path) -> bool {
     let (Ok(ours), Ok(theirs)) = (open.metadata(), path.metadata()) else {
         return false;
@@ -105,7 +105,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_last_lines_are_the_last_lines() {
+    fn last_lines_are_read() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("host.log");
         fs::write(&path, "one\ntwo\nthree\n").expect("written");

@@ -1,21 +1,20 @@
 //! `ironctl mcp`: lists the catalogue of MCP servers.
 //!
-//! Never adds one: that is a change, and people decide about it. See [`crate::commands::agent`] for what an agent has of them.
+//! Never adds a server: that is a change, which people decide. See [`crate::commands::agent`] for the grants of an agent.
 
 use super::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{McpHolder, McpServer, McpServerHeader};
 
-/// What to do with the catalogue.
+/// The verbs of `ironctl mcp`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List the MCP servers, what they are sent, and which agents have which of their tools
+    /// List MCP servers with their headers, their tools and the agents that have them
     #[command(after_help = "Example:\n  ironctl mcp list")]
     List,
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {

@@ -1,6 +1,6 @@
-//! `ironctl memory`: looks at what an agent keeps for later, adds to it, erases from it.
+//! `ironctl memory`: lists, searches, adds and removes the notes of an agent.
 //!
-//! Never says that a note is true: it shows whose words it is made of. See [`crate::commands::agent`].
+//! Never says that a note is true: it shows the author and the labels. See [`crate::commands::agent`].
 
 use super::At;
 use crate::clock;
@@ -10,7 +10,7 @@ use clap::Subcommand;
 use ironclaw_contract::operator::{NewNote, Notes};
 use serde_json::json;
 
-/// What to do with a memory.
+/// The verbs of `ironctl memory`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// List the newest notes of an agent
@@ -19,31 +19,30 @@ pub enum Action {
         /// Name or id of the agent
         agent: String,
     },
-    /// Find notes by words that stand in them
+    /// Search the notes of an agent by their words
     #[command(after_help = "Example:\n  ironctl memory search assistant \"train berlin\"")]
     Search {
         /// Name or id of the agent
         agent: String,
-        /// Words to look for
+        /// Words to search for
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Add a note of your own
+    /// Add a note as yourself
     #[command(after_help = "Example:\n  ironctl memory add assistant The office closes at six")]
     Add {
         /// Name or id of the agent
         agent: String,
-        /// The note
+        /// Text of the note
         #[arg(required = true)]
         text: Vec<String>,
     },
     /// Remove a note
     #[command(
-        name = "remove",
         alias = "forget",
         after_help = "Example:\n  ironctl memory remove assistant mem_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
     )]
-    Forget {
+    Remove {
         /// Name or id of the agent
         agent: String,
         /// Id of the note
@@ -51,30 +50,29 @@ pub enum Action {
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::List { agent } => show(at.out, &client.memory(&agent, None).await?, "no notes"),
+        Action::List { agent } => show(at.out, &client.notes(&agent, None).await?, "no notes"),
         Action::Search { agent, words } => {
-            show(at.out, &client.memory(&agent, Some(&words.join(" "))).await?, "no note has any of these words")
+            show(at.out, &client.notes(&agent, Some(&words.join(" "))).await?, "no notes with these words")
         }
         Action::Add { agent, text } => {
-            let note = client.remember(&agent, &NewNote { text: text.join(" ") }).await?;
+            let note = client.add_note(&agent, &NewNote { text: text.join(" ") }).await?;
             at.out.json(&note)?;
-            at.out.line(format!("kept {}", note.id))
+            at.out.line(format!("added note {}", note.id))
         }
-        Action::Forget { agent, note } => {
-            client.forget(&agent, &note).await?;
+        Action::Remove { agent, note } => {
+            client.remove_note(&agent, &note).await?;
             at.out.json(&json!({ "forgotten": note }))?;
-            at.out.line(format!("forgotten {note}"))
+            at.out.line(format!("removed note {note}"))
         }
     }
 }
 
 fn show(out: Output, found: &Notes, none: &str) -> Result<(), Error> {
-    out.json(found)?;
     let notes = &found.notes;
+    out.json(notes)?;
     if notes.is_empty() {
         return out.line(none);
     }
@@ -87,7 +85,9 @@ fn show(out: Output, found: &Notes, none: &str) -> Result<(), Error> {
     }
     if found.more {
         let shown = notes.len();
-        out.remark(format!("these are {shown} of more notes: `ironctl memory search AGENT WORDS` finds the others"))?;
+        out.remark(format!(
+            "there are more than these {shown} notes: `ironctl memory search AGENT WORDS` finds the others"
+        ))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `ironctl model`: adds, lists, tests and removes model endpoints, and says which is the default.
+//! `ironctl model`: adds, lists, tests and removes model endpoints, and sets the default.
 //!
-//! Never asks a provider itself and never holds a key longer than it takes to hand it to the host. See
-//! [`crate::commands::model::add`], [`crate::commands::agent`] for which agent uses which.
+//! Never connects to a provider itself, and keeps a key only until the host has it. See [`crate::commands::model::add`], and
+//! [`crate::commands::agent`] for the endpoint of an agent.
 
 mod add;
 
@@ -12,41 +12,40 @@ use clap::Subcommand;
 use ironclaw_contract::operator::{ChangeKind, KeptModel, Model, TestedModel};
 use serde_json::json;
 
-/// What to do with model endpoints.
+/// The verbs of `ironctl model`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Add an endpoint: tested first, kept only if it answers
+    /// Add an endpoint; the host tests it first and adds it only if it answers
     Add(Box<add::Args>),
-    /// List the endpoints
+    /// List endpoints
     #[command(after_help = "Example:\n  ironctl model list")]
     List,
-    /// List the providers and local servers that `add` knows by name
+    /// List the presets of `add`: providers and local servers
     #[command(after_help = "Example:\n  ironctl model presets")]
     Presets,
-    /// Make one small request to an endpoint
+    /// Send a small request to an endpoint
     #[command(after_help = "Example:\n  ironctl model test openai")]
     Test {
-        /// Its name
+        /// Name of the endpoint
         name: String,
     },
-    /// Give an endpoint to every agent for which none was chosen, and to new ones
+    /// Set the default endpoint, for new agents and for agents that follow the default
     #[command(after_help = "Example:\n  ironctl model default openai")]
     Default {
-        /// Its name
+        /// Name of the endpoint
         name: String,
     },
-    /// Remove an endpoint that nobody uses
+    /// Remove an endpoint that no agent uses
     #[command(after_help = "Example:\n  ironctl model remove openai --yes")]
     Remove {
-        /// Its name
+        /// Name of the endpoint
         name: String,
-        /// Do it without asking
+        /// Remove it without a confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
@@ -60,16 +59,16 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let presets = client.presets().await?;
             at.out.json(&presets)?;
             let rows = presets.into_iter().map(|preset| {
-                let key = preset.key_variable.map_or("none", |_| "asked for");
+                let key = preset.key_variable.map_or("none", |_| "prompted");
                 [preset.name, preset.kind, preset.model.unwrap_or_default(), preset.base_url, key.to_owned()]
             });
-            at.out.table(["PRESET", "KIND", "MODEL", "WHERE", "KEY"], rows)
+            at.out.table(["PRESET", "KIND", "MODEL", "URL", "KEY"], rows)
         }
         Action::Test { name } => {
-            at.out.remark(format!("asking {name} for one small output"))?;
+            at.out.remark(format!("sending a small request to {name}"))?;
             let tested = client.test_model(&name).await?;
             at.out.json(&tested)?;
-            at.out.line(said(&tested))
+            at.out.line(test_result(&tested))
         }
         Action::Default { name } => {
             let kept = match client.default_model(&name).await {
@@ -80,7 +79,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 }
             };
             at.out.json(&kept)?;
-            at.out.line(default(&kept))
+            at.out.line(default_notice(&kept))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove model endpoint {name}"), yes)?;
@@ -95,26 +94,26 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// Returns the answer of an endpoint to its test.
-fn said(tested: &TestedModel) -> String {
+/// Returns the result of the test of an endpoint.
+fn test_result(tested: &TestedModel) -> String {
     let TestedModel { name, took_ms, input_tokens, output_tokens, said } = tested;
-    let words = if said.is_empty() { "no words".to_owned() } else { format!("{said:?}") };
+    let words = if said.is_empty() { "no text".to_owned() } else { format!("{said:?}") };
     format!("{name} answered in {took_ms} ms ({input_tokens} tokens in, {output_tokens} out): {words}")
 }
 
-/// Returns that an endpoint is the default, and the agents that use it now because of that.
-fn default(kept: &KeptModel) -> String {
+/// Returns the notice about a new default endpoint, with the agents that now use it.
+fn default_notice(kept: &KeptModel) -> String {
     let name = &kept.model.name;
     match kept.moved.as_slice() {
-        [] => format!("{name} is the default now"),
-        moved => format!("{name} is the default now, also for {}", moved.join(", ")),
+        [] => format!("{name} is now the default"),
+        moved => format!("{name} is now the default, also for {}", moved.join(", ")),
     }
 }
 
 fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
     let broken: Vec<String> = models
         .iter()
-        .filter_map(|model| model.broken.as_ref().map(|why| format!("{} cannot be asked: {why}", model.name)))
+        .filter_map(|model| model.broken.as_ref().map(|why| format!("{} cannot be used: {why}", model.name)))
         .collect();
     let rows = models.into_iter().map(|model| {
         [
@@ -128,6 +127,6 @@ fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
             model.agents.join(" "),
         ]
     });
-    out.table(["NAME", "KIND", "MODEL", "WHERE", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"], rows)?;
+    out.table(["NAME", "KIND", "MODEL", "URL", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"], rows)?;
     broken.into_iter().try_for_each(|why| out.remark(why))
 }

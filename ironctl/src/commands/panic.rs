@@ -1,10 +1,10 @@
-//! `ironctl panic`: stops every agent at once, and keeps them stopped until `ironctl resume`.
+//! `ironctl panic`: the emergency stop of every agent, until `ironctl resume`.
 //!
-//! Never depends on a host that obeys or on a file that can be written: a host that does not confirm the stop is killed, and
-//! success means that no process of an agent was found afterwards. See [`crate::processes`] and [`crate::commands::resume`].
+//! Never relies on the host: it kills a host that does not confirm the stop. Success means that no process of an agent is left. See
+//! [`crate::processes`] and [`crate::commands::resume`].
 
 use super::At;
-use crate::access::Way;
+use crate::access::Transport;
 use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};
@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A killed host is gone within this time, and every jail with it.
+/// Time for a killed host and its jails to end.
 const KILL_WAIT: Duration = Duration::from_secs(10);
 
 const KILL_POLL: Duration = Duration::from_millis(20);
 
-/// Stops everything.
+/// Requests the stop from the host, and enforces it if the host does not confirm it.
 pub async fn run(at: &At) -> Result<(), Error> {
     let asked = match at.client() {
         Ok(client) => client.panic().await,
@@ -28,18 +28,20 @@ pub async fn run(at: &At) -> Result<(), Error> {
     match asked {
         Ok(panicked) if panicked.gone => confirmed(at, &panicked).await,
         Ok(_) => by_force(at, None).await,
-        // A person who was named and may not do this is refused. Any other no is no reason to leave agents running: the
-        // caller can write the home, or the kernel refuses what follows.
-        Err(Error::Refused(no)) if at.access.names_token() && no.error.code == DenialCode::RoleTooLow.name() => {
-            Err(Error::Refused(no))
+        // A caller who names the token of a person without the right is refused. After any other refusal the agents are stopped
+        // by force: either the caller may write to the home, or the kernel refuses that.
+        Err(Error::Refused(refusal))
+            if at.access.names_token() && refusal.error.code == DenialCode::RoleTooLow.name() =>
+        {
+            Err(Error::Refused(refusal))
         }
         Err(failed) => by_force(at, Some(failed)).await,
     }
 }
 
-/// Ends the remaining processes of agents after the host has stopped everything and recorded that.
+/// Kills the remaining processes of agents after the host has stopped everything and recorded that.
 async fn confirmed(at: &At, panicked: &Panicked) -> Result<(), Error> {
-    // A host that was asked on a port need not be the one of this home.
+    // A host behind a port may be the host of another home.
     if at.access.port()?.is_none() {
         let deadline = Instant::now() + KILL_WAIT;
         loop {
@@ -47,81 +49,86 @@ async fn confirmed(at: &At, panicked: &Panicked) -> Result<(), Error> {
             if left.is_empty() {
                 break;
             }
-            end(at, &left, deadline)?;
+            kill_remaining(at, &left, deadline)?;
             sleep(KILL_POLL).await;
         }
     }
     at.out.json(panicked)?;
     at.out.line(format!("everything is stopped; sessions that were awake: {}", panicked.sessions))?;
-    at.out.line("messages are kept; `ironctl resume` lets them be answered")
+    at.out.line("messages are kept and answered after `ironctl resume`")
 }
 
-/// Kills every host of the home and what it runs, without its consent; a host that starts from now on finds the panic file.
+/// Kills every host of the home and its agents. A host that starts later finds the panic file.
 async fn by_force(at: &At, failed: Option<Error>) -> Result<(), Error> {
     let home = at.home.path();
     let named = at.access.port()?;
-    if let Some(way) = named.as_ref().filter(|way| is_of_another_home(at, way)) {
-        return Err(failed.unwrap_or_else(|| not_stopped(way)));
+    if let Some(port) = named.as_ref().filter(|port| is_of_another_home(at, port)) {
+        return Err(failed.unwrap_or_else(|| not_stopped(port)));
     }
     let found = processes::hosts(home);
-    if found.is_empty() && !at.home.is_there() {
+    if found.is_empty() && !at.home.exists() {
         return Err(no_home(at, failed));
     }
-    // Before the kill: a supervisor may start the host again at once.
-    let lasting = at.home.ask_for_panic();
+    // Before the kill, because a supervisor may restart the host at once.
+    let panic_file = at.home.create_panic_file();
     let host_killed = match kill_all(at).await {
         Ok(killed) => killed,
         Err(error) => return Err(caused(error, failed)),
     };
-    if let Some(way) = &named {
-        check_named(at, way, host_killed, failed, lasting.is_ok()).await?;
+    if let Some(port) = &named {
+        check_named(at, port, host_killed, failed, panic_file.is_ok()).await?;
     }
-    at.out.json(&json!({ "stopped": true, "host_killed": host_killed, "lasts": lasting.is_ok() }))?;
+    at.out.json(&json!({ "stopped": true, "host_killed": host_killed, "lasts": panic_file.is_ok() }))?;
     at.out.line(match host_killed {
-        Some(pid) => format!(
-            "the host did not say that everything is stopped and was killed (process {pid}), and every agent with it"
-        ),
+        Some(pid) => {
+            format!("the host did not confirm the stop; it was killed (process {pid}), and every agent with it")
+        }
         None => format!("no host runs at {}", home.display()),
     })?;
-    match lasting {
-        Ok(()) => at.out.line("the next start will be stopped; `ironctl resume` then lets it go on"),
+    match panic_file {
+        Ok(()) => at.out.line("the next start will be stopped, until `ironctl resume`"),
         Err(cause) => Err(does_not_last(cause)),
     }
 }
 
-/// Returns whether the home names its host, and that host does not listen on this port. A home that names none may be of any
-/// host.
-fn is_of_another_home(at: &At, way: &Way) -> bool {
-    let (Way::Port(asked), Ok(Some(run))) = (way, at.home.run()) else { return false };
+/// Returns whether the run file of the home has another port than this one. Without a run file the home may belong to any host.
+fn is_of_another_home(at: &At, port: &Transport) -> bool {
+    let (Transport::Port(asked), Ok(Some(run))) = (port, at.home.run_file()) else { return false };
     let number = |address: &str| address.rsplit(':').next().map(str::to_owned);
     run.listen.as_deref().and_then(number) != number(asked)
 }
 
-/// Checks the host after everything of the home was killed: fails unless that was the host that the caller named by its port.
-async fn check_named(at: &At, way: &Way, killed: Option<u32>, failed: Option<Error>, lasts: bool) -> Result<(), Error> {
-    if is_listening(way).await {
-        return Err(caused(not_stopped(way), failed));
+/// Checks after the kill that the killed host was the host that the caller named by its port; fails otherwise.
+async fn check_named(
+    at: &At,
+    port: &Transport,
+    killed: Option<u32>,
+    failed: Option<Error>,
+    lasts: bool,
+) -> Result<(), Error> {
+    if is_listening(port).await {
+        return Err(caused(not_stopped(port), failed));
     }
     if killed.is_some() {
         return Ok(());
     }
     if lasts {
         let home = at.home.path().display();
-        at.out.remark(format!("the next start at {home} will be stopped; `ironctl resume` then lets it go on"))?;
+        at.out.remark(format!("the next start at {home} will be stopped, until `ironctl resume`"))?;
     }
-    Err(failed.unwrap_or_else(|| not_stopped(way)))
+    Err(failed.unwrap_or_else(|| not_stopped(port)))
 }
 
-fn not_stopped(way: &Way) -> Error {
-    let place = match way {
-        Way::Socket(path) => path.display().to_string(),
-        Way::Port(address) => format!("http://{address}"),
+fn not_stopped(transport: &Transport) -> Error {
+    let address = match transport {
+        Transport::Socket(path) => path.display().to_string(),
+        Transport::Port(address) => format!("http://{address}"),
     };
-    Error::failed("panic_failed", format!("the host at {place} did not stop its agents"))
+    Error::failed("panic_failed", format!("the host at {address} did not stop its agents"))
         .hinting("run `ironctl --home DIR panic` with the home of that host, as the user who runs it")
 }
 
-/// Adds to the error what failed before it.
+/// Adds the earlier failure to an error as its cause.
 fn caused(error: Error, failed: Option<Error>) -> Error {
     match failed {
         Some(failed) => error.because(failed),
@@ -129,7 +136,7 @@ fn caused(error: Error, failed: Option<Error>) -> Error {
     }
 }
 
-/// Kills hosts and agents until none is found and the lock of the home can be taken; gives the host that was killed first.
+/// Kills hosts and agents until none is found and the lock of the home is free; returns the first killed host.
 async fn kill_all(at: &At) -> Result<Option<u32>, Error> {
     let home = at.home.path();
     let deadline = Instant::now() + KILL_WAIT;
@@ -138,16 +145,16 @@ async fn kill_all(at: &At) -> Result<Option<u32>, Error> {
     loop {
         let hosts = processes::hosts(home);
         killed = killed.or_else(|| hosts.first().map(Process::pid));
-        // Noted while their host lives: afterwards nothing shows whose they were.
-        seen.extend(processes::below(&hosts));
+        // Collected before the kill, because afterwards the processes have no link to their host.
+        seen.extend(processes::descendants(&hosts));
         seen.extend(processes::jailed(home));
         seen.extend(hosts);
-        seen.retain(Process::is_there);
+        seen.retain(Process::is_alive);
         if !seen.is_empty() {
-            end(at, &seen, deadline)?;
+            kill_remaining(at, &seen, deadline)?;
         } else if is_locked(at).await {
             if Instant::now() > deadline {
-                return Err(still_held(at));
+                return Err(still_locked(at));
             }
         } else {
             return Ok(killed);
@@ -156,8 +163,8 @@ async fn kill_all(at: &At) -> Result<Option<u32>, Error> {
     }
 }
 
-/// Kills these once more; fails when they had their time.
-fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error> {
+/// Kills these processes again; fails after the deadline.
+fn kill_remaining(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error> {
     let mut refused = None;
     for process in left {
         refused = process.kill().err().or(refused);
@@ -167,7 +174,7 @@ fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error
     }
     let pids: Vec<String> = left.iter().map(|process| process.pid().to_string()).collect();
     let pids = pids.join(" ");
-    let message = format!("processes of {} are still there: {pids}", at.home.path().display());
+    let message = format!("processes of {} still run: {pids}", at.home.path().display());
     let error = Error::failed("panic_failed", message)
         .hinting(format!("as the user who runs the host, or as root: `kill -9 {pids}`"));
     Err(match refused {
@@ -176,28 +183,27 @@ fn end(at: &At, left: &BTreeSet<Process>, deadline: Instant) -> Result<(), Error
     })
 }
 
-/// Returns whether a host that is not among the processes seen here has the home.
+/// Returns whether a host that is not visible in `/proc` has the home.
 async fn is_locked(at: &At) -> bool {
-    match at.home.is_held() {
-        Some(held) => held,
-        // Nothing can be locked here: then only a host that listens shows.
-        None => match at.home.run() {
-            Ok(Some(run)) => is_listening(&Way::Socket(run.socket.into())).await,
+    match at.home.is_locked() {
+        Some(locked) => locked,
+        // No file can be locked, so only a listening host is found.
+        None => match at.home.run_file() {
+            Ok(Some(run)) => is_listening(&Transport::Socket(run.socket.into())).await,
             Ok(None) | Err(_) => false,
         },
     }
 }
 
-fn still_held(at: &At) -> Error {
-    let message = format!("a host has {} and is not among the processes that are seen here", at.home.path().display());
-    Error::failed("panic_failed", message).hinting(
-        "end it where it runs, for instance outside of this container; a host that starts there from now on is stopped",
-    )
+fn still_locked(at: &At) -> Error {
+    let message = format!("a host that is not visible here runs on {}", at.home.path().display());
+    Error::failed("panic_failed", message)
+        .hinting("stop it where it runs, e.g. outside of this container; a host that starts there later is stopped")
 }
 
 fn no_home(at: &At, failed: Option<Error>) -> Error {
     match failed {
-        // The host that was asked is another one's: nothing here is to be stopped.
+        // The named host belongs to another home, and there is no home here to stop.
         Some(failed) if at.access.port().is_ok_and(|port| port.is_some()) => failed,
         _ => {
             let missing = format!("there is no home at {}", at.home.path().display());
@@ -207,7 +213,7 @@ fn no_home(at: &At, failed: Option<Error>) -> Error {
 }
 
 fn does_not_last(cause: Error) -> Error {
-    Error::failed("panic_does_not_last", "everything is stopped now, and a host that starts would not stay stopped")
+    Error::failed("panic_does_not_last", "everything is stopped, but a host that starts would not stay stopped")
         .because(cause)
-        .hinting("let no host start (`systemctl stop ironclaw`), make the home writable, then `ironctl panic` again")
+        .hinting("prevent a start (`systemctl stop ironclaw`), make the home writable, then repeat `ironctl panic`")
 }

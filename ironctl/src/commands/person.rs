@@ -1,6 +1,6 @@
-//! `ironctl person`: adds, lists, shows, links and unlinks the people that a host knows.
+//! `ironctl person`: adds, lists, shows, sets, links and unlinks people.
 //!
-//! Never takes a name or a prefix for an identity: one is written `channel:id` and kept whole. See [`crate::commands::token`].
+//! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
 use super::{At, token};
 use crate::clock;
@@ -9,19 +9,19 @@ use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{NewIdentity, NewPerson, NewRole, Person};
 
-/// What to do with people.
+/// The verbs of `ironctl person`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Add a person
     #[command(after_help = "Example:\n  ironctl person add Bob\n  ironctl person add Carol --role admin")]
     Add {
-        /// Their name
+        /// Name of the person
         name: String,
-        /// owner (everything), admin (runs agents and sessions) or member (talks to agents)
+        /// Role: owner (everything), admin (runs agents and sessions) or member (talks to agents)
         #[arg(long, default_value = "member")]
         role: String,
     },
-    /// List the people
+    /// List people
     #[command(after_help = "Example:\n  ironctl person list")]
     List,
     /// Show a person with identities and tokens
@@ -30,36 +30,35 @@ pub enum Action {
         /// Name or id
         person: String,
     },
-    /// Set what a person may do
+    /// Set the role of a person
     #[command(after_help = "Example:\n  ironctl person set Bob --role admin")]
     Set {
         /// Name or id
         person: String,
-        /// owner, admin or member
+        /// Role: owner, admin or member
         #[arg(long)]
         role: String,
     },
-    /// Say that an account on a channel is this person's
+    /// Link an account on a channel to a person
     #[command(
         after_help = "Example:\n  ironctl person link Bob telegram:4711\n  ironctl person link Bob loopback:bob-work"
     )]
     Link {
         /// Name or id
         person: String,
-        /// channel:id; everything behind the first colon is the id
+        /// Identity, channel:id; everything after the first colon is the id
         identity: String,
     },
-    /// Take an account from a person
+    /// Unlink an account from a person
     #[command(after_help = "Example:\n  ironctl person unlink Bob telegram:4711")]
     Unlink {
         /// Name or id
         person: String,
-        /// channel:id
+        /// Identity, channel:id
         identity: String,
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
@@ -69,7 +68,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("added {}, {} ({})", person.name, person.role, person.id))?;
             let plain = person.name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
             let named = if plain { person.name } else { person.id.to_string() };
-            at.out.remark(format!("give them a token: ironctl token add --person {named}"))
+            at.out.remark(format!("add a token for them: ironctl token add --person {named}"))
         }
         Action::List => {
             let people = client.people().await?;
@@ -84,23 +83,23 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Set { person, role } => {
             let person = client.set_role(&person, &NewRole { role }).await?;
             at.out.json(&person)?;
-            at.out.line(format!("{} is {} now", person.name, person.role))
+            at.out.line(format!("{} now has the role {}", person.name, person.role))
         }
         Action::Link { person, identity } => {
             let person = client.link(&person, &NewIdentity { identity: identity.clone() }).await?;
             at.out.json(&person)?;
-            at.out.line(format!("{identity} is {} ({}) now", person.name, person.id))?;
+            at.out.line(format!("linked {identity} to {} ({})", person.name, person.id))?;
             warn(at.out, &person, &identity)
         }
         Action::Unlink { person, identity } => {
             let person = client.unlink(&person, &identity).await?;
             at.out.json(&person)?;
-            at.out.line(format!("{identity} is nobody now; what comes from it is refused"))
+            at.out.line(format!("unlinked {identity}; its messages are refused"))
         }
     }
 }
 
-/// Says what is odd about the identity that was linked just now.
+/// Warns about suspicious characters of the linked identity.
 fn warn(out: Output, person: &Person, identity: &str) -> Result<(), Error> {
     let linked = person.identities.iter().find(|found| found.identity == identity);
     for mark in linked.into_iter().flat_map(|linked| &linked.marks) {

@@ -1,6 +1,6 @@
-//! A setting that a command would make at once, proposed in its place where the policy asks for more than this one person.
+//! The change that a command submits if the policy requires more people than the caller.
 //!
-//! Never approves anything. See [`crate::commands::review`] and [`crate::commands::change`].
+//! Never approves a change. See [`crate::commands::review`] and [`crate::commands::change`].
 
 use super::At;
 use crate::client::Client;
@@ -8,7 +8,7 @@ use crate::failure::Error;
 use ironclaw_contract::operator::{ChangeKind, DenialCode, NewChange, Payload};
 use serde_json::Value;
 
-/// Asks more people where the host left it to them; returns the failure with which the command ends.
+/// Submits a change if the host refused because the policy requires more people; returns the failure of the command.
 pub async fn instead(
     at: &At,
     client: &Client,
@@ -25,7 +25,7 @@ pub async fn instead(
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     match client.submit_change(&new).await {
         Ok(submitted) => waits(&submitted.id.to_string()),
-        // The host's first refusal names the command; the reason for the second failure comes with it.
+        // The first refusal names the command, so it is returned; the second failure is printed.
         Err(error) => {
             at.out.failure(&error);
             refused
@@ -33,8 +33,9 @@ pub async fn instead(
     }
 }
 
-/// Makes the failure that says that nothing was set yet: people decide.
+/// Creates the failure for a setting that waits for a decision.
 pub fn waits(id: &str) -> Error {
-    let message = format!("nothing is changed yet: the policy asks for more than one person, and {id} waits for them");
+    let message =
+        format!("nothing was changed yet: the policy requires more than one person, so {id} waits for approval");
     Error::failed("change_pending", message).hinting(format!("ironctl inbox, or: ironctl approve {id}"))
 }

@@ -1,10 +1,10 @@
-//! `ironctl quickstart`: from nothing to a first answer, and to what holds the one who gave it.
+//! `ironctl quickstart`: sets up a host, gets a first answer from an agent, and shows the jail of the agent.
 //!
-//! Never goes on when this machine cannot jail an agent; never makes anew what is in place. See the commands that it strings
-//! together: [`crate::commands::init`], [`crate::commands::up`], [`crate::commands::agent`], [`crate::commands::chat`],
+//! Never continues on a machine that cannot jail an agent, and never replaces an existing part. See the commands that it combines:
+//! [`crate::commands::init`], [`crate::commands::up`], [`crate::commands::agent`], [`crate::commands::chat`],
 //! [`crate::commands::doctor`].
 
-mod next;
+mod model_commands;
 
 use super::{At, chat, doctor, init, up};
 use crate::client::Client;
@@ -12,6 +12,7 @@ use crate::failure::Error;
 use crate::jail;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof};
+use model_commands::ModelCommand;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
@@ -20,40 +21,40 @@ use std::time::Duration;
 /// The first agent.
 const AGENT: &str = "assistant";
 
-/// The model endpoint that is no model.
+/// The endpoint that answers by fixed rules, without a model.
 const SCRIPTED: &str = "scripted";
 
-/// The message for it.
+/// The first message.
 const GREETING: &str = "hello";
 
-/// A first answer includes a launch.
+/// Time for the first answer, which includes a launch.
 const ANSWER_WAIT: Duration = Duration::from_secs(120);
 
 /// Options of `ironctl quickstart`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl quickstart\n  ironctl quickstart --no-chat --json")]
 pub struct Args {
-    /// End after the first answer, also on a terminal
+    /// End after the first answer; do not start a conversation on a terminal
     #[arg(long)]
     no_chat: bool,
 }
 
-/// Does it all, and tells each step.
+/// Runs and prints each step.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let mut steps = Steps { at, taken: Vec::new() };
-    let checks = fit(doctor::preflight(None)?)?;
-    steps.tell("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
+    let checks = require_jails(doctor::preflight(None)?)?;
+    steps.add("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
 
     let home = at.home.path().display();
-    let made = init::ensure(at)?;
-    steps.tell("home", !made, format!("home at {home}"))?;
+    let created = init::ensure(at)?;
+    steps.add("home", !created, format!("home at {home}"))?;
 
     let host = up::ensure(at).await?;
-    steps.tell("host", host.already_running, format!("host runs as process {}", host.pid))?;
+    steps.add("host", host.already_running, format!("host runs as process {}", host.pid))?;
 
     let client = at.client()?;
-    let made = ensure_agent(&client).await?;
-    steps.tell("agent", !made, format!("agent {AGENT}"))?;
+    let created = ensure_agent(&client).await?;
+    steps.add("agent", !created, format!("agent {AGENT}"))?;
 
     at.out.line(format!("\nyou> {GREETING}"))?;
     let view = greet(at.out, &client).await?;
@@ -63,61 +64,62 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     show_jail(at, pid, report.as_ref())?;
 
     let proof = client.prove(&view.session_id.to_string()).await?;
-    let shown = telling(&proof);
-    at.out.line("\nWhat it could not do, and what it could:")?;
+    let shown = examples(&proof);
+    at.out.line("\nTwo attempts in its jail, one refused and one allowed:")?;
     doctor::print_attempts(at.out, &shown)?;
 
     let model = client.agent(AGENT).await?.model;
-    let next = if model == SCRIPTED { next::find(at, &client.presets().await?).await } else { Vec::new() };
-    at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &next))?;
+    let commands =
+        if model == SCRIPTED { model_commands::find(at, &client.presets().await?).await } else { Vec::new() };
+    at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &commands))?;
     all_contained(&proof)?;
-    say_how_to_go_on(&steps, &model, &next)?;
+    print_next_steps(&steps, &model, &commands)?;
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
         return Ok(());
     }
-    let with = chat::conversation::With {
+    let options = chat::conversation::Options {
         agent: AGENT.to_owned(),
         thread: None,
         files: Vec::new(),
         speak_as: None,
         wait: ANSWER_WAIT,
     };
-    chat::conversation::hold(at, &client, with).await
+    chat::conversation::run(at, &client, options).await
 }
 
-/// Shows what the kernel says about the process that answered, if it still runs.
+/// Prints the report of the kernel on the process that answered, if it still runs.
 fn show_jail(at: &At, pid: Option<u32>, report: Option<&JailReport>) -> Result<(), Error> {
     match report {
         Some(report) => {
-            at.out.line("\nWhat the kernel says about the process that answered:")?;
+            at.out.line("\nReport of the kernel on the process that answered:")?;
             let pid = pid.map(|pid| format!("process {pid}")).unwrap_or_default();
             at.out.table([AGENT, pid.as_str()], jail::rows(report))
         }
-        None => at.out.line("\nThe process that answered is gone: its session sleeps."),
+        None => at.out.line("\nThe process that answered has ended: its session is asleep."),
     }
 }
 
-/// Names the commands that come next.
-fn say_how_to_go_on(steps: &Steps<'_>, model: &str, next: &[next::Next]) -> Result<(), Error> {
+/// Prints the next commands.
+fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -> Result<(), Error> {
     let at = steps.at;
     if steps.taken.iter().all(|step| step.already) {
-        at.out.line("\nEverything was in place.")?;
+        at.out.line("\nEverything was already set up.")?;
     }
-    let me = next::own_command(&at.home);
+    let me = model_commands::own_command(&at.home);
     at.out.line(format!(
-        "\nThe host runs in the background until you type `{me} down`; it is no service, so a logout may stop it \
-         (docs/operate/install.md has a systemd unit for it). \
-         Go on with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
+        "\nThe host runs in the background until `{me} down`. It is not a service, so a logout may stop it; \
+         docs/operate/install.md has a systemd unit. \
+         Continue with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
     ))?;
-    if next.is_empty() {
+    if commands.is_empty() {
         at.out.line(format!("{AGENT} uses the model endpoint {model}."))?;
     } else {
-        next::tell(at, AGENT, next)?;
+        model_commands::print(at, AGENT, commands)?;
     }
     Ok(())
 }
 
-/// Steps that were done, and those that were in place already.
+/// The steps so far.
 struct Steps<'a> {
     at: &'a At,
     taken: Vec<Step>,
@@ -131,16 +133,16 @@ struct Step {
 }
 
 impl Steps<'_> {
-    fn tell(&mut self, step: &'static str, already: bool, found: String) -> Result<(), Error> {
-        let when = if already { "in place" } else { "made now" };
-        self.at.out.line(format!("{when}: {found}"))?;
+    fn add(&mut self, step: &'static str, already: bool, found: String) -> Result<(), Error> {
+        let result = if already { "ok" } else { "created" };
+        self.at.out.line(format!("{result}: {found}"))?;
         self.taken.push(Step { step, already, found });
         Ok(())
     }
 }
 
-/// Returns how many checks passed; a machine that fails one is refused with every reason and remedy.
-fn fit(preflight: Preflight) -> Result<usize, Error> {
+/// Returns the number of checks; refuses a machine that fails one, with every reason and remedy.
+fn require_jails(preflight: Preflight) -> Result<usize, Error> {
     if preflight.ok {
         return Ok(preflight.checks.len());
     }
@@ -171,15 +173,15 @@ async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageVie
     chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
-/// Returns the sandbox's process and report; nothing when it went to sleep meanwhile.
+/// Returns the process of the sandbox and its report; `None` if the session is asleep again.
 async fn jail_of(client: &Client, session: SessionId) -> Result<(Option<u32>, Option<JailReport>), Error> {
     let status = client.status().await?;
     let session = status.sessions.into_iter().find(|one| one.id == session);
     Ok(session.map_or((None, None), |session| (session.pid, session.jail)))
 }
 
-/// Returns two attempts that tell most: one that a wall refused, and one write that it allowed.
-fn telling(proof: &Proof) -> Vec<Attempt> {
+/// Returns two example attempts: one that a wall refused, and one write that is allowed.
+fn examples(proof: &Proof) -> Vec<Attempt> {
     let pick = |refused: bool, word: &str| {
         let of_kind = || proof.attempts.iter().filter(move |one| one.wall.is_empty() != refused);
         of_kind().find(|one| one.name.contains(word)).or_else(|| of_kind().next()).cloned()
@@ -203,7 +205,7 @@ fn report_json(
     view: &MessageView,
     jail: Option<&JailReport>,
     attempts: &[Attempt],
-    next: &[next::Next],
+    commands: &[ModelCommand],
 ) -> Value {
     json!({
         "home": steps.at.home.path(),
@@ -212,7 +214,7 @@ fn report_json(
         "message": chat::answer_json(view),
         "jail": jail,
         "attempts": attempts,
-        "next": next,
+        "next": commands,
     })
 }
 
@@ -239,23 +241,23 @@ mod tests {
             attempt("open a TCP socket", "seccomp"),
             attempt("write into the workspace", ""),
         ];
-        let shown = telling(&Proof { attempts, reader: Vec::new(), controls: Vec::new() });
+        let shown = examples(&Proof { attempts, reader: Vec::new(), controls: Vec::new() });
         let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
     }
 
     #[test]
-    fn an_unfit_machine_is_refused_with_reason_and_remedy() {
+    fn unfit_machine_is_refused_with_reason_and_remedy() {
         let check = Check {
             name: "user namespaces".to_owned(),
             ok: false,
             found: "forbidden".to_owned(),
             remedy: "sysctl kernel.unprivileged_userns_clone=1".to_owned(),
         };
-        let refused = fit(Preflight { ok: false, checks: vec![check] }).expect_err("unfit");
-        let told = refused.told().expect("told").error;
-        assert_eq!(told.code, "preflight_failed");
-        assert!(told.message.ends_with("user namespaces: forbidden"), "{}", told.message);
-        assert_eq!(told.hint, "sysctl kernel.unprivileged_userns_clone=1");
+        let refused = require_jails(Preflight { ok: false, checks: vec![check] }).expect_err("unfit");
+        let report = refused.report().expect("reported").error;
+        assert_eq!(report.code, "preflight_failed");
+        assert!(report.message.ends_with("user namespaces: forbidden"), "{}", report.message);
+        assert_eq!(report.hint, "sysctl kernel.unprivileged_userns_clone=1");
     }
 }

@@ -1,6 +1,6 @@
-//! `ironctl reject`: says no to one change, and tells the person or agent who asked why.
+//! `ironctl reject`: rejects one change, with a reason for the requester.
 //!
-//! Never changes anything but that. See [`crate::commands::inbox`].
+//! Never shows the review page. See [`crate::commands::inbox`].
 
 use super::{At, change};
 use crate::failure::Error;
@@ -11,12 +11,11 @@ use crate::failure::Error;
 pub struct Args {
     /// Id of the change
     id: String,
-    /// Why, for whoever asked
+    /// Reason for the requester
     #[arg(long, default_value = "")]
     reason: String,
 }
 
-/// Does it.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let decided = at.client()?.reject(&args.id, args.reason).await?;
     at.out.json(&decided)?;

@@ -1,8 +1,8 @@
-//! Shows a change on a terminal and reads the decision of a person.
+//! The review of a change on a terminal: the page, the question, and the decision of a person.
 //!
-//! The effect of the change is on the screen of the question, the word `details` shows ids and digests, and a page that does not
-//! fit is shown screen by screen, with its effect again at the end. Never takes anything but a whole word for an answer, and never one that was typed before the
-//! question. See [`crate::commands::inbox`] and [`crate::commands::approve`].
+//! A page that does not fit is shown screen by screen, and its effect again directly above the question. The word `details` shows ids
+//! and digests. Accepts only a whole word, and never one that was typed before the question. See [`crate::commands::inbox`] and
+//! [`crate::commands::approve`].
 
 use super::change;
 use crate::failure::Error;
@@ -11,38 +11,38 @@ use ironclaw_contract::operator::{Change, Digest};
 use nix::sys::termios::{FlushArg, tcflush};
 use std::io::{self, BufRead, IsTerminal};
 
-/// The section of a page that is shown for the word `details`.
+/// The section of a page that only the word `details` shows.
 const DETAILS: &str = "IDENTIFIERS";
 
-/// The sections of a page that are shown again above the question if the page does not fit.
+/// The sections of a page that are repeated above the question if the page does not fit.
 const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
 
-/// Lines of a screen that are kept for the question.
+/// Lines of a screen for the question.
 const QUESTION_ROWS: usize = 3;
 
-/// A screen has at least so many lines of a page.
+/// Least lines of a page on a screen.
 const PAGE_ROWS_MIN: usize = 5;
 
-/// A person's decision about a change.
+/// The decision of a person on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// Yes, to the text of this digest.
+pub enum Choice {
+    /// Approve the page of this digest.
     Approve(Digest),
-    /// No, and why.
+    /// Reject it for this reason.
     Reject(String),
-    /// Nothing about this one.
+    /// Decide later and continue with the next change.
     Skip,
-    /// Nothing more.
+    /// Decide later and leave.
     Quit,
 }
 
-/// Returns whether a person can be shown something and be asked.
+/// Returns whether a person at a terminal can read a page and answer.
 pub fn is_possible(out: Output) -> bool {
     !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Shows a change and asks; `may_skip` where there is a next one.
-pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Said, Error> {
+/// Shows a change and asks for a decision; `may_skip` if there may be a next change.
+pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Error> {
     let digest = change::verified(waiting)?;
     out.check_exact(&waiting.shown)?;
     let page = Page::of(&waiting.shown);
@@ -53,39 +53,39 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Said, Error>
         (true, false) => "\napprove, reject, quit? ",
     };
     if !show(out, &page.shown)? {
-        return Ok(Said::Quit);
+        return Ok(Choice::Quit);
     }
-    // The effect of a long page is off the screen by now.
+    // The effect of a long page is no longer on the screen.
     if screen_rows(out).is_some_and(|rows| rows < page.shown.len()) {
         out.line("")?;
         if !show(out, &page.effects)? {
-            return Ok(Said::Quit);
+            return Ok(Choice::Quit);
         }
     }
     loop {
-        let Some(line) = asked(out, question)? else { return Ok(Said::Quit) };
+        let Some(line) = read_answer(out, question)? else { return Ok(Choice::Quit) };
         match line.as_str() {
-            "approve" => return Ok(Said::Approve(digest)),
+            "approve" => return Ok(Choice::Approve(digest)),
             "reject" => {
-                let Some(reason) = asked(out, "why? (may be empty) ")? else { return Ok(Said::Quit) };
-                return Ok(Said::Reject(reason));
+                let Some(reason) = read_answer(out, "reason (may be empty): ")? else { return Ok(Choice::Quit) };
+                return Ok(Choice::Reject(reason));
             }
             "details" if !page.details.is_empty() => {
                 if !show(out, &page.details)? {
-                    return Ok(Said::Quit);
+                    return Ok(Choice::Quit);
                 }
             }
-            "skip" if may_skip => return Ok(Said::Skip),
-            "quit" => return Ok(Said::Quit),
-            _ => out.line("nothing was decided: type the whole word")?,
+            "skip" if may_skip => return Ok(Choice::Skip),
+            "quit" => return Ok(Choice::Quit),
+            _ => out.line("nothing was decided: type a whole word")?,
         }
     }
 }
 
-/// The parts of a page.
+/// The parts of a review page.
 #[derive(Debug, PartialEq, Eq)]
 struct Page<'a> {
-    /// Everything but the details.
+    /// The page without the details.
     shown: Vec<&'a str>,
     /// The sections of `shown` about the effect.
     effects: Vec<&'a str>,
@@ -93,7 +93,7 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Splits the text into sections. Only the host writes at the edge: a line that begins there is the heading of a section.
+    /// Splits the text into sections. Only the host writes without an indent, so such a line is the heading of a section.
     fn of(text: &'a str) -> Self {
         let (mut shown, mut effects, mut details) = (Vec::new(), Vec::new(), Vec::new());
         let (mut is_effect, mut is_detail) = (false, false);
@@ -118,7 +118,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Prints lines, a screen at a time where they do not fit; false when the person has enough.
+/// Prints lines, one screen at a time if they do not fit; returns false if the person leaves.
 fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
     let Some(rows) = screen_rows(out).filter(|rows| *rows < lines.len()) else {
         print(out, lines)?;
@@ -131,7 +131,8 @@ fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
         if left.is_empty() {
             return Ok(true);
         }
-        let Some(line) = asked(out, &format!("-- {} more lines: Enter, or end for the last of them -- ", left.len()))?
+        let Some(line) =
+            read_answer(out, &format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len()))?
         else {
             return Ok(false);
         };
@@ -142,7 +143,7 @@ fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
     }
 }
 
-/// Returns the lines of a page that one screen has room for.
+/// Returns the number of lines of a page that fit on a screen.
 fn screen_rows(out: Output) -> Option<usize> {
     out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN))
 }
@@ -151,12 +152,12 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
     out.exact(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// Asks a question and returns the line that is typed after it; `None` when the terminal is gone or at its end (Ctrl-D).
-fn asked(out: Output, question: &str) -> Result<Option<String>, Error> {
-    // Earlier input was an answer to another question.
+/// Prints a question and returns the next typed line; `None` at the end of the input (Ctrl-D or a closed terminal).
+fn read_answer(out: Output, question: &str) -> Result<Option<String>, Error> {
+    // Earlier input is not an answer to this question.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)
         .map_err(|cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause))?;
-    out.words(question)?;
+    out.part(question)?;
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {
         out.line("")?;
@@ -170,13 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_digests_are_behind_details_and_nothing_is_lost() {
+    fn details_have_the_ids_and_no_line_is_lost() {
         let text = "EFFECT\n  Much.\n\nWARNINGS\n  !! all of it\n\nREQUESTED BY\n  person\n    | IDENTIFIERS\n\nIDENTIFIERS\n  change: chg_1\n";
         let page = Page::of(text);
         assert_eq!(page.details, ["IDENTIFIERS", "  change: chg_1"]);
         assert_eq!(page.effects, ["EFFECT", "  Much.", "", "WARNINGS", "  !! all of it"]);
         assert_eq!(page.shown[..6], [&page.effects[..], &[""]].concat());
-        assert_eq!(page.shown.last(), Some(&"    | IDENTIFIERS"), "a stranger's line is no heading");
-        assert_eq!(Page::of("IDENTIFIERS\n  id\n").shown.len(), 2, "something is shown in any case");
+        assert_eq!(page.shown.last(), Some(&"    | IDENTIFIERS"), "an indented line is not a heading");
+        assert_eq!(Page::of("IDENTIFIERS\n  id\n").shown.len(), 2, "a page is never empty");
     }
 }

@@ -1,50 +1,49 @@
-//! `ironctl secret`: stores, lists, replaces and removes the secrets that settings refer to as `secret:NAME`.
+//! `ironctl secret`: sets, lists, rotates and removes the secrets that settings name as `secret:NAME`.
 //!
-//! Never takes a value from the command line, and never shows one: the host does not give it back. See [`crate::hidden`] and
+//! Never takes a value from the command line, and never shows one: the host does not return values. See [`crate::secret_input`] and
 //! [`crate::commands::model`].
 
 use super::At;
 use crate::clock;
 use crate::failure::Error;
-use crate::hidden::{self, Typed};
+use crate::secret_input::{self, Typed};
 use clap::Subcommand;
 use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret};
 
-/// What to do with secrets.
+/// The verbs of `ironctl secret`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Store a secret: asked for without an echo, or read from stdin
+    /// Store a secret, typed without an echo or read from stdin
     #[command(after_help = "Example:\n  ironctl secret set openai\n  ironctl secret set openai < key.txt")]
     Set {
-        /// Its name: a-z, 0-9, - and _
+        /// Name: a-z, 0-9, - and _
         name: String,
     },
-    /// List the secrets, without their values
+    /// List secrets, without their values
     #[command(after_help = "Example:\n  ironctl secret list")]
     List,
-    /// Give a secret another value, asked for as by `set`; the next request uses it
+    /// Replace the value of a secret; the next request uses the new value
     #[command(after_help = "Example:\n  ironctl secret rotate openai")]
     Rotate {
-        /// Its name
+        /// Name of the secret
         name: String,
     },
-    /// Remove a secret that nothing refers to
+    /// Remove a secret that no setting uses
     #[command(after_help = "Example:\n  ironctl secret remove openai --yes")]
     Remove {
-        /// Its name
+        /// Name of the secret
         name: String,
-        /// Do it without asking
+        /// Remove it without a confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
         Action::Set { name } => {
-            let value = hidden::take(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
+            let value = secret_input::read(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.set_secret(&NewSecret { name, value }).await?;
             at.out.json(&secret)?;
             at.out.line(format!("stored secret:{}", secret.name))
@@ -59,10 +58,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.table(["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"], rows)
         }
         Action::Rotate { name } => {
-            let value = hidden::take(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
+            let value = secret_input::read(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.rotate_secret(bare(&name), &NewSecretValue { value }).await?;
             at.out.json(&secret)?;
-            at.out.line(format!("secret:{} has another value now; the next request uses it", secret.name))
+            at.out.line(format!("secret:{} has a new value; the next request uses it", secret.name))
         }
         Action::Remove { name, yes } => {
             let name = bare(&name);

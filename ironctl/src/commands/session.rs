@@ -1,6 +1,6 @@
 //! `ironctl session`: lists, shows, exports, cancels, stops, releases and removes sessions.
 //!
-//! Never erases a conversation without asking. See [`crate::commands::status`], whose table it shares.
+//! Never erases a conversation without a confirmation. See [`crate::commands::status`], which has the table of sessions.
 
 mod transcript;
 
@@ -14,63 +14,62 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What to do with sessions.
+/// The verbs of `ironctl session`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List the sessions
+    /// List sessions
     #[command(after_help = "Example:\n  ironctl session list")]
     List,
-    /// Show one session, what the kernel says about its processes, and the end of the conversation
+    /// Show a session, the jails of its processes, and the end of the conversation
     #[command(after_help = "Example:\n  ironctl session show ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --last 50")]
     Show {
-        /// Id
+        /// Id of the session
         session: String,
-        /// So many items of the conversation, at most 200
+        /// Number of items of the conversation, at most 200
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: usize,
     },
-    /// Write the whole conversation, as the host's record has it
+    /// Export the whole conversation from the record of the host
     #[command(after_help = "Example:\n  ironctl session export ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --out talk.jsonl")]
     Export {
-        /// Id
+        /// Id of the session
         session: String,
-        /// A file that is not there yet [default: standard output]
+        /// New file to write [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Form of the export
         #[arg(long, value_enum, default_value = "jsonl")]
         format: transcript::Format,
     },
-    /// End the turn that runs, or the next one, with a notice in place of an answer
+    /// Cancel the running or next turn; its messages get a notice in place of an answer
     #[command(after_help = "Example:\n  ironctl session cancel ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Cancel {
-        /// Id
+        /// Id of the session
         session: String,
     },
-    /// Put a session to sleep; its next message wakes it
+    /// Put a session to sleep; the next message wakes it
     #[command(after_help = "Example:\n  ironctl session stop ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Stop {
-        /// Id
+        /// Id of the session
         session: String,
     },
-    /// Let a parked or quarantined session go on
+    /// Release a parked or quarantined session
     #[command(after_help = "Example:\n  ironctl session release ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
     Release {
-        /// Id
+        /// Id of the session
         session: String,
     },
-    /// Remove a session and erase what it holds
+    /// Remove a session and erase its content
     #[command(after_help = "Example:\n  ironctl session remove ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --yes")]
     Remove {
-        /// Id
+        /// Id of the session
         session: String,
-        /// Do it without asking
+        /// Remove it without a confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// Does it.
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
@@ -107,7 +106,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("released {session}"))
         }
         Action::Remove { session, yes } => {
-            at.out.confirm(&format!("remove {session} and erase what it holds"), yes)?;
+            at.out.confirm(&format!("remove {session} and erase its content"), yes)?;
             client.remove_session(&session).await?;
             at.out.json(&json!({ "removed": session }))?;
             at.out.line(format!("removed {session}"))
@@ -115,7 +114,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// A session in the form for a script.
+/// The JSON of a session.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -135,7 +134,7 @@ fn show(out: Output, session: Session) -> Result<(), Error> {
         ["sealed items".to_owned(), session.items.to_string()],
         ["open turn".to_owned(), session.turn_id.map(|turn| turn.to_string()).unwrap_or_default()],
         ["failures in a row".to_owned(), session.failures.to_string()],
-        ["made".to_owned(), clock::date_and_time(&session.created_at)],
+        ["created".to_owned(), clock::date_and_time(&session.created_at)],
         ["last active".to_owned(), clock::date_and_time(&session.last_active_at)],
     ];
     rows.retain(|[_, found]| !found.is_empty());

@@ -1,7 +1,6 @@
-//! `ironctl status`: the host, its sessions, and what the kernel says about each.
+//! `ironctl status`: shows the host, its sessions, and the jail of each.
 //!
-//! Never hides a warning: they come first. See [`crate::jail`] for the words about a process, [`crate::commands::session`] for
-//! one session.
+//! Prints warnings first. See [`crate::jail`] for the report on a process, [`crate::commands::session`] for one session.
 
 use super::{At, inbox};
 use crate::failure::Error;
@@ -9,20 +8,19 @@ use crate::output::Output;
 use crate::{clock, jail};
 use ironclaw_contract::operator::{SessionStatus, Status};
 
-/// Prints the status as tables, or as it came.
+/// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {
     let status = at.client()?.status().await?;
     at.out.json(&status)?;
     if let Some(stopped) = &status.stopped {
         let since = clock::date_and_time(&stopped.since);
-        at.out
-            .line(format!("EVERYTHING IS STOPPED since {since} by {}: `ironctl resume` lets it go on", stopped.by))?;
+        at.out.line(format!("EVERYTHING IS STOPPED since {since} by {}, until `ironctl resume`", stopped.by))?;
     }
     for warning in &status.host.warnings {
         at.out.line(format!("warning: {warning}"))?;
     }
     if status.changes_waiting > 0 {
-        at.out.line(format!("{}: ironctl inbox", inbox::wait(status.changes_waiting)))?;
+        at.out.line(format!("{}: ironctl inbox", inbox::count(status.changes_waiting)))?;
     }
     host(at.out, &status)?;
     if status.sessions.is_empty() {
@@ -33,7 +31,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
 
 fn host(out: Output, status: &Status) -> Result<(), Error> {
     let host = &status.host;
-    let places = &status.places;
+    let slots = &status.places;
     let rows = [
         ["version".to_owned(), host.version.clone()],
         ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
@@ -41,7 +39,7 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
         ["running since".to_owned(), clock::date_and_time(&host.started_at)],
         [
             "sessions awake".to_owned(),
-            format!("{} of at most {}, {} waiting for a place", places.awake, places.awake_max, places.waiting),
+            format!("{} of at most {}, {} waiting for a slot", slots.awake, slots.awake_max, slots.waiting),
         ],
         ["ledger entries".to_owned(), host.ledger_entries.to_string()],
         ["fingerprint".to_owned(), host.fingerprint.clone()],

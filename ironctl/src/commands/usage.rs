@@ -1,7 +1,6 @@
-//! `ironctl usage`: shows what models took, and what is left below each ceiling.
+//! `ironctl usage`: shows the usage of models, and the rest below each ceiling.
 //!
-//! Never adds up what is in two currencies: the prices of the endpoints say which one is meant. See [`crate::commands::agent`]
-//! for the ceilings of one agent.
+//! Never converts currencies: all prices must be in one. See [`crate::commands::agent`] for the ceilings of one agent.
 
 use super::At;
 use crate::client::Client;
@@ -10,25 +9,25 @@ use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow};
 
-/// The kind of endpoint that costs nothing.
+/// The kind of an endpoint without a model and without costs.
 const SCRIPTED: &str = "scripted";
 
 /// Options of `ironctl usage`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl usage\n  ironctl usage --days 30 --agent assistant --json")]
 pub struct Args {
-    /// How many days, today included; a day is one in UTC
+    /// Number of days (UTC), including today
     #[arg(long, value_name = "NUMBER", default_value_t = 7)]
     days: u32,
-    /// Only of this agent: name or id
+    /// Name or id of an agent
     #[arg(long)]
     agent: Option<String>,
-    /// Only of this session
+    /// Id of a session
     #[arg(long)]
     session: Option<String>,
 }
 
-/// Prints what was used and the ceilings.
+/// Prints the usage and the ceilings.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let usage = at.client()?.usage(args.days, args.agent.as_deref(), args.session.as_deref()).await?;
     at.out.json(&usage)?;
@@ -38,7 +37,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
 fn print(out: Output, usage: Usage) -> Result<(), Error> {
     let Usage { rows, ceilings } = usage;
     if rows.is_empty() {
-        out.line("no model was asked in this time")?;
+        out.line("no model requests in this time")?;
     } else {
         let sum = |of: fn(&UsageRow) -> u64| rows.iter().map(of).sum::<u64>().to_string();
         let cost = money(rows.iter().map(|row| row.cost_micros).sum());
@@ -89,8 +88,7 @@ fn is_cost(ceiling: &Ceiling) -> bool {
     ceiling.name.starts_with("cost")
 }
 
-/// Returns the endpoints that an agent may ask and that have no prices, while a ceiling of cost holds for it: there it counts
-/// nothing.
+/// Returns the endpoints of an agent without prices if it has a ceiling of cost, because their usage does not count toward it.
 pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error> {
     if !client.usage(1, Some(agent), None).await?.ceilings.iter().any(is_cost) {
         return Ok(Vec::new());
@@ -99,13 +97,13 @@ pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error
     Ok(unpriced_of(&agent.model, &models))
 }
 
-/// Returns those of the chain of a model that have no prices and are no script.
+/// Returns the endpoints without prices among a model and its fallbacks; a scripted endpoint needs no price.
 fn unpriced_of(model: &str, models: &[Model]) -> Vec<String> {
     let mut chain = vec![model];
     let mut at = 0;
     while let Some(name) = chain.get(at).copied() {
-        let behind = models.iter().filter(|model| model.name == name).flat_map(|model| &model.fallbacks);
-        for fallback in behind {
+        let fallbacks = models.iter().filter(|model| model.name == name).flat_map(|model| &model.fallbacks);
+        for fallback in fallbacks {
             if !chain.contains(&fallback.as_str()) {
                 chain.push(fallback);
             }
@@ -118,31 +116,31 @@ fn unpriced_of(model: &str, models: &[Model]) -> Vec<String> {
     chain.into_iter().filter_map(named).filter(is_unpriced).map(|model| model.name.clone()).collect()
 }
 
-/// Says of these endpoints that a ceiling of cost counts nothing there.
+/// Warns that a ceiling of cost does not count the usage of these endpoints.
 pub fn remark_unpriced(out: Output, models: &[String]) -> Result<(), Error> {
     models.iter().try_for_each(|model| {
         out.remark(format!(
-            "model endpoint {model} has no prices, so a ceiling of cost counts nothing there: \
+            "model endpoint {model} has no prices, so the ceiling of cost does not count its usage: \
              ironctl model add {model} --replace --price-in PRICE --price-out PRICE"
         ))
     })
 }
 
-/// Millionths of a currency as a sum.
+/// Formats millionths of a currency as a sum.
 pub fn money(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// Parses a ceiling of tokens as a person writes it: a number, or `none`, which is 0.
+/// Parses a ceiling of tokens: a number, or `none`, which is 0.
 pub fn tokens(text: &str) -> Result<u64, String> {
     match text {
         "none" => Ok(0),
-        "0" => Err("0 would be no ceiling: say none for that".to_owned()),
+        "0" => Err("0 is not a ceiling; use none to remove it".to_owned()),
         text => text.parse().map_err(|_| format!("{text} is neither a number of tokens nor none")),
     }
 }
 
-/// Parses a ceiling of money as a person writes it: a sum such as 2.50, or `none`, which is 0; in millionths.
+/// Parses a ceiling of cost in millionths: a sum such as 2.50, or `none`, which is 0.
 pub fn sum(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(0);
@@ -156,7 +154,7 @@ pub fn sum(text: &str) -> Result<u64, String> {
     let micros: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
     let whole: u64 = whole.parse().map_err(|_| wrong())?;
     match whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(micros)) {
-        Some(0) => Err("0 would be no ceiling: say none for that".to_owned()),
+        Some(0) => Err("0 is not a ceiling; use none to remove it".to_owned()),
         Some(sum) => Ok(sum),
         None => Err(wrong()),
     }
@@ -167,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_read_as_people_write_them_and_nothing_is_rounded() {
+    fn sums_are_parsed_without_rounding() {
         assert_eq!(sum("2.5"), Ok(2_500_000));
         assert_eq!(sum("3"), Ok(3_000_000));
         assert_eq!(sum("0.000001"), Ok(1));
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_ceiling_is_said_in_words() {
+    fn none_is_the_word_for_no_ceiling() {
         assert_eq!((tokens("none"), tokens("5000")), (Ok(0), Ok(5000)));
         assert!(tokens("0").is_err() && tokens("-1").is_err() && tokens("many").is_err());
     }

@@ -1,6 +1,6 @@
-//! `ironctl why`: explains what became of a message.
+//! `ironctl why`: shows each step of a message, and the reason for its state.
 //!
-//! Never guesses: every line is an entry of the host's ledger. See [`crate::commands::audit`] for the ledger itself.
+//! Never guesses: every line is an entry of the ledger. See [`crate::commands::audit`] for the ledger itself.
 
 use super::At;
 use crate::clock;
@@ -8,18 +8,18 @@ use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::Why;
 
-/// The host's word for the newest message of the caller.
+/// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
 
 /// Options of `ironctl why`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
 pub struct Args {
-    /// Id of the message [default: your last one]
+    /// Id of the message [default: your newest]
     message_id: Option<String>,
 }
 
-/// Prints the stages of a message and what they add up to.
+/// Prints the stages of a message and a summary.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let id = args.message_id.as_deref().unwrap_or(LAST);
     let why = at.client()?.why(id).await?;
@@ -27,7 +27,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     print(at.out, why)
 }
 
-/// Prints the table of stages with the summary below it.
+/// Prints the stages as a table, then the notes of the agent's process and the summary.
 pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let message = &why.message;
     out.line(format!("{} in {}: {}", message.message_id, message.session_id, message.status))?;
@@ -35,7 +35,7 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
         why.stages.into_iter().map(|stage| [clock::time_of_day(&stage.at), stage.stage, stage.outcome, stage.reason]);
     out.table(["TIME", "STAGE", "OUTCOME", "REASON"], rows)?;
     for note in &why.progress {
-        out.line(format!("the agent's process says: {note}"))?;
+        out.line(format!("note of the agent's process: {note}"))?;
     }
     out.line(why.summary)
 }

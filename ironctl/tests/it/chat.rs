@@ -1,6 +1,6 @@
-//! One message and its answer, from the command line and from a prompt on a terminal.
-//! Never waits longer than a test may.
-//! Next: `fake_host`.
+//! Tests of messages and answers, from the command line and from a prompt on a terminal.
+//!
+//! See [`crate::fake_host`].
 
 use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
 use crate::inbox::summary;
@@ -46,7 +46,7 @@ fn conversation(line: &str, reply: &str) -> Answer {
     }
 }
 
-/// `ironctl chat assistant` on a terminal that does not say how wide it is.
+/// Runs `ironctl chat assistant` on a terminal of unknown size.
 fn talking_to(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["chat", "assistant"], None)
 }
@@ -57,7 +57,7 @@ fn posted(host: &FakeHost) -> Asked {
 }
 
 #[test]
-fn a_message_gets_its_answer_made_safe() {
+fn answer_is_printed_without_control_characters() {
     let host = host_that_answers("hi\n\u{1b}]0;pwned\u{7}there");
     let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -97,7 +97,7 @@ fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
 }
 
 #[test]
-fn a_message_can_come_on_stdin_with_files() {
+fn message_can_come_from_stdin_with_files() {
     let host = host_that_answers("hi");
     let notes = host.home.path().join("notes.txt");
     std::fs::write(&notes, "grüße").expect("written");
@@ -117,7 +117,7 @@ fn a_message_can_come_on_stdin_with_files() {
 }
 
 #[test]
-fn a_file_that_cannot_be_sent_sends_nothing() {
+fn file_over_the_bound_sends_nothing() {
     let host = host_that_answers("hi");
     let big = host.home.path().join("big.txt");
     std::fs::write(&big, vec![b'x'; 256 * 1024 + 1]).expect("written");
@@ -128,7 +128,7 @@ fn a_file_that_cannot_be_sent_sends_nothing() {
 }
 
 #[test]
-fn an_empty_message_is_a_wrong_command_line() {
+fn empty_message_is_a_wrong_command_line() {
     let host = host_that_answers("hi");
     assert_eq!(host.ironctl(&["chat", "assistant"]).0, 2);
     assert!(host.asked().is_empty());
@@ -154,7 +154,7 @@ fn no_answer_in_time_points_at_why() {
 }
 
 #[test]
-fn a_parked_session_is_told_at_once_with_its_reason() {
+fn parked_session_is_reported_at_once_with_its_reason() {
     let host = host_without_answer(Some("the session is parked: three launches failed"));
     let (code, _, err) = host.ironctl(&["chat", "assistant", "hello"]);
     assert_eq!(code, 1);
@@ -163,7 +163,7 @@ fn a_parked_session_is_told_at_once_with_its_reason() {
 }
 
 #[test]
-fn a_conversation_recalls_shows_progress_and_answers() {
+fn conversation_shows_history_progress_and_answers() {
     let host = host_that_answers("hi \u{1b}[2J");
     let mut terminal = talking_to(&host);
     terminal.wait_for("you> \r");
@@ -199,7 +199,7 @@ fn commands_at_the_prompt_reach_no_agent() {
     assert!(terminal.ironctl.wait().expect("it ends").success());
 }
 
-/// A host that streams these words (attempt, from, text) before this reply.
+/// Starts a host that streams these words (attempt, from, text) before this reply.
 fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         "GET /v1/messages/msg_00000000000000000000000001/events" => {
@@ -215,7 +215,7 @@ fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static
     })
 }
 
-/// What stands on the screen between the person's line and the next prompt.
+/// Returns the screen after one message and its answer.
 fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
     let host = host_that_streams(words, reply);
     let mut terminal = talking_to(&host);
@@ -242,21 +242,21 @@ fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
     let seen = screen_of_an_answer(&[(1, 0, "It snows")], "It rains.");
     assert!(seen.contains("assistant> It snows\r\nassistant> It rains.\r\n"), "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.");
-    assert!(seen.contains("assistant> It sn\r\n"), "a further try begins on its own line: {seen:?}");
+    assert!(seen.contains("assistant> It sn\r\n"), "another attempt starts on a new line: {seen:?}");
     assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
     assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
-    assert!(seen.contains("assistant> It rains.\r\n"), "what does not follow on is not shown: {seen:?}");
+    assert!(seen.contains("assistant> It rains.\r\n"), "words after a gap are not shown: {seen:?}");
 }
 
 #[test]
-fn elsewhere_than_on_a_terminal_there_is_the_answer_alone() {
+fn without_a_terminal_only_the_answer_is_printed() {
     let host = host_that_streams(&[(1, 0, "It snows")], "It rains.");
     assert_eq!(host.ironctl(&["chat", "assistant", "hello"]), (0, "It rains.\n".to_owned(), String::new()));
 }
 
 #[test]
-fn a_message_is_retried_by_its_id_and_its_answer_waited_for() {
+fn message_is_retried_and_its_answer_printed() {
     let host = FakeHost::new(|line, _| match line {
         "POST /v1/messages/last/retry" => Answer::json(
             json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
@@ -273,7 +273,7 @@ fn a_message_is_retried_by_its_id_and_its_answer_waited_for() {
 }
 
 #[test]
-fn ctrl_c_cancels_the_answer_and_the_conversation_goes_on() {
+fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/agents/assistant" => Answer::json(json!({
             "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],
@@ -311,7 +311,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_goes_on() {
         assert!(Instant::now() < until, "{:?}", host.asked());
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The notice does not come by itself from this host; a second one waits no longer.
+    // This host never sends the notice; a second interrupt ends the wait.
     interrupt(&terminal);
     terminal.wait_for("This was cancelled.");
     terminal.wait_for("you> \r");
@@ -320,7 +320,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn a_closed_terminal_ends_the_conversation() {
+fn closed_terminal_ends_the_conversation() {
     let host = host_that_answers("hi");
     let mut terminal = talking_to(&host);
     terminal.wait_for("you> \r");

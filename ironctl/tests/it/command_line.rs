@@ -1,6 +1,6 @@
-//! What a person or a script sees before any host is asked.
-//! Never starts a host.
-//! Next: `questions`.
+//! Tests of the command line without a host.
+//!
+//! See [`crate::questions`].
 
 use crate::fake_host::{ended, ironctl};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn run(words: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_wrong_command_line_exits_2_and_says_so() {
+fn wrong_command_line_exits_with_2() {
     for words in [&["nonsense"][..], &["chat"], &["agent", "create"], &["chat", "a", "b", "--wait", "x"]] {
         let (code, out, err) = run(words);
         assert_eq!((code, out.as_str()), (2, ""), "{words:?}");
@@ -21,7 +21,7 @@ fn a_wrong_command_line_exits_2_and_says_so() {
 }
 
 #[test]
-fn a_wrong_command_line_is_json_for_scripts() {
+fn wrong_command_line_is_json_for_scripts() {
     let (code, _, err) = run(&["nonsense", "--json"]);
     let failure: Value = serde_json::from_str(&err).expect("one JSON document");
     assert_eq!(code, 2);
@@ -29,7 +29,7 @@ fn a_wrong_command_line_is_json_for_scripts() {
 }
 
 #[test]
-fn version_and_help_are_answers() {
+fn version_and_help_go_to_stdout() {
     let (code, out, _) = run(&["--version"]);
     assert_eq!((code, out), (0, format!("ironctl {}\n", env!("CARGO_PKG_VERSION"))));
     let (code, out, _) = run(&["agent", "create", "--help"]);
@@ -47,7 +47,7 @@ fn every_shell_gets_its_completions() {
 }
 
 #[test]
-fn no_host_exits_3_with_the_home_and_the_remedy() {
+fn missing_host_exits_with_3_and_the_remedy() {
     let home = tempfile::tempdir().expect("a temporary directory");
     for words in [&["status"][..], &["agent", "list"], &["chat", "a", "hello"], &["why"]] {
         let output = ironctl(home.path()).args(words).arg("--json").output().expect("runs");
@@ -62,7 +62,7 @@ fn no_host_exits_3_with_the_home_and_the_remedy() {
 }
 
 #[test]
-fn a_stale_run_file_is_no_host() {
+fn stale_run_file_counts_as_no_host() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let socket = home.path().join("api.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound, then left behind"));
@@ -76,7 +76,7 @@ fn a_stale_run_file_is_no_host() {
 }
 
 #[test]
-fn down_without_a_host_is_done_already() {
+fn down_without_a_host_succeeds() {
     let (code, out, _) = run(&["down"]);
     assert_eq!(code, 0);
     assert!(out.starts_with("not running"), "{out}");

@@ -1,6 +1,6 @@
-//! A host of the tests: answers HTTP/1.1 on a unix socket as each test tells it to, and keeps the questions.
-//! Never understands more than one request a connection.
-//! Next: `questions` for its plainest use.
+//! A fake host: answers HTTP/1.1 on a unix socket as each test defines, and records the requests.
+//!
+//! Serves one request a connection. See [`crate::questions`] for its simplest use.
 
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// The built binary with a home and a known environment.
+/// Returns a command of the built binary with a home and a fixed environment.
 pub fn ironctl(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ironctl"));
     command.env_remove("IRONCLAW_HOME").env("TZ", "UTC").stdin(Stdio::null());
@@ -20,13 +20,13 @@ pub fn ironctl(home: &Path) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 pub fn ended(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("ironctl prints UTF-8");
     (output.status.code().expect("not killed"), text(output.stdout), text(output.stderr))
 }
 
-/// What was asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Method and path, e.g. `GET /v1/status`.
@@ -37,44 +37,44 @@ pub struct Asked {
     pub body: Value,
 }
 
-/// What is answered.
+/// An answer of the fake host.
 pub struct Answer {
     status: u16,
     kind: &'static str,
     body: String,
-    /// Whether more is promised, and never comes.
+    /// True if the content length promises more than the body has.
     hangs: bool,
 }
 
 impl Answer {
-    /// Yes, with this.
+    /// Returns a success with this body.
     pub fn json(body: Value) -> Self {
         Self { status: 200, kind: "application/json", body: body.to_string(), hangs: false }
     }
 
-    /// No, in the host's words.
+    /// Returns a refusal.
     pub fn refusal(code: &str, message: &str, hint: &str) -> Self {
         let body = json!({"error": {"code": code, "message": message, "hint": hint}});
         Self { status: 409, kind: "application/json", body: body.to_string(), hangs: false }
     }
 
-    /// That there is no such thing, in the host's words.
+    /// Returns the refusal of an unknown object.
     pub fn missing(code: &str, message: &str) -> Self {
         Self { status: 404, ..Self::refusal(code, message, "") }
     }
 
-    /// A breakdown, in the host's words.
+    /// Returns an internal error.
     pub fn breakdown(message: &str) -> Self {
         Self { status: 500, ..Self::refusal("internal", message, "`ironctl logs` has more") }
     }
 
-    /// Server-sent events, then the end.
+    /// Returns server-sent events and ends the stream.
     pub fn events(events: &[(&str, Value)]) -> Self {
         let body = events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
         Self { status: 200, kind: "text/event-stream", body: body.collect(), hangs: false }
     }
 
-    /// The same, and then nothing for as long as the test runs.
+    /// Returns server-sent events and keeps the stream open.
     pub fn hanging_events(events: &[(&str, Value)]) -> Self {
         Self { hangs: true, ..Self::events(events) }
     }
@@ -82,13 +82,13 @@ impl Answer {
 
 /// A fake host and its home.
 pub struct FakeHost {
-    /// Its home; removed with it.
+    /// The home; removed on drop.
     pub home: TempDir,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl FakeHost {
-    /// Answers with what `answer` says to `(method and path, question)`.
+    /// Starts a host that answers with `answer(method and path, request)`.
     pub fn new(answer: impl Fn(&str, &Asked) -> Answer + Send + 'static) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let host = Self::silent(home, answer);
@@ -96,7 +96,7 @@ impl FakeHost {
         host
     }
 
-    /// The same without a run file: nobody knows yet that it is there.
+    /// Starts a host without a run file, so that clients do not find it yet.
     pub fn silent(home: TempDir, answer: impl Fn(&str, &Asked) -> Answer + Send + 'static) -> Self {
         fs::set_permissions(home.path(), Permissions::from_mode(0o700)).expect("own directory");
         let listener = UnixListener::bind(home.path().join("api.sock")).expect("a short path");
@@ -115,23 +115,23 @@ impl FakeHost {
         Self { home, asked }
     }
 
-    /// What its run file holds.
+    /// Returns the content of the run file.
     pub fn run_file(&self) -> String {
         let socket = self.home.path().join("api.sock");
         json!({"pid": 4242, "socket": socket, "version": "0.1.0"}).to_string()
     }
 
-    /// Lets clients find it.
+    /// Writes the run file, so that clients find the host.
     pub fn write_run_file(&self) {
         fs::write(self.home.path().join("run.json"), self.run_file()).expect("written");
     }
 
-    /// Every question so far.
+    /// Returns every request so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("no test panics while it holds this").clone()
     }
 
-    /// Runs ironctl against it: exit code, stdout and stderr.
+    /// Runs ironctl against this host; returns exit code, stdout and stderr.
     pub fn ironctl(&self, words: &[&str]) -> (i32, String, String) {
         ended(ironctl(self.home.path()).args(words).output().expect("ironctl runs"))
     }
@@ -172,11 +172,11 @@ fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &A
     }
     let head =
         format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
-    // A client that was killed does not read its answer.
+    // A killed client does not read its answer.
     let _ = (&stream).write_all(format!("{head}{body}").as_bytes());
 }
 
-/// `GET /v1/status` with one awake session, with `pid` as the host's process.
+/// Returns the answer to `GET /v1/status` with one awake session and `pid` as the process of the host.
 pub fn status(home: &Path, pid: u32) -> Value {
     json!({
         "host": {
@@ -199,7 +199,7 @@ pub fn status(home: &Path, pid: u32) -> Value {
     })
 }
 
-/// A message that is settled or not, depending on `reply` and `reason`.
+/// Returns a message, settled if it has a `reply` or a `reason`.
 pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     json!({
         "message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001",
@@ -209,12 +209,12 @@ pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     })
 }
 
-/// A directory with `ironctl` in it and the fake sibling under both names; see `sibling.sh`.
-pub fn with_siblings() -> (TempDir, PathBuf) {
+/// Returns a directory with `ironctl` and the fake binaries, and the path of `ironctl`; see `fake_binary.sh`.
+pub fn with_fake_binaries() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let own = directory.path().join("ironctl");
     fs::hard_link(env!("CARGO_BIN_EXE_ironctl"), &own).expect("same file system");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sibling.sh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_binary.sh");
     for name in ["ironclaw-host", "ironclaw-sandbox"] {
         symlink(&script, directory.path().join(name)).expect("linked");
     }

@@ -1,8 +1,9 @@
-//! Starting and stopping a host, and going from nothing to a first answer.
-//! Never starts a real one: `sibling.sh` stands in for its binary.
-//! Next: `offline`.
+//! Tests of `up`, `down`, `quickstart` and `doctor`.
+//!
+//! They run `fake_binary.sh` in place of the host's binary. See [`crate::offline`].
 
-use crate::fake_host::{Answer, FakeHost, ended, status, view, with_siblings};
+use crate::fake_host::{Answer, FakeHost, ended, status, view, with_fake_binaries};
+use crate::golden;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -20,8 +21,8 @@ fn at(own: &Path, home: &Path, words: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_detached_host_is_started_once_and_stopped() {
-    let (siblings, own) = with_siblings();
+fn detached_host_is_started_once_and_stopped() {
+    let (binaries, own) = with_fake_binaries();
     let home = tempfile::tempdir().expect("a temporary directory");
     let path = home.path().to_owned();
     let host = FakeHost::silent(home, move |line, _| {
@@ -32,9 +33,9 @@ fn a_detached_host_is_started_once_and_stopped() {
         }
         Answer::json(status(&path, pid.unsigned_abs()))
     });
-    fs::write(siblings.path().join("run.json"), host.run_file()).expect("written");
+    fs::write(binaries.path().join("run.json"), host.run_file()).expect("written");
     let script = r#"sleep 0.1; echo $$ >"$3/pid"; cp "$here/run.json" "$3/"; exec sleep 30"#;
-    fs::write(siblings.path().join("run.sh"), script).expect("written");
+    fs::write(binaries.path().join("run.sh"), script).expect("written");
     let home = host.home.path();
 
     let (code, out, err) = at(&own, home, &["up", "--detach"]);
@@ -47,27 +48,27 @@ fn a_detached_host_is_started_once_and_stopped() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("the host stopped: process "), "{out}");
 
-    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
     assert_eq!(asked, format!("ironclaw-host run --home {}\n", home.display()));
     let mode = fs::metadata(home.join("logs/host.stderr")).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
-fn up_makes_a_home_first_and_tells_a_hosts_last_words() {
-    let (siblings, own) = with_siblings();
+fn up_creates_a_home_and_prints_the_stderr_of_a_failed_host() {
+    let (binaries, own) = with_fake_binaries();
     let home = tempfile::tempdir().expect("a temporary directory");
-    fs::write(siblings.path().join("run.err"), "error: no master key\n").expect("written");
-    fs::write(siblings.path().join("run.exit"), "1").expect("written");
+    fs::write(binaries.path().join("run.err"), "error: no master key\n").expect("written");
+    fs::write(binaries.path().join("run.exit"), "1").expect("written");
     let (code, _, err) = at(&own, home.path(), &["up", "--detach"]);
     assert_eq!(code, 1);
     assert!(err.contains("error: no master key"), "{err}");
-    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
     assert!(asked.starts_with("ironclaw-host init --home"), "{asked}");
 }
 
 #[test]
-fn down_waits_until_the_process_is_gone() {
+fn down_waits_for_the_end_of_the_process() {
     let process = Command::new("sleep").arg("100").spawn().expect("sleep starts");
     let pid = process.id();
     let process = Mutex::new(process);
@@ -80,10 +81,10 @@ fn down_waits_until_the_process_is_gone() {
     });
     let (code, out, err) = host.ironctl(&["down"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out, format!("the host stopped: process {pid} is gone\n"));
+    assert_eq!(out, format!("the host stopped: process {pid} has ended\n"));
 }
 
-/// A model server that knows one model, on a port of its own.
+/// Starts a model server with one model; returns its port.
 fn model_server() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -95,7 +96,7 @@ fn model_server() -> u16 {
             let asked = String::from_utf8_lossy(&request[..read]).into_owned();
             let list = r#"{"data":[{"id":"odd; rm -rf"},{"id":"llama3.2"}]}"#;
             let status = if asked.starts_with("GET /v1/models ") { "200 OK" } else { "404 Not Found" };
-            // Whoever asked may have gone.
+            // The client may have closed the connection.
             let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{list}", list.len());
         }
     });
@@ -142,14 +143,14 @@ fn quickstart_host(server: u16) -> FakeHost {
 }
 
 #[test]
-fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+fn quickstart_gets_a_first_answer_and_shows_the_jail() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
     let host = quickstart_host(1);
     let (code, out, err) = at(&own, host.home.path(), &["quickstart"]);
     assert_eq!((code, err.as_str()), (0, ""));
     for words in [
-        "made now: agent assistant",
+        "created: agent assistant",
         "assistant> I am an assistant.",
         "no capabilities",
         "EPERM",
@@ -161,7 +162,7 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
     assert!(!out.contains("/etc/passwd"), "{out}");
     for command in ["down", "chat assistant", "doctor --prove"] {
         let typed = format!("--home {} {command}`", host.home.path().display());
-        assert!(out.contains(&typed), "what is shown can be typed as it stands: {out}");
+        assert!(out.contains(&typed), "a printed command can be typed unchanged: {out}");
     }
     let (code, out, _) = at(&own, host.home.path(), &["quickstart", "--json"]);
     let got: Value = serde_json::from_str(&out).expect("one JSON document");
@@ -172,9 +173,24 @@ fn quickstart_goes_to_a_first_answer_and_shows_what_holds_it() {
 }
 
 #[test]
-fn quickstart_names_a_found_server_and_key_but_uses_neither() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+fn output_of_quickstart_is_its_golden_file() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let host = quickstart_host(1);
+    let home = host.home.path();
+    for name in ["quickstart.txt", "quickstart-again.txt"] {
+        let (code, out, _) = at(&own, home, &["quickstart"]);
+        assert_eq!(code, 0, "{out}");
+        let marked =
+            out.replace(&own.display().to_string(), "[IRONCTL]").replace(&home.display().to_string(), "[HOME]");
+        golden::check(name, &marked);
+    }
+}
+
+#[test]
+fn quickstart_names_a_local_server_and_a_key_but_uses_neither() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
     let host = quickstart_host(model_server());
     let mut command = Command::new(&own);
     command.env_remove("IRONCLAW_HOME").env("ZINNOBER_API_KEY", "sk-not-to-be-seen").stdin(Stdio::null());
@@ -185,7 +201,7 @@ fn quickstart_names_a_found_server_and_key_but_uses_neither() {
     for words in [
         format!("ironctl --home {home} model add local --model llama3.2 --default\n"),
         format!("ironctl --home {home} model add zinnober --key-env ZINNOBER_API_KEY --default\n"),
-        "and has llama3.2; ZINNOBER_API_KEY is set here".to_owned(),
+        "and has llama3.2; ZINNOBER_API_KEY is set".to_owned(),
     ] {
         assert!(out.contains(&words), "{words}: {out}");
     }
@@ -196,29 +212,29 @@ fn quickstart_names_a_found_server_and_key_but_uses_neither() {
 }
 
 #[test]
-fn quickstart_touches_nothing_on_a_machine_that_cannot_jail() {
-    let (siblings, own) = with_siblings();
+fn quickstart_writes_nothing_if_the_machine_cannot_jail() {
+    let (binaries, own) = with_fake_binaries();
     let preflight = json!({"ok": false, "checks": [
         {"name": "user namespaces", "ok": false, "found": "forbidden by sysctl", "remedy": "sysctl x=1"}
     ]});
-    fs::write(siblings.path().join("preflight.out"), preflight.to_string()).expect("written");
-    fs::write(siblings.path().join("preflight.exit"), "1").expect("written");
+    fs::write(binaries.path().join("preflight.out"), preflight.to_string()).expect("written");
+    fs::write(binaries.path().join("preflight.exit"), "1").expect("written");
     let home = tempfile::tempdir().expect("a temporary directory");
     let (code, _, err) = at(&own, home.path(), &["quickstart"]);
     assert_eq!(code, 1);
     assert!(err.contains("user namespaces: forbidden by sysctl"), "{err}");
     assert!(err.contains("hint: sysctl x=1"), "{err}");
-    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
     assert_eq!(asked, "ironclaw-host preflight --json\n");
     assert_eq!(fs::read_dir(home.path()).expect("readable").count(), 0);
 }
 
 #[test]
-fn doctor_fails_on_a_reader_breach_or_an_empty_proof() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
-    fs::write(siblings.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
+fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    fs::write(binaries.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
+    fs::write(binaries.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
     let attempt = |contained: bool| json!({"group": "kernel", "name": "load a bpf map", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": contained});
     let caught = |caught: bool| json!({"wall": "seccomp", "caught": caught, "noticed": 0, "by": []});
     for (reader, controls, words) in [
@@ -241,10 +257,10 @@ fn doctor_fails_on_a_reader_breach_or_an_empty_proof() {
 
 #[test]
 fn doctor_fails_on_an_escape() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    fs::write(siblings.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
-    fs::write(siblings.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    fs::write(binaries.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
+    fs::write(binaries.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
     let host = FakeHost::new(|line, _| match line {
         "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
             {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
@@ -257,7 +273,7 @@ fn doctor_fails_on_an_escape() {
     assert_eq!(code, 1);
     assert!(out.contains("NOT CONTAINED"), "{out}");
     assert!(err.contains("not contained: open a TCP socket"), "{err}");
-    fs::write(siblings.path().join("--fingerprint.out"), "cd".repeat(32)).expect("written");
+    fs::write(binaries.path().join("--fingerprint.out"), "cd".repeat(32)).expect("written");
     let (code, _, err) = at(&own, host.home.path(), &["doctor"]);
     assert_eq!(code, 1);
     assert!(err.contains("contract fingerprint"), "{err}");

@@ -1,6 +1,6 @@
-//! Deciding about changes: what is shown is what the digest says, and only a whole word decides.
-//! Never lets a test type before it was asked: what comes early is thrown away, and that is one of the promises.
-//! Next: `questions`.
+//! Tests of decisions: the page matches its digest, and only a whole word decides.
+//!
+//! The tests type only after the question, because earlier input is dropped. See [`crate::questions`].
 
 use crate::fake_host::{Answer, Asked, FakeHost, status};
 use crate::terminal::Terminal;
@@ -31,7 +31,7 @@ fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
     })
 }
 
-/// A change that waits, as lists have it.
+/// Returns a waiting change as an element of a list.
 pub fn summary(id: &str) -> Value {
     let mut summary = change(id, "pending", TEXT, "");
     let fields = summary.as_object_mut().expect("an object");
@@ -42,7 +42,7 @@ pub fn summary(id: &str) -> Value {
     summary
 }
 
-/// A host where `chg_00000000000000000000000001` waits until somebody decides about it.
+/// Starts a host where `chg_00000000000000000000000001` waits for a decision.
 fn host_with_one() -> FakeHost {
     let decided = AtomicBool::new(false);
     FakeHost::new(move |line, _: &Asked| match line {
@@ -67,7 +67,7 @@ fn host_with_one() -> FakeHost {
     })
 }
 
-/// A host that shows this, whatever it is.
+/// Starts a host that shows this text with this digest.
 fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         line if line.starts_with("GET /v1/changes?") => {
@@ -80,7 +80,7 @@ fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     })
 }
 
-/// `ironctl inbox` on a terminal that is wide enough.
+/// Runs `ironctl inbox` on a wide terminal.
 fn at_the_inbox(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["inbox"], Some(100))
 }
@@ -100,27 +100,27 @@ fn text_with_another_digest_is_neither_shown_nor_approved() {
     ] {
         let (code, out, err) = host.ironctl(words);
         assert_eq!((code, out.as_str()), (1, ""), "{words:?}");
-        assert!(err.contains("is not what its digest says"), "{err}");
+        assert!(err.contains("does not match its digest"), "{err}");
     }
     let mut terminal = at_the_inbox(&host);
-    terminal.wait_for("is not what its digest says");
+    terminal.wait_for("does not match its digest");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decisions(&host), []);
 }
 
 #[test]
-fn text_that_steers_the_terminal_is_never_shown_or_approved() {
+fn text_with_control_characters_is_never_shown_or_approved() {
     for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
         let host = host_that_shows(text, digest(text));
         let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
         assert_eq!((code, out.as_str()), (1, ""), "{text:?}");
-        assert!(err.contains("would steer the terminal"), "{err}");
+        assert!(err.contains("contains terminal control characters"), "{err}");
         assert_eq!(decisions(&host), []);
     }
 }
 
 #[test]
-fn the_inbox_is_for_a_terminal_and_says_what_scripts_use() {
+fn inbox_needs_a_terminal_and_names_the_script_commands() {
     let host = host_with_one();
     for words in [&["inbox"][..], &["inbox", "--json"]] {
         let (code, out, err) = host.ironctl(words);
@@ -131,7 +131,7 @@ fn the_inbox_is_for_a_terminal_and_says_what_scripts_use() {
 }
 
 #[test]
-fn host_refusals_are_shown_in_the_hosts_words() {
+fn refusals_have_the_words_of_the_host() {
     let host = FakeHost::new(|line, _| match line {
         line if line.ends_with("/approve") => {
             Answer::refusal("change_decided", "chg_00000000000000000000000001 is rejected already", "")
@@ -152,7 +152,7 @@ fn host_refusals_are_shown_in_the_hosts_words() {
 }
 
 #[test]
-fn a_wrong_command_line_asks_the_host_nothing() {
+fn wrong_command_line_sends_no_request() {
     let host = host_with_one();
     for words in [
         &["approve", "chg_00000000000000000000000001", "--shown", "abc"][..],
@@ -168,7 +168,7 @@ fn a_wrong_command_line_asks_the_host_nothing() {
 }
 
 #[test]
-fn approve_says_yes_to_exactly_what_it_printed_or_was_told() {
+fn approve_sends_the_digest_that_it_printed_or_was_given() {
     let host = host_with_one();
     let (code, out, _) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
     assert_eq!(code, 0);
@@ -188,16 +188,16 @@ fn approve_says_yes_to_exactly_what_it_printed_or_was_told() {
 }
 
 #[test]
-fn a_change_that_could_not_be_done_is_a_failure() {
+fn change_that_could_not_be_applied_is_a_failure() {
     let host =
         FakeHost::new(|_, _| Answer::json(change("chg_00000000000000000000000001", "failed", TEXT, &digest(TEXT))));
     let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest(TEXT)]);
     assert_eq!(code, 1, "{out}");
-    assert!(err.contains("chg_00000000000000000000000001 was approved and could not be done"), "{err}");
+    assert!(err.contains("chg_00000000000000000000000001 was approved but could not be applied"), "{err}");
 }
 
 #[test]
-fn a_change_is_asked_for_as_it_was_given() {
+fn change_is_submitted_unchanged() {
     let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})));
     let file = host.home.path().join("payload.json");
     std::fs::write(&file, "{\"instructions\": \"be kind\"}").expect("written");
@@ -220,13 +220,13 @@ fn repeated_request_is_reported_as_such() {
     });
     let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", "{}", "--reason", "r"];
     let (code, out, _) = host.ironctl(&words);
-    assert_eq!((code, out.as_str()), (0, "the same is asked for already: chg_00000000000000000000000001\n"));
+    assert_eq!((code, out.as_str()), (0, "the same change already waits: chg_00000000000000000000000001\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
     assert_eq!(out, "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":true}\n");
 }
 
 #[test]
-fn the_list_names_who_asks_and_the_status_reminds() {
+fn list_names_the_requester_and_status_the_inbox() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/status" => {
             let mut status = status(Path::new("/h"), 4242);
@@ -248,7 +248,7 @@ fn the_list_names_who_asks_and_the_status_reminds() {
 }
 
 #[test]
-fn nothing_but_the_whole_word_decides() {
+fn only_a_whole_word_decides() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
     for word in [
@@ -280,7 +280,7 @@ fn nothing_but_the_whole_word_decides() {
     );
 }
 
-/// A host where three changes wait, listed the oldest first; of `chg_00000000000000000000000002` it shows `text` with the digest of another one.
+/// Starts a host where three changes wait, the oldest first. The second has this text and digest.
 fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
         if line.starts_with("GET /v1/changes?") {
@@ -307,23 +307,23 @@ fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
 }
 
 #[test]
-fn a_terminal_that_would_break_lines_is_shown_nothing() {
+fn narrow_terminal_is_refused() {
     let host = host_with_one();
     let mut terminal = Terminal::running(&host, &["inbox"], Some(40));
-    terminal.wait_for("make it at least 80 columns wide");
+    terminal.wait_for("make the terminal at least 80 columns wide");
     assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
 }
 
 #[test]
-fn page_wider_than_the_terminal_is_refused_not_suspected() {
+fn page_wider_than_the_terminal_does_not_count_as_forged() {
     let wide = "THE TEXT OF chg_1 is one line of more than a hundred characters, which this terminal would break into two of them\n";
     let host = host_that_shows(wide, digest(wide));
     let mut terminal = at_the_inbox(&host);
     terminal.wait_for("the terminal has 100 columns, and a line of this page has 113");
-    terminal.wait_for("make it at least 80 columns wide");
+    terminal.wait_for("make the terminal at least 80 columns wide");
     assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
     let seen = terminal.seen();
-    assert!(!seen.contains("left alone") && !seen.contains("audit verify") && !seen.contains("THE TEXT"), "{seen:?}");
+    assert!(!seen.contains("undecided") && !seen.contains("audit verify") && !seen.contains("THE TEXT"), "{seen:?}");
     assert_eq!(decisions(&host), []);
 }
 
@@ -340,7 +340,7 @@ fn longest_waiting_change_is_asked_about_first() {
         terminal.wait_for("skip, quit? ");
         terminal.type_in("skip\n");
     }
-    terminal.wait_for("3 changes wait shown already");
+    terminal.wait_for("3 changes wait (already shown)");
     assert_eq!(terminal.end(), 0);
 }
 
@@ -352,14 +352,14 @@ fn untrusted_text_does_not_block_the_other_decisions() {
         terminal.wait_for("THE TEXT OF chg_00000000000000000000000001");
         terminal.wait_for("skip, quit? ");
         terminal.type_in("skip\n");
-        terminal.wait_for("error: chg_00000000000000000000000002 is left alone: ");
+        terminal.wait_for("error: chg_00000000000000000000000002 is undecided: ");
         terminal.wait_for("THE TEXT OF chg_00000000000000000000000003");
         terminal.wait_for("skip, quit? ");
         terminal.type_in("reject\n");
-        terminal.wait_for("why? (may be empty) ");
+        terminal.wait_for("reason (may be empty): ");
         terminal.type_in("\n");
         terminal.wait_for("chg_00000000000000000000000003 is rejected");
-        terminal.wait_for("error: 1 change was not shown, and is left alone");
+        terminal.wait_for("error: 1 change was not shown and is undecided");
         assert_eq!(terminal.end(), 1);
         let said = decisions(&host);
         assert_eq!(
@@ -370,7 +370,7 @@ fn untrusted_text_does_not_block_the_other_decisions() {
 }
 
 #[test]
-fn a_word_that_was_typed_before_the_question_decides_nothing() {
+fn word_typed_before_the_question_decides_nothing() {
     let (typed, is_typed) = channel::<()>();
     let is_typed = Mutex::new(is_typed);
     let host = FakeHost::new(move |line, _| match line {
@@ -378,13 +378,13 @@ fn a_word_that_was_typed_before_the_question_decides_nothing() {
             Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
         }
         line if line.starts_with("GET") => {
-            is_typed.lock().expect("the only one").recv().expect("the test goes on");
+            is_typed.lock().expect("the only one").recv().expect("the test continues");
             Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))
         }
         _ => Answer::json(change("chg_00000000000000000000000001", "applied", TEXT, &digest(TEXT))),
     });
     let mut terminal = at_the_inbox(&host);
-    terminal.wait_for("1 to look at");
+    terminal.wait_for("1 to decide");
     terminal.type_in("approve\n");
     terminal.wait_for("approve");
     typed.send(()).expect("the host waits");
@@ -395,7 +395,7 @@ fn a_word_that_was_typed_before_the_question_decides_nothing() {
 }
 
 #[test]
-fn a_reason_of_several_lines_cannot_pass_for_the_next_question() {
+fn reason_of_several_lines_is_printed_on_one() {
     let mut rejected = change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT));
     rejected["outcome"] = json!("no\n\nEFFECT\n  nothing");
     let host = FakeHost::new(move |_, _| Answer::json(rejected.clone()));
@@ -404,13 +404,13 @@ fn a_reason_of_several_lines_cannot_pass_for_the_next_question() {
 }
 
 #[test]
-fn a_no_takes_its_reason_along() {
+fn rejection_sends_its_reason() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
     terminal.wait_for("Replace the persona of agent \"helper\"");
     terminal.wait_for("skip, quit? ");
     terminal.type_in("reject\n");
-    terminal.wait_for("why? (may be empty) ");
+    terminal.wait_for("reason (may be empty): ");
     terminal.type_in("not now\n");
     terminal.wait_for("chg_00000000000000000000000001 is rejected");
     terminal.wait_for("nothing waits");
@@ -422,9 +422,9 @@ fn a_no_takes_its_reason_along() {
 }
 
 #[test]
-fn skipped_or_left_changes_stay_undecided() {
+fn skipped_changes_stay_undecided() {
     let host = host_with_one();
-    for (keys, last) in [("skip\n", "1 change waits shown already"), ("quit\n", ""), ("\u{4}", "")] {
+    for (keys, last) in [("skip\n", "1 change waits (already shown)"), ("quit\n", ""), ("\u{4}", "")] {
         let mut terminal = at_the_inbox(&host);
         terminal.wait_for("skip, quit? ");
         terminal.type_in(keys);
@@ -455,7 +455,7 @@ fn approve_on_a_terminal_shows_the_page_and_asks() {
     assert_eq!(terminal.end(), 0);
 }
 
-/// A page that does not fit on a small screen.
+/// Returns a page that does not fit on a small screen.
 fn long_page() -> String {
     let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
     format!(
@@ -464,7 +464,7 @@ fn long_page() -> String {
 }
 
 #[test]
-fn the_effect_of_a_page_that_does_not_fit_is_above_the_question() {
+fn effect_of_a_long_page_is_above_the_question() {
     let text: &'static str = long_page().leak();
     let host = host_that_shows(text, digest(text));
     let mut terminal = Terminal::sized(&host, &["approve", "chg_00000000000000000000000001"], 80, 24);

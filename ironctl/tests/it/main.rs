@@ -1,10 +1,11 @@
-//! Runs the built `ironctl` as an operator does: against no host, a fake one, and fake siblings.
-//! Never needs a real host, a network or a privilege.
-//! Next: the module of the promise that you are looking for.
+//! Tests of the built `ironctl` against no host, a fake host and fake binaries.
+//!
+//! They need no real host, no network and no privilege. See [`fake_host`].
 
 mod chat;
 mod command_line;
 mod fake_host;
+mod golden;
 mod host;
 mod inbox;
 mod offline;

@@ -1,8 +1,8 @@
-//! What `ironclaw-host` does for ironctl without a running host.
-//! Never needs the real one: `sibling.sh` stands in for it.
-//! Next: `fake_host::with_siblings`.
+//! Tests of the commands that run `ironclaw-host` without a running host.
+//!
+//! They run `fake_binary.sh` in place of it. See [`crate::fake_host::with_fake_binaries`].
 
-use crate::fake_host::{ended, ironctl, with_siblings};
+use crate::fake_host::{ended, ironctl, with_fake_binaries};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,17 +15,17 @@ fn run(own: &Path, words: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn offline_commands_pass_words_output_and_exit_code_on() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("audit.out"), "bad seq 3: hash\n").expect("written");
-    fs::write(siblings.path().join("audit.exit"), "1").expect("written");
+fn offline_commands_pass_on_arguments_output_and_exit_code() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("audit.out"), "bad seq 3: hash\n").expect("written");
+    fs::write(binaries.path().join("audit.exit"), "1").expect("written");
     let (code, out, err) = run(&own, &["audit", "verify"]);
     assert_eq!((code, out.as_str(), err.as_str()), (1, "bad seq 3: hash\n", ""));
     run(&own, &["audit", "tail", "-n", "5", "--json"]);
     run(&own, &["audit", "export"]);
     run(&own, &["config", "check"]);
     run(&own, &["init", "--json"]);
-    let asked = fs::read_to_string(siblings.path().join("asked")).expect("it was run");
+    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
     assert_eq!(
         asked.lines().collect::<Vec<_>>(),
         [
@@ -39,18 +39,18 @@ fn offline_commands_pass_words_output_and_exit_code_on() {
 }
 
 #[test]
-fn the_fingerprint_is_the_hosts() {
-    let (siblings, own) = with_siblings();
-    fs::write(siblings.path().join("fingerprint.out"), "abcd\n").expect("written");
+fn fingerprint_is_the_one_of_the_host() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("fingerprint.out"), "abcd\n").expect("written");
     assert_eq!(run(&own, &["contract", "fingerprint"]).1, "abcd\n");
     let json = run(&own, &["contract", "fingerprint", "--json"]).1;
     assert_eq!(json, "{\"fingerprint\":\"abcd\"}\n");
 }
 
 #[test]
-fn a_missing_sibling_is_named() {
-    let (siblings, own) = with_siblings();
-    fs::remove_file(siblings.path().join("ironclaw-host")).expect("removed");
+fn missing_binary_is_named() {
+    let (binaries, own) = with_fake_binaries();
+    fs::remove_file(binaries.path().join("ironclaw-host")).expect("removed");
     let mut command = Command::new(&own);
     let output = command.env("PATH", "/nonexistent").args(["audit", "verify"]).output();
     let (code, _, err) = ended(output.expect("ironctl runs"));
@@ -60,7 +60,7 @@ fn a_missing_sibling_is_named() {
 
 #[test]
 fn logs_are_shown_from_the_end_and_made_safe() {
-    let (_siblings, own) = with_siblings();
+    let (_binaries, own) = with_fake_binaries();
     let home = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir(home.path().join("logs")).expect("made");
     fs::write(home.path().join("logs/host.log"), "one\ntwo\nthree \u{1b}[2J\n").expect("written");
@@ -70,7 +70,7 @@ fn logs_are_shown_from_the_end_and_made_safe() {
 }
 
 #[test]
-fn a_followed_log_goes_on_after_it_was_rotated() {
+fn followed_log_continues_after_a_rotation() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let log = home.path().join("logs/host.log");
     fs::create_dir(home.path().join("logs")).expect("made");

@@ -1,6 +1,6 @@
-//! Questions to a running host, and how the answers are shown.
-//! Never checks a whole table: columns move, words stay.
-//! Next: `chat`.
+//! Tests of requests to a running host and of the printed answers.
+//!
+//! They never compare a whole table, because columns move. See [`crate::chat`].
 
 use crate::fake_host::{Answer, FakeHost, status, view};
 use crate::terminal::Terminal;
@@ -21,7 +21,7 @@ fn status_shows_warnings_the_host_and_the_jail() {
 }
 
 #[test]
-fn status_for_scripts_is_the_hosts_own() {
+fn status_for_scripts_is_the_json_of_the_host() {
     let host = FakeHost::new(|_, _| Answer::json(status(Path::new("/h"), 4242)));
     let (code, out, _) = host.ironctl(&["status", "--json"]);
     assert_eq!(code, 0);
@@ -31,7 +31,7 @@ fn status_for_scripts_is_the_hosts_own() {
 }
 
 #[test]
-fn a_refusal_is_the_hosts_own_words_made_safe() {
+fn refusal_has_the_words_of_the_host_made_safe() {
     let host = FakeHost::new(|_, _| Answer::refusal("agent_unknown", "no agent x\u{1b}[2J", "see it"));
     let (code, out, err) = host.ironctl(&["agent", "show", "x"]);
     assert_eq!((code, out.as_str()), (1, ""));
@@ -44,7 +44,7 @@ fn a_refusal_is_the_hosts_own_words_made_safe() {
 }
 
 #[test]
-fn a_name_stays_inside_its_part_of_the_path() {
+fn name_stays_in_its_segment_of_the_path() {
     let host = FakeHost::new(|_, _| Answer::refusal("agent_unknown", "no", ""));
     host.ironctl(&["agent", "show", "../stop?x"]);
     assert_eq!(host.asked()[0].line, "GET /v1/agents/%2E%2E%2Fstop%3Fx");
@@ -58,18 +58,18 @@ fn agent() -> Value {
 }
 
 #[test]
-fn an_agent_is_made_with_what_was_asked_for_and_no_more() {
+fn agent_add_sends_only_the_named_options() {
     let host = FakeHost::new(|_, _| Answer::json(agent()));
-    let (code, out, _) = host.ironctl(&["agent", "create", "assistant", "--tool", "read_file"]);
+    let (code, out, _) = host.ironctl(&["agent", "add", "assistant", "--tool", "read_file"]);
     assert_eq!(code, 0);
-    assert_eq!(out, "made agent assistant (agt_00000000000000000000000001)\n");
+    assert_eq!(out, "added agent assistant (agt_00000000000000000000000001)\n");
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/agents");
     assert_eq!(asked.body, json!({"name": "assistant", "enabled_tools": ["read_file"]}));
 }
 
 #[test]
-fn a_lowered_guard_is_said_out_loud() {
+fn lowered_guard_prints_a_warning() {
     let host = FakeHost::new(|_, asked| Answer::json(asked.body.clone()));
     let (code, out, err) = host.ironctl(&["agent", "set", "assistant", "--mode", "dangerous_warn"]);
     assert_eq!((code, out.as_str()), (0, "set agent assistant to mode dangerous_warn\n"));
@@ -82,12 +82,12 @@ fn a_lowered_guard_is_said_out_loud() {
 }
 
 #[test]
-fn nothing_is_removed_unasked() {
+fn removal_needs_a_confirmation() {
     let host = FakeHost::new(|_, _| Answer::json(agent()));
     for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_00000000000000000000000001"]] {
         let (code, _, err) = host.ironctl(words);
         assert_eq!(code, 2);
-        assert!(err.contains("hint: say that you mean it with --yes"), "{err}");
+        assert!(err.contains("hint: confirm it with --yes"), "{err}");
     }
     assert!(!host.asked().iter().any(|asked| asked.line.starts_with("DELETE")));
     let (code, ..) = host.ironctl(&["agent", "remove", "assistant", "--yes"]);
@@ -99,7 +99,7 @@ fn nothing_is_removed_unasked() {
 }
 
 #[test]
-fn why_tells_every_stage_and_the_summary() {
+fn why_prints_every_stage_and_the_summary() {
     let host = FakeHost::new(|_, _| {
         Answer::json(json!({
             "message": view(None, Some("parked")),
@@ -120,7 +120,7 @@ fn why_tells_every_stage_and_the_summary() {
 }
 
 #[test]
-fn an_answer_of_another_shape_is_named_as_that() {
+fn answer_of_an_unexpected_shape_names_the_versions() {
     let host = FakeHost::new(|_, _| Answer::json(json!({"version": 2})));
     let (code, _, err) = host.ironctl(&["status"]);
     assert_eq!(code, 1);
@@ -128,7 +128,7 @@ fn an_answer_of_another_shape_is_named_as_that() {
 }
 
 #[test]
-fn on_a_terminal_a_lowered_guard_is_shown_and_asked_about() {
+fn lowered_guard_is_reviewed_on_a_terminal() {
     let page = "EFFECT\n  Set the guard mode.\n\nWARNINGS\n  !! The agent is guarded LESS.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {

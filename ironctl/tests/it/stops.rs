@@ -1,6 +1,6 @@
-//! `panic`, `resume` and `session cancel`: what is asked, and what a panic leaves where nobody answers.
-//! Never kills a process: the fake host's run file names none that is a host.
-//! Next: `host/tests/ops/stops.rs` for what they do.
+//! Tests of `panic`, `resume` and `session cancel`, also without a host that answers.
+//!
+//! The run file of the fake host names no process of a host. See `host/tests/ops/stops.rs` for the effects.
 
 use crate::fake_host::{Answer, FakeHost, ironctl, status};
 use nix::fcntl::{Flock, FlockArg};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn a_panic_is_asked_for_and_what_came_of_it_is_told() {
+fn panic_is_requested_and_its_result_printed() {
     let host = FakeHost::new(|_, _| {
         Answer::json(json!({"since": "2026-01-02T03:04:05Z", "by": "owner", "sessions": 3, "gone": true}))
     });
@@ -22,9 +22,9 @@ fn a_panic_is_asked_for_and_what_came_of_it_is_told() {
 }
 
 #[test]
-fn a_panic_that_the_host_refuses_leaves_no_file() {
+fn panic_that_the_host_refuses_leaves_no_file() {
     let host = FakeHost::new(|_, _| Answer::refusal("role_too_low", "a member changes nothing", ""));
-    // A token that was named speaks for its person; that of the home would lead to a kill.
+    // With a named token the refusal counts; with the token of the home the host would be killed.
     let token = host.home.path().join("owner.token").display().to_string();
     let (code, _, err) = host.ironctl(&["panic", "--token-file", &token]);
     assert_eq!((code, err.as_str()), (1, "error: a member changes nothing\n"));
@@ -32,7 +32,7 @@ fn a_panic_that_the_host_refuses_leaves_no_file() {
 }
 
 #[test]
-fn a_panic_that_the_host_could_not_do_kills_the_lock_holder() {
+fn panic_that_the_host_fails_kills_the_lock_holder() {
     let host = FakeHost::new(|_, _| Answer::breakdown("the host failed: database or disk is full"));
     let lock = host.home.path().join("host.lock");
     let mut holder = Command::new("flock")
@@ -52,15 +52,15 @@ fn a_panic_that_the_host_could_not_do_kills_the_lock_holder() {
     let reaper = std::thread::spawn(move || holder.wait().expect("our child"));
     let (code, out, err) = host.ironctl(&["--json", "panic"]);
     assert_eq!(code, 0, "{err}");
-    let told: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(told, json!({"stopped": true, "host_killed": pid, "lasts": true}));
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(report, json!({"stopped": true, "host_killed": pid, "lasts": true}));
     assert_eq!(reaper.join().expect("reaped").signal(), Some(9));
     assert!(host.home.path().join("panic").exists(), "the next start will be stopped");
     assert_eq!(host.asked()[0].line, "POST /v1/panic");
 }
 
 #[test]
-fn panic_without_a_host_leaves_the_file_and_kills_no_process() {
+fn panic_without_a_host_creates_the_file_and_kills_no_process() {
     let host = FakeHost::new(|_, _| Answer::json(json!({})));
     // A process that is not a host, under a number that the run file names.
     let own = json!({"pid": std::process::id(), "socket": host.home.path().join("gone.sock"), "version": "0.1.0"});
@@ -73,7 +73,7 @@ fn panic_without_a_host_leaves_the_file_and_kills_no_process() {
 }
 
 #[test]
-fn a_panic_without_a_home_is_a_failure() {
+fn panic_without_a_home_fails() {
     let nowhere = tempfile::tempdir().expect("a temporary directory");
     let output = ironctl(&nowhere.path().join("h")).arg("panic").output().expect("ironctl runs");
     assert_eq!(output.status.code(), Some(1));
@@ -81,7 +81,7 @@ fn a_panic_without_a_home_is_a_failure() {
 }
 
 #[test]
-fn resume_and_cancel_ask_their_paths() {
+fn resume_and_cancel_use_their_routes() {
     let host = FakeHost::new(|line, _| match line {
         "POST /v1/resume" => Answer::json(json!({"resumed": true})),
         _ => Answer::json(
@@ -89,7 +89,7 @@ fn resume_and_cancel_ask_their_paths() {
         ),
     });
     let (code, out, _) = host.ironctl(&["resume"]);
-    assert_eq!((code, out.as_str()), (0, "everything goes on; messages that waited are answered\n"));
+    assert_eq!((code, out.as_str()), (0, "the emergency stop has ended; waiting messages are answered\n"));
     let (code, out, _) = host.ironctl(&["session", "cancel", "ses_00000000000000000000000001"]);
     assert_eq!(
         (code, out.as_str()),
@@ -99,14 +99,14 @@ fn resume_and_cancel_ask_their_paths() {
 }
 
 #[test]
-fn status_says_first_that_everything_is_stopped() {
+fn status_begins_with_the_emergency_stop() {
     let host = FakeHost::new(|_, _| {
         let mut status = status(Path::new("/h"), 4242);
         status["stopped"] = json!({"since": "2026-01-02T03:04:05Z", "by": "owner"});
         Answer::json(status)
     });
     let (_, out, _) = host.ironctl(&["status"]);
-    let first = "EVERYTHING IS STOPPED since 2026-01-02 03:04:05 by owner: `ironctl resume` lets it go on\n";
+    let first = "EVERYTHING IS STOPPED since 2026-01-02 03:04:05 by owner, until `ironctl resume`\n";
     assert!(out.starts_with(first), "{out}");
     let (_, out, _) = host.ironctl(&["--json", "status"]);
     let got: Value = serde_json::from_str(&out).expect("one JSON document");

@@ -1,6 +1,6 @@
-//! `ironctl` on a pseudo-terminal: what a person types, and what they see.
-//! Never types before it was asked to, and waits for words with a bound.
-//! Next: `inbox`.
+//! `ironctl` on a pseudo-terminal: the input of a person, and the screen.
+//!
+//! Each wait for a text has a timeout. See [`crate::inbox`].
 
 use crate::fake_host::{FakeHost, ironctl};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -12,29 +12,29 @@ use std::process::{Child, Stdio};
 
 /// A running `ironctl` and the terminal that it runs on.
 pub struct Terminal {
-    /// The process.
+    /// The process of `ironctl`.
     pub ironctl: Child,
-    /// The person's side of the terminal; it is closed when this is dropped.
+    /// The side of the person; dropping it closes the terminal.
     pub screen: File,
     seen: Vec<u8>,
-    /// Up to where what was waited for has been found.
+    /// The end of the last found text.
     looked: usize,
 }
 
 impl Terminal {
-    /// With these words, against this host, on a terminal of so many columns or one that does not say.
+    /// Runs `ironctl` against a host, on a terminal of this width or of unknown size.
     pub fn running(host: &FakeHost, words: &[&str], columns: Option<u16>) -> Self {
         Self::on(host, words, columns.map(|ws_col| Winsize { ws_row: 40, ws_col, ws_xpixel: 0, ws_ypixel: 0 }))
     }
 
-    /// On a terminal of this size.
+    /// Runs `ironctl` against a host, on a terminal of this size.
     pub fn sized(host: &FakeHost, words: &[&str], ws_col: u16, ws_row: u16) -> Self {
         Self::on(host, words, Some(Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }))
     }
 
     fn on(host: &FakeHost, words: &[&str], size: Option<Winsize>) -> Self {
         let pty = openpty(&size, None).expect("a pseudo-terminal");
-        // The copy is closed on exec: a child that held our side would never see it closed.
+        // The copy is closed on exec. Otherwise the child would keep this side open and never see it closed.
         let screen = File::from(pty.master.try_clone().expect("a second handle"));
         drop(pty.master);
         let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
@@ -44,12 +44,12 @@ impl Terminal {
         Self { ironctl, screen, seen: Vec::new(), looked: 0 }
     }
 
-    /// Types this, with its own line ends.
+    /// Types a text, including its line ends.
     pub fn type_in(&mut self, text: &str) {
         self.screen.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Reads until `what` appears behind what was waited for before.
+    /// Reads until `what` appears after the last found text.
     pub fn wait_for(&mut self, what: &str) {
         let mut buffer = [0; 1024];
         loop {
@@ -69,12 +69,12 @@ impl Terminal {
         }
     }
 
-    /// Everything that was read from the screen.
+    /// Returns the text of the screen so far.
     pub fn seen(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
-    /// Waits until it ends; gives its exit code.
+    /// Waits for the end of the process; returns its exit code.
     pub fn end(mut self) -> i32 {
         self.ironctl.wait().expect("it ends").code().expect("not killed")
     }

@@ -1,11 +1,11 @@
-//! The prompt of `ironctl chat`: the last lines, then what is typed and what is answered.
+//! The prompt of `ironctl chat`: the last lines of the conversation, then messages and answers.
 //!
-//! Never keeps a history file: the host remembers the conversation. See `client::Client::follow` for the progress line.
+//! Never writes a history file: the host has the conversation. See `client::Client::follow` for the progress line.
 
+use super::live_answer::LiveAnswer;
 use super::slash::{self, Line};
-use super::words::Words;
-use super::{no_answer, remind, say_what_it_waits_for};
-use crate::client::{Client, Heard};
+use super::{no_answer, print_wait_reason, remind};
+use crate::client::{Client, MessageEvent};
 use crate::commands::{At, inbox, why};
 use crate::failure::Error;
 use crate::output::Output;
@@ -16,31 +16,31 @@ use rustyline::error::ReadlineError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Lines of the conversation that are shown again.
+/// Lines of the conversation that are shown at the start.
 const HISTORY_LINES: usize = 20;
 
-/// The agent of a conversation, and the speaker.
-pub struct With {
+/// The options of a conversation.
+pub struct Options {
     /// Name or id of the agent.
     pub agent: String,
-    /// The thread with it.
+    /// Name of the conversation.
     pub thread: Option<String>,
-    /// Files that go with the first message.
+    /// Files to send with the first message.
     pub files: Vec<MessageFile>,
     /// The identity that speaks.
     pub speak_as: Option<String>,
-    /// Longest wait for an answer.
+    /// Time to wait for an answer.
     pub wait: Duration,
 }
 
-/// Talks until the person leaves.
-pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
-    let With { agent, mut thread, mut files, speak_as, wait } = with;
+/// Runs the conversation until the person leaves.
+pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error> {
+    let Options { agent, mut thread, mut files, speak_as, wait } = options;
     let out = at.out;
     let agent = client.agent(&agent).await?;
-    recall(out, client, &agent.id.to_string(), &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
+    print_history(out, client, &agent.id.to_string(), &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
     out.remark(format!(
-        "talking to {}; /help lists the commands, Ctrl-C cancels what is being answered, and at the prompt leaves as /quit does",
+        "talking to {}; /help lists the commands; Ctrl-C cancels an answer, and at the prompt it leaves, as /quit does",
         agent.name
     ))?;
     let mut editor = DefaultEditor::new().map_err(no_prompt)?;
@@ -57,18 +57,18 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
             Ok(Line::New(name)) => {
                 let name = name.unwrap_or_else(new_thread);
                 out.remark(format!(
-                    "a new conversation; come back to it with `ironctl chat {} --thread {name}`",
+                    "new conversation; return to it with `ironctl chat {} --thread {name}`",
                     agent.name
                 ))?;
                 (thread, last) = (Some(name), None);
                 continue;
             }
             other => {
-                carry_on(out, command(at, client, other, last).await)?;
+                report_and_continue(out, command(at, client, other, last).await)?;
                 continue;
             }
         };
-        // The editor keeps lines in memory only, for the arrow keys.
+        // Only in memory, for the arrow keys.
         let _ = editor.add_history_entry(line.as_str());
         let message = NewMessage {
             text,
@@ -80,21 +80,21 @@ pub async fn hold(at: &At, client: &Client, with: With) -> Result<(), Error> {
         let recorded = match client.send(&agent.id.to_string(), &message).await {
             Ok(recorded) => recorded,
             Err(error) => {
-                carry_on(out, Err(error))?;
+                report_and_continue(out, Err(error))?;
                 continue;
             }
         };
         files.clear();
-        let mut words = Words::new(out, format!("{}> ", agent.name));
-        let answered = follow(out, client, &recorded, wait, &mut words).await;
-        let told = answered.and_then(|view| tell(words, &view, wait));
-        carry_on(out, told.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string())))?;
+        let mut live = LiveAnswer::new(out, format!("{}> ", agent.name));
+        let settled = follow(out, client, &recorded, wait, &mut live).await;
+        let shown = settled.and_then(|view| finish(live, &view, wait));
+        report_and_continue(out, shown.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string())))?;
         last = Some(recorded.message_id);
         remind(out, client, &agent.id.to_string()).await?;
     }
 }
 
-/// Runs one of the commands that only show something.
+/// Runs a command that does not change the conversation.
 async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<MessageId>) -> Result<(), Error> {
     match line? {
         Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
@@ -107,13 +107,13 @@ async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Opti
     }
 }
 
-/// Makes the name of a conversation that begins now.
+/// Creates the name of a new conversation from the time.
 fn new_thread() -> String {
     jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
-/// Shows the last lines of the conversation, as the host has them.
-async fn recall(
+/// Prints the last lines of the conversation from the record of the host.
+async fn print_history(
     out: Output,
     client: &Client,
     id: &str,
@@ -132,43 +132,42 @@ async fn recall(
     Ok(())
 }
 
-/// Shows each stage on a line of its own that is erased in the end, and from the first word of the answer on its words instead;
-/// returns the state of the message.
+/// Shows each stage on a progress line, then the words of the answer instead; returns the state of the message.
 ///
-/// Ctrl-C cancels its turn, and the notice of that is waited for; a second one ends the wait.
+/// Ctrl-C cancels the turn and waits for its notice. A second Ctrl-C ends the wait.
 async fn follow(
     out: Output,
     client: &Client,
     recorded: &Recorded,
     wait: Duration,
-    words: &mut Words,
+    live: &mut LiveAnswer,
 ) -> Result<MessageView, Error> {
     let (message, deadline) = (recorded.message_id, Instant::now() + wait);
-    let hear = |heard| match heard {
-        // The line of progress would be written over the words.
-        Heard::Stage(_) if words.has_begun() => Ok(()),
-        Heard::Stage(stage) => out.progress(&progress(&stage)),
-        Heard::Words(draft) => words.more(&draft),
-        Heard::Waiting(view) => say_what_it_waits_for(out, &view),
+    let on_event = |event| match event {
+        // The progress line would overwrite the words of the answer.
+        MessageEvent::Stage(_) if live.has_begun() => Ok(()),
+        MessageEvent::Stage(stage) => out.progress(&progress(&stage)),
+        MessageEvent::Draft(draft) => live.add(&draft),
+        MessageEvent::Waiting(view) => print_wait_reason(out, &view),
     };
-    let mut following = Box::pin(client.follow(message, deadline, hear));
+    let mut following = Box::pin(client.follow(message, deadline, on_event));
     let mut is_cancelled = false;
     let settled = loop {
         tokio::select! {
             settled = &mut following => break settled?,
-            asked = tokio::signal::ctrl_c() => {
-                asked?;
+            interrupt = tokio::signal::ctrl_c() => {
+                interrupt?;
                 if std::mem::replace(&mut is_cancelled, true) {
                     break None;
                 }
-                // It may have been answered in this moment: then there is nothing to cancel, and the answer comes.
-                carry_on(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
+                // The host refuses if it has just answered; then the answer still arrives.
+                report_and_continue(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
             }
         }
     };
-    // Its borrowed values are free again.
+    // Ends the borrow of `live`.
     drop(following);
-    if !words.has_begun() {
+    if !live.has_begun() {
         out.progress("")?;
     }
     match settled {
@@ -185,19 +184,19 @@ fn progress(stage: &Stage) -> String {
     }
 }
 
-fn tell(mut words: Words, view: &MessageView, wait: Duration) -> Result<(), Error> {
+fn finish(mut live: LiveAnswer, view: &MessageView, wait: Duration) -> Result<(), Error> {
     match &view.reply {
-        Some(_) => words.finish(view),
+        Some(_) => live.finish(view),
         None => {
-            words.end_line()?;
+            live.end_line()?;
             Err(no_answer(view, wait))
         }
     }
 }
 
-/// Reports what went wrong with one message and does not end the conversation; a lost host does.
-fn carry_on(out: Output, done: Result<(), Error>) -> Result<(), Error> {
-    match done {
+/// Prints the failure of one message and continues the conversation; a lost host ends it.
+fn report_and_continue(out: Output, result: Result<(), Error>) -> Result<(), Error> {
+    match result {
         Err(error @ (Error::Refused(_) | Error::Failed { .. })) => {
             out.failure(&error);
             Ok(())

@@ -1,32 +1,31 @@
-//! Meaning of a line at the prompt: words for the agent, or one of the commands that begin with a slash.
+//! The parser of a line at the prompt: text for the agent, or a command that begins with a slash.
 //!
-//! Never sends an unknown command to the agent: it would be answered as if it were said. See
-//! [`crate::commands::chat::conversation`], which does it.
+//! Never passes on an unknown command as text, because the agent would answer it. See [`crate::commands::chat::conversation`].
 
 use crate::failure::Error;
 use crate::nearest::nearest;
 
-/// Names that are shown in `/help`, and what they do.
+/// The commands in `/help`, with their descriptions.
 pub const COMMANDS: [(&str, &str); 5] = [
     ("/help", "shows these lines"),
-    ("/why", "explains what became of the last message"),
+    ("/why", "shows each step of the last message"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
-    ("/inbox", "shows the changes that wait for you, and asks"),
+    ("/inbox", "shows the changes that wait, and asks for decisions"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 
-/// Every name that is taken.
+/// The names of all commands.
 const NAMES: [&str; 6] = ["help", "why", "new", "inbox", "quit", "exit"];
 
-/// Least likeness between a word and a name for the name to be suggested, from 0 to 1.
-const LIKENESS_MIN: f64 = 0.6;
+/// Least similarity of a typed and a suggested name, from 0 to 1.
+const SIMILARITY_MIN: f64 = 0.6;
 
-/// Meaning of a line.
+/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Nothing was typed.
+    /// An empty line.
     Empty,
-    /// Words for the agent.
+    /// Text for the agent.
     Say(String),
     /// Show the commands.
     Help,
@@ -34,16 +33,13 @@ pub enum Line {
     Why,
     /// Begin a new conversation, of this name if one is given.
     New(Option<String>),
-    /// Go through what waits for a decision.
+    /// Decide about the changes that wait.
     Inbox,
     /// Leave.
     Quit,
 }
 
-/// Reads a line; two slashes at its beginning mean a message that begins with one slash.
-///
-/// # Errors
-/// An unknown command, with the nearest one.
+/// Parses a line. Two slashes at its start mean a message that starts with one slash. Fails for an unknown command.
 pub fn read(line: &str) -> Result<Line, Error> {
     let text = line.trim();
     if text.is_empty() {
@@ -67,13 +63,13 @@ pub fn read(line: &str) -> Result<Line, Error> {
 }
 
 fn unknown(name: &str) -> Error {
-    let message = match nearest(name, NAMES.into_iter(), LIKENESS_MIN) {
-        Some(known) if known == name => format!("/{name} takes no words behind it; nothing was sent"),
+    let message = match nearest(name, NAMES.into_iter(), SIMILARITY_MIN) {
+        Some(known) if known == name => format!("/{name} takes no argument; nothing was sent"),
         Some(known) => format!("there is no command /{name}: did you mean /{known}? nothing was sent"),
         None => format!("there is no command /{name}; nothing was sent"),
     };
     Error::failed("command_unknown", message)
-        .hinting("/help lists the commands; begin with two slashes to say something that begins with one")
+        .hinting("/help lists the commands; start with two slashes to send a text that starts with one")
 }
 
 #[cfg(test)]
@@ -81,11 +77,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_command_is_refused_with_the_nearest_and_not_said() {
+    fn unknown_command_is_refused_with_the_nearest_not_sent() {
         for (line, named) in [("/exi", "/exit"), ("/wy", "/why"), ("/halp", "/help"), ("/inbx now", "/inbox")] {
-            let told = read(line).expect_err(line).told().expect("told").error;
-            assert_eq!(told.code, "command_unknown");
-            assert!(told.message.contains(named), "{line}: {}", told.message);
+            let report = read(line).expect_err(line).report().expect("reported").error;
+            assert_eq!(report.code, "command_unknown");
+            assert!(report.message.contains(named), "{line}: {}", report.message);
         }
         for line in ["/", "/etc/passwd", "/model", "/quit now"] {
             assert!(read(line).is_err(), "{line}");
@@ -93,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn two_slashes_say_what_begins_with_one() {
+    fn two_slashes_send_a_text_with_one() {
         assert_eq!(read("//etc/hosts").expect("words"), Line::Say("/etc/hosts".into()));
         assert_eq!(read("a /quit").expect("words"), Line::Say("a /quit".into()));
         assert_eq!(read(" /exit ").expect("a command"), Line::Quit);

@@ -1,21 +1,21 @@
-//! `ironctl model add`: fills in what a preset knows, asks for the key that is missing, and hands it all to the host.
+//! `ironctl model add`: fills in the values of a preset, asks for a missing key, and sends the endpoint to the host.
 //!
-//! Never uses a key out of the environment unasked; what the host does not keep is kept nowhere. See `host/src/api/models.rs`,
-//! which tests before it keeps.
+//! Uses a key of the environment only with `--key-env`, and stores nothing itself. See `host/src/api/models.rs`, which tests an
+//! endpoint before it adds it.
 
-use super::{default, said};
+use super::{default_notice, test_result};
 use crate::client::Client;
 use crate::commands::{At, usage};
 use crate::failure::Error;
-use crate::hidden::{self, Typed};
 use crate::probe;
+use crate::secret_input::{self, Typed};
 use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue};
 use std::env;
 
-/// Prices are in millionths.
+/// Millionths of a currency unit.
 const MICROS: u64 = 1_000_000;
 
-/// Digits of a millionth.
+/// Decimal digits of a price.
 const MICROS_DIGITS: usize = 6;
 
 /// Options of `ironctl model add`.
@@ -24,68 +24,67 @@ const MICROS_DIGITS: usize = 6;
     after_help = "Example:\n  ironctl model add openai --default\n  ironctl model add ollama --model llama3.2 --default\n  ironctl model add lab --kind openai --base-url http://10.0.0.7:8000/v1 --model qwen3 --fallback openai\n  ironctl model add anthropic --key-env ANTHROPIC_API_KEY --price-in 3 --price-out 15"
 )]
 pub struct Args {
-    /// Its name here; that of a preset fills in what is not said (see `ironctl model presets`)
+    /// Name of the endpoint; the name of a preset fills in its values (see `ironctl model presets`)
     name: String,
-    /// What it speaks: openai (Chat Completions, whoever serves it), anthropic (Messages), or scripted
+    /// Protocol: openai (Chat Completions of any server), anthropic (Messages), or scripted
     #[arg(long)]
     kind: Option<String>,
-    /// Where it listens, up to what the API's own paths are appended to [e.g. http://127.0.0.1:8000/v1]
+    /// Base URL of the API, without the path of a request [e.g. http://127.0.0.1:8000/v1]
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// The provider's name of the model [default: the preset's, or the first one that a local server names]
+    /// Name of the model at the provider [default: as in the preset, or the first model of a local server]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// The stored secret that is its key [default: asked for, and stored under the endpoint's name]
+    /// Stored secret with the key [default: prompt for it, and store it under the name of the endpoint]
     #[arg(long, value_name = "secret:NAME", conflicts_with_all = ["key_env", "no_key"])]
     key: Option<String>,
-    /// Take the key from this environment variable, and store it
+    /// Environment variable with the key, which is stored
     #[arg(long, value_name = "VARIABLE", conflicts_with = "no_key")]
     key_env: Option<String>,
-    /// It wants no key
+    /// The endpoint needs no key
     #[arg(long)]
     no_key: bool,
-    /// An endpoint that is asked when this one cannot answer; repeat for more, in order
+    /// Endpoint to use if this one cannot answer; repeatable, in order
     #[arg(long = "fallback", value_name = "NAME")]
     fallbacks: Vec<String>,
-    /// What a million tokens of prompts cost, in your currency
+    /// Price of a million input tokens, in your currency
     #[arg(long, value_name = "PRICE", value_parser = price, requires = "price_out")]
     price_in: Option<u64>,
-    /// What a million tokens of outputs cost
+    /// Price of a million output tokens
     #[arg(long, value_name = "PRICE", value_parser = price, requires = "price_in")]
     price_out: Option<u64>,
-    /// Ask for whole answers, not for streams
+    /// Request whole answers, not streams
     #[arg(long)]
     no_stream: bool,
-    /// Make it the default: for new agents, and for those that no endpoint was chosen for
+    /// Make it the default, for new agents and for agents that follow the default
     #[arg(long)]
     default: bool,
-    /// Fill in what this preset knows, under another name
+    /// Fill in the values of this preset, under another name
     #[arg(long, value_name = "PRESET")]
     preset: Option<String>,
-    /// Put it in the place of the endpoint of this name
+    /// Replace the endpoint of this name
     #[arg(long)]
     replace: bool,
-    /// Keep it without a test
+    /// Add it without a test
     #[arg(long)]
     no_test: bool,
 }
 
-/// Does it.
 pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     let presets = client.presets().await?;
     let preset = preset_of(&args, &presets)?;
     let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.clone())) else {
         let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
         return Err(Error::usage(
-            format!("{} is no preset, so say what it speaks", args.name),
-            format!("--kind openai, anthropic or scripted; or a preset: {}", known.join(", ")),
+            format!("{} is not a preset, so its kind is missing", args.name),
+            format!("name it with --kind openai, anthropic or scripted; or use a preset: {}", known.join(", ")),
         ));
     };
-    // The provider that a kind is named after, where no address is named.
+    // Without a URL, the preset with the name of the kind applies.
     let preset = preset.or_else(|| presets.iter().find(|one| args.base_url.is_none() && one.name == kind));
     let base_url = args.base_url.clone().or_else(|| preset.map(|preset| preset.base_url.clone()));
     let model = match args.model.clone().or_else(|| preset?.model.clone()) {
-        None => model_there(at, base_url.as_deref()).await?,
+        None => first_model(at, base_url.as_deref()).await?,
         named => named,
     };
     let (key, key_value) = match &base_url {
@@ -109,23 +108,23 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     };
     if wanted.test {
         let place = wanted.base_url.as_deref().unwrap_or(&wanted.kind);
-        at.out.remark(format!("asking {place} for one small output"))?;
+        at.out.remark(format!("sending a small request to {place}"))?;
     }
     let kept = client.add_model(&wanted).await?;
-    tell(at, client, &kept).await
+    print(at, client, &kept).await
 }
 
-/// Says what was kept, what a test of it gave, and what it lacks.
-async fn tell(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> {
+/// Prints the added endpoint, the result of its test, and a missing price.
+async fn print(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> {
     at.out.json(kept)?;
     if let Some(tested) = &kept.tested {
-        at.out.line(said(tested))?;
+        at.out.line(test_result(tested))?;
     }
     let model = &kept.model;
     let key = model.key.as_deref().map(|key| format!(" with {key}")).unwrap_or_default();
     let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
     let what = if model.model.is_empty() { &model.kind } else { &model.model };
-    at.out.line(format!("kept model endpoint {}: {what}{place}{key}", model.name))?;
+    at.out.line(format!("added model endpoint {}: {what}{place}{key}", model.name))?;
     for agent in &model.agents {
         if usage::unpriced(client, agent).await?.contains(&model.name) {
             usage::remark_unpriced(at.out, std::slice::from_ref(&model.name))?;
@@ -133,12 +132,12 @@ async fn tell(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> {
         }
     }
     match model.default {
-        true => at.out.line(default(kept)),
+        true => at.out.line(default_notice(kept)),
         false => at.out.remark(format!("use it: ironctl agent set AGENT --model {}", model.name)),
     }
 }
 
-/// Returns the preset that was named, or the one that the name means.
+/// Returns the named preset, or the preset with the name of the endpoint.
 fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a ModelPreset>, Error> {
     let find = |name: &str| presets.iter().find(|preset| preset.name == name);
     match &args.preset {
@@ -149,29 +148,29 @@ fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a M
                 Err(Error::usage(format!("there is no preset {name}"), format!("known: {}", known.join(", "))))
             }
         },
-        // A named address means another server, whatever the endpoint is called.
+        // A named URL means another server than the one of the preset.
         None if args.base_url.is_some() => Ok(None),
         None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| *kind == preset.kind))),
     }
 }
 
-/// Returns the first model of a server on this machine; elsewhere it has to be named.
-async fn model_there(at: &At, base_url: Option<&str>) -> Result<Option<String>, Error> {
+/// Returns the first model of a server on this machine; for another server the model must be named.
+async fn first_model(at: &At, base_url: Option<&str>) -> Result<Option<String>, Error> {
     let Some(base_url) = base_url else { return Ok(None) };
     match probe::first_model(base_url).await {
         Some(model) => {
-            at.out.remark(format!("taking {model}, the first model at {base_url}"))?;
+            at.out.remark(format!("using {model}, the first model at {base_url}"))?;
             Ok(Some(model))
         }
         None if base_url.starts_with("http://") => {
-            Err(Error::failed("model_id_missing", format!("no model is named, and {base_url} names none either"))
+            Err(Error::failed("model_id_missing", format!("no model is named, and {base_url} lists none"))
                 .hinting("start the server, or name the model: --model ID"))
         }
         None => Err(Error::usage("no model is named", "name it as the provider does: --model ID")),
     }
 }
 
-/// Returns the secret that shall hold the key, and its text if it is to be stored now.
+/// Returns the name of the secret with the key, and its value if it must be stored now.
 async fn key_of(
     at: &At,
     client: &Client,
@@ -186,32 +185,32 @@ async fn key_of(
     if let Some(variable) = &args.key_env {
         return match env::var(variable) {
             Ok(key) if !key.is_empty() => Ok((Some(own), Some(SecretValue::new(key.trim().to_owned())))),
-            _ => Err(Error::usage(format!("{variable} is not set"), "set it, or leave out --key-env to be asked")),
+            _ => Err(Error::usage(format!("{variable} is not set"), "set it, or omit --key-env to be prompted")),
         };
     }
-    let wants_one = match preset {
+    let needs_key = match preset {
         Some(preset) => preset.key_variable.is_some(),
         None => base_url.starts_with("https://"),
     };
-    if args.no_key || !wants_one {
+    if args.no_key || !needs_key {
         return Ok((None, None));
     }
     if client.secrets().await?.iter().any(|secret| secret.name == args.name) {
-        at.out.remark(format!("its key is {own}, which is stored already"))?;
+        at.out.remark(format!("using the stored key {own}"))?;
         return Ok((Some(own), None));
     }
     let variable = preset.and_then(|preset| preset.key_variable.as_deref());
     if let Some(variable) = variable.filter(|variable| env::var_os(variable).is_some_and(|value| !value.is_empty())) {
-        at.out.remark(format!("{variable} is set, and is used only if you say --key-env {variable}"))?;
+        at.out.remark(format!("{variable} is set but not used; to use it: --key-env {variable}"))?;
     }
     let typed = if args.no_test { Typed::Twice } else { Typed::Once };
-    let value = hidden::take(&format!("the key of {} (--no-key if it wants none)", args.name), typed)?;
+    let value = secret_input::read(&format!("the key of {} (--no-key if it needs none)", args.name), typed)?;
     Ok((Some(own), Some(value)))
 }
 
-/// Parses a price such as `2.5` in millionths.
+/// Parses a price such as `2.5`, in millionths.
 fn price(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text} is no price such as 3 or 0.25");
+    let wrong = || format!("{text} is not a price such as 3 or 0.25");
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(part) || part.len() > MICROS_DIGITS {
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_is_counted_in_millionths_and_never_rounded() {
+    fn price_is_in_millionths_and_never_rounded() {
         assert_eq!(price("3"), Ok(3_000_000));
         assert_eq!(price("0.25"), Ok(250_000));
         assert_eq!(price("15.000001"), Ok(15_000_001));

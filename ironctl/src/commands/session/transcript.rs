@@ -1,6 +1,6 @@
-//! A conversation on the terminal or in a file, as the host's record has it.
+//! A conversation from the record of the host, for the terminal or a file.
 //!
-//! Never leaves out who wrote something, and shows no item as more than it is. See [`ironclaw_contract::operator::Transcript`].
+//! Never omits the author and the labels of an item. See [`ironclaw_contract::operator::Transcript`].
 
 use super::super::At;
 use crate::client::Client;
@@ -15,15 +15,15 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The first line of an export in JSON Lines says that it is one.
+/// The format name in the first line of an export in JSON Lines.
 const RECIPE: &str = "ironclaw-transcript/1";
 
 /// The form of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One JSON document a line: a head, then each item with all that is known of it
+    /// One JSON document a line: a head, then each item with all its fields
     Jsonl,
-    /// For reading
+    /// Text for reading
     Markdown,
 }
 
@@ -68,7 +68,7 @@ pub async fn export(
             writer.write_all(text.as_bytes()).map_err(failed)?;
             (after, count) = (item.seq, count + 1);
         }
-        // A page without items would be asked for again and again.
+        // A page without items would repeat forever.
         if !page.more || page.items.is_empty() {
             break;
         }
@@ -95,16 +95,16 @@ fn head(session: &str, agent: &str, format: Format) -> Result<String, Error> {
 
 fn create(path: &Path) -> Result<std::fs::File, Error> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|cause| {
-        Error::failed("file_unwritable", format!("cannot make the file {}", path.display()))
+        Error::failed("file_unwritable", format!("cannot create {}", path.display()))
             .because(cause)
-            .hinting("an export never replaces a file: choose another name")
+            .hinting("an export never overwrites a file; choose another name")
     })
 }
 
 fn markdown(item: &TranscriptItem) -> String {
     let mut text = format!("\n**{}** · {} · item {}\n\n", safe(&heading(item)), item.at, item.seq);
     for line in lines(item) {
-        // Quoted, so that no line of the conversation passes for one of the document.
+        // Quoted, so that no line of the conversation looks like a line of the document.
         text.push_str(&format!("> {}\n", safe(&line)));
     }
     text

@@ -1,7 +1,7 @@
-//! Commands to type for a real model, once the script has answered.
+//! The commands that add a real model, for the end of `ironctl quickstart`.
 //!
-//! Never uses what it finds: of a server it reads the list of models, of a key it sees that there is one. See [`crate::probe`]
-//! and `crate::commands::model::add`.
+//! Never adds a model and never reads a key: it lists the models of a local server and checks that a variable is set. See
+//! [`crate::probe`] and `crate::commands::model::add`.
 
 use crate::commands::At;
 use crate::failure::Error;
@@ -12,25 +12,25 @@ use serde::Serialize;
 use std::env;
 use std::path::Path;
 
-/// Variable that names the home.
+/// The environment variable with the home.
 const HOME_VARIABLE: &str = "IRONCLAW_HOME";
 
-/// The command for a real model, and what was found that speaks for it.
+/// A command that adds a real model.
 #[derive(Debug, Serialize)]
-pub struct Next {
+pub struct ModelCommand {
     /// The command to type.
     pub command: String,
-    /// The finding on this machine; empty when there was none.
+    /// The reason on this machine; empty if there is none.
     pub found: String,
 }
 
-/// Looks for a server on this machine first, because it asks for no key and sends nothing away; then for a key.
-pub async fn find(at: &At, presets: &[ModelPreset]) -> Vec<Next> {
+/// Returns commands for local servers, which need no key and send no data to another machine, then for keys.
+pub async fn find(at: &At, presets: &[ModelPreset]) -> Vec<ModelCommand> {
     let me = own_command(&at.home);
-    let mut found: Vec<Next> = Vec::new();
+    let mut found: Vec<ModelCommand> = Vec::new();
     for (preset, model) in probe::local_servers(presets).await {
         let ModelPreset { name, base_url, .. } = preset;
-        found.push(Next {
+        found.push(ModelCommand {
             command: format!("{me} model add {name} --model {model} --default"),
             found: format!("a model server answers at {base_url} and has {model}"),
         });
@@ -39,39 +39,39 @@ pub async fn find(at: &At, presets: &[ModelPreset]) -> Vec<Next> {
         let Some(variable) = preset.key_variable.as_deref() else { continue };
         if env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let model = if preset.model.is_some() { "" } else { " --model ID" };
-            found.push(Next {
+            found.push(ModelCommand {
                 command: format!("{me} model add {}{model} --key-env {variable} --default", preset.name),
-                found: format!("{variable} is set here"),
+                found: format!("{variable} is set"),
             });
         }
     }
     if found.is_empty() {
-        found.push(Next { command: format!("{me} model add openai --default"), found: String::new() });
+        found.push(ModelCommand { command: format!("{me} model add openai --default"), found: String::new() });
     }
     found
 }
 
-/// Tells it.
-pub fn tell(at: &At, agent: &str, found: &[Next]) -> Result<(), Error> {
-    at.out.line("\nThat was a script, not an AI model. For a real one, type:")?;
-    for next in found {
-        at.out.line(format!("  {}", next.command))?;
+/// Prints the commands and their reasons.
+pub fn print(at: &At, agent: &str, commands: &[ModelCommand]) -> Result<(), Error> {
+    at.out.line("\nThe answer came from a script, not from an AI model. To add a model, type:")?;
+    for one in commands {
+        at.out.line(format!("  {}", one.command))?;
     }
-    let seen: Vec<&str> = found.iter().map(|next| next.found.as_str()).filter(|seen| !seen.is_empty()).collect();
+    let seen: Vec<&str> = commands.iter().map(|one| one.found.as_str()).filter(|seen| !seen.is_empty()).collect();
     if seen.is_empty() {
         return at.out.line(format!(
-            "It asks for the key. Or anthropic, openrouter, … in place of openai; for a server on this machine, \
-             ollama, llamacpp, vllm or lmstudio: `{} model presets`.",
+            "It asks for the key. In place of openai, use anthropic, openrouter, …, or for a server on this machine \
+             ollama, llamacpp, vllm or lmstudio (`{} model presets`).",
             own_command(&at.home)
         ));
     }
     at.out.line(format!(
-        "Found, and not used: {}. {agent} goes over to it, because it follows the default.",
+        "Found but not used: {}. {agent} will use a new default, because it follows the default.",
         seen.join("; ")
     ))
 }
 
-/// Returns how this program was called, so that a shown command can be typed unchanged.
+/// Returns the name of this program with its home, so that a printed command can be typed unchanged.
 pub fn own_command(home: &Home) -> String {
     let called = env::args().next().filter(|name| is_plain(name)).unwrap_or_else(|| "ironctl".to_owned());
     let usual = Home::resolve(env::var_os(HOME_VARIABLE).map(Into::into));

@@ -1,7 +1,7 @@
-//! The other binaries of IronClaw: finds them, runs them, and hands their exit code on.
+//! Runs the other binaries of IronClaw and passes on their exit codes.
 //!
-//! Never looks in the working directory, and never reads what they print unless asked to capture it. `commands::up`
-//! starts a detached host with it.
+//! Never searches the working directory, and reads the output of a binary only in [`Offline::capture`]. See
+//! [`crate::commands`]; `up` starts a detached host with it.
 
 use crate::failure::Error;
 use crate::home::Home;
@@ -19,7 +19,7 @@ pub const HOST: &str = "ironclaw-host";
 /// The agent's binary.
 pub const SANDBOX: &str = "ironclaw-sandbox";
 
-/// Returns the path of a sibling: beside this binary, else in an absolute directory of `PATH`.
+/// Returns the path of a binary: beside this binary, else in an absolute directory of `PATH`.
 pub fn find(name: &str) -> Result<PathBuf, Error> {
     let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
     let on_path = env::var_os("PATH").unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn find(name: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// A command of the host's binary that works without a running host.
+/// A command of another binary that works without a running host.
 pub struct Offline {
     binary: PathBuf,
     command: Command,
@@ -57,13 +57,13 @@ impl Offline {
         self
     }
 
-    /// Adds one more word.
+    /// Adds a word.
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
         self.command.arg(word);
         self
     }
 
-    /// Adds `--json`, if it is wanted.
+    /// Adds `--json` if wanted.
     pub fn json(mut self, wanted: bool) -> Self {
         if wanted {
             self.command.arg("--json");
@@ -71,31 +71,31 @@ impl Offline {
         self
     }
 
-    /// Runs it with our own stdin, stdout and stderr; its exit code becomes ours.
+    /// Runs the command with the stdin, stdout and stderr of `ironctl`; passes on its exit code.
     pub fn pass(mut self) -> Result<(), Error> {
         let status = self.command.status().map_err(|cause| cannot_run(&self.binary, cause))?;
         pass_on(status)
     }
 
-    /// Runs it, keeps what it prints on stdout, and lets its stderr through.
+    /// Runs the command and returns its stdout; its stderr goes to the stderr of `ironctl`.
     pub fn capture(mut self) -> Result<Output, Error> {
         self.command.stdin(Stdio::null()).stderr(Stdio::inherit());
         self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
     }
 
-    /// Becomes it; returns only to say why that failed.
+    /// Replaces this process by the command; returns only if that fails.
     pub fn exec(mut self) -> Error {
         let cause = self.command.exec();
         cannot_run(&self.binary, cause)
     }
 
-    /// Starts it in a session of its own, so that it outlives our terminal, with its output in `log`.
+    /// Starts the command in its own process session, so that it survives the terminal; its output goes to `log`.
     pub fn detach(mut self, log: File) -> Result<Child, Error> {
         let copy = log.try_clone().map_err(|cause| cannot_run(&self.binary, cause))?;
-        // It must not keep the directory that we were called in from being unmounted.
+        // Otherwise the file system of the working directory could not be unmounted.
         self.command.current_dir("/").stdin(Stdio::null()).stdout(copy).stderr(log);
-        // SAFETY: the closure runs between fork and exec and makes one system call: no allocation, no
-        // lock, nothing that another thread of ours could have left half done.
+        // SAFETY: the closure runs between fork and exec and makes one system call. It does not allocate, takes no lock,
+        // and uses no state that another thread of this process could have left inconsistent.
         unsafe {
             self.command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(std::io::Error::from));
         }
@@ -103,12 +103,12 @@ impl Offline {
     }
 }
 
-/// Returns `Ok` when it ended well, else its exit code; one killed by a signal counts as failed.
+/// Returns `Ok` for exit code 0, else the exit code as a failure. A program that a signal killed has failed.
 pub fn pass_on(status: ExitStatus) -> Result<(), Error> {
     match status.code().map(u8::try_from) {
         Some(Ok(exit::DONE)) => Ok(()),
         Some(Ok(code)) => Err(Error::Passed(code)),
-        Some(Err(_)) | None => Err(Error::failed("sibling_killed", format!("{HOST} did not end by itself: {status}"))),
+        Some(Err(_)) | None => Err(Error::failed("sibling_killed", format!("a signal ended {HOST}: {status}"))),
     }
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for ironclaw-host and ironclaw-sandbox: notes its words in `asked`, then does what the
-# files beside it say: WORD.out and WORD.err are printed, WORD.sh is run, WORD.exit is the exit code.
+# A fake ironclaw-host and ironclaw-sandbox. Writes its arguments to `asked`, then uses the files beside it:
+# prints WORD.out and WORD.err, runs WORD.sh, and exits with the code in WORD.exit.
 here=$(dirname "$0")
 echo "$(basename "$0") $*" >>"$here/asked"
 if [ -f "$here/$1.out" ]; then cat "$here/$1.out"; fi

@@ -1,7 +1,7 @@
-//! An answer as it is being made: its words on a terminal as they come, and the whole of it in the end.
+//! An answer on the terminal while the model writes it.
 //!
-//! Never takes them for the answer: where that differs, it is shown whole. Elsewhere than on a terminal nothing is shown before
-//! it. See `ironctl::client` for where they come from.
+//! The streamed words are only a draft: if the final answer differs, it is shown whole. Without a terminal only the final answer is
+//! shown. See [`crate::client`] for the events.
 
 use super::print_reply;
 use crate::failure::Error;
@@ -9,36 +9,36 @@ use crate::output::Output;
 use ironclaw_contract::operator::{Draft, MessageView};
 use std::io::{self, IsTerminal};
 
-/// The shown part of an answer that is being made.
+/// The shown part of an answer that the model is writing.
 #[derive(Debug)]
-pub struct Words {
+pub struct LiveAnswer {
     out: Output,
-    /// Beginning of an answer on the screen, e.g. `assistant> `.
+    /// Start of an answer on the screen, e.g. `assistant> `.
     prefix: String,
     is_live: bool,
     attempt: u32,
     shown: String,
 }
 
-impl Words {
-    /// Makes it without any words.
+impl LiveAnswer {
+    /// Creates an empty answer.
     pub fn new(out: Output, prefix: impl Into<String>) -> Self {
         let is_live = !out.is_json() && io::stdout().is_terminal();
         Self { out, prefix: prefix.into(), is_live, attempt: 0, shown: String::new() }
     }
 
-    /// Returns whether words are shown as they come.
+    /// Returns whether streamed words are shown.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Returns whether there are any on the last line.
+    /// Returns whether the last line has streamed words.
     pub fn has_begun(&self) -> bool {
         !self.shown.is_empty()
     }
 
-    /// Shows more words; a further try begins on a line of its own.
-    pub fn more(&mut self, draft: &Draft) -> Result<(), Error> {
+    /// Shows more words; another attempt starts on a new line.
+    pub fn add(&mut self, draft: &Draft) -> Result<(), Error> {
         if !self.is_live {
             return Ok(());
         }
@@ -46,19 +46,19 @@ impl Words {
             self.end_line()?;
             self.attempt = draft.attempt;
         }
-        // Words that do not follow on those on the screen would be read as if they did.
+        // A gap would be invisible, so words after a gap are not shown.
         if draft.from != self.shown.len() as u64 {
             return Ok(());
         }
         if self.shown.is_empty() {
             self.out.progress("")?;
-            self.out.words(&self.prefix)?;
+            self.out.part(&self.prefix)?;
         }
         self.shown.push_str(&draft.text);
-        self.out.words(&draft.text)
+        self.out.part(&draft.text)
     }
 
-    /// Shows the answer that counts: what is missing of it, or the whole.
+    /// Shows the final answer: the missing rest, or the whole if it differs from the streamed words.
     pub fn finish(mut self, view: &MessageView) -> Result<(), Error> {
         let reply = view.reply.as_deref().unwrap_or_default();
         if view.notice {
@@ -74,7 +74,7 @@ impl Words {
         }
     }
 
-    /// Ends the line: the shown words stay, and are not continued.
+    /// Ends the line of streamed words.
     pub fn end_line(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.shown).is_empty() {
             self.out.line("")?;

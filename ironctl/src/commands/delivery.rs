@@ -1,0 +1,70 @@
+//! `ironctl delivery`: lists, retries and drops dead letters: answers that did not arrive, or may not have arrived.
+//!
+//! Never retries or drops without the request of a person. See [`crate::commands::channel`] for the channels, and
+//! [`crate::commands::message`] for messages without an answer.
+
+use super::At;
+use crate::clock;
+use crate::failure::Error;
+use crate::output::Output;
+use clap::Subcommand;
+use ironclaw_contract::operator::DeadLetter;
+
+/// The verbs of `ironctl delivery`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List answers that did not arrive; an operator sees those of every person
+    #[command(after_help = "Example:\n  ironctl delivery list")]
+    List,
+    /// Send an answer again, although it may have arrived
+    #[command(after_help = "Example:\n  ironctl delivery retry dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    Retry {
+        /// Id of the delivery (dlv_…) or of the message (msg_…)
+        id: String,
+    },
+    /// Drop an answer: it is never sent again
+    #[command(after_help = "Example:\n  ironctl delivery drop dlv_01J9ZQ4W0V2M6N8P0R2T4V6X8Z")]
+    Drop {
+        /// Id of the delivery (dlv_…) or of the message (msg_…)
+        id: String,
+    },
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    let client = at.client()?;
+    match action {
+        Action::List => {
+            let letters = client.dead_letters().await?;
+            at.out.json(&letters)?;
+            if letters.is_empty() {
+                return at.out.line("every answer arrived");
+            }
+            table(at.out, letters)
+        }
+        Action::Retry { id } => {
+            let done = client.retry_delivery(&id).await?;
+            at.out.json(&done)?;
+            at.out.line(format!("{} will be sent again", done.delivery_id))
+        }
+        Action::Drop { id } => {
+            let done = client.drop_delivery(&id).await?;
+            at.out.json(&done)?;
+            at.out.line(format!("dropped {}", done.delivery_id))
+        }
+    }
+}
+
+fn table(out: Output, letters: Vec<DeadLetter>) -> Result<(), Error> {
+    let rows = letters.into_iter().map(|letter| {
+        [
+            letter.delivery_id.to_string(),
+            letter.channel,
+            letter.recipient,
+            letter.receipt,
+            letter.attempts.to_string(),
+            letter.reason,
+            clock::date_and_time(&letter.settled_at),
+        ]
+    });
+    out.table(["DELIVERY", "CHANNEL", "FOR", "RECEIPT", "ATTEMPTS", "REASON", "SETTLED"], rows)
+}
