@@ -282,7 +282,7 @@ impl Failure {
             Fault::Broken => {
                 format!("is not valid in the record: add it again with `--replace`, or `ironctl model remove {name}`")
             }
-            Fault::Unreachable => format!("cannot be reached: is its server running? {test} tries it"),
+            Fault::Unreachable => format!("cannot be reached: check that its server runs, and try {test}"),
             Fault::PublicPlain => {
                 "uses plain http to an address that is not private: give it a base URL with https".to_owned()
             }
@@ -291,38 +291,38 @@ impl Failure {
                  give it another base URL".to_owned()
             }
             Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
-            Fault::Closed => format!("closed the connection before it began to answer: {test} tries it"),
+            Fault::Closed => format!("closed the connection before it began to answer: try {test}"),
             Fault::Silent => "did not begin to answer in time".to_owned(),
             Fault::Stalled => "stopped in the middle of its answer".to_owned(),
             Fault::Late => "did not finish its answer in time".to_owned(),
-            Fault::Cut => "broke off in the middle of its answer".to_owned(),
+            Fault::Cut => "ended the connection in the middle of its answer".to_owned(),
             Fault::NoKey => self.of_key("has no key here", |key| format!("`ironctl secret set {key}` sets it")),
             Fault::KeyUnreadable => match &self.key {
-                Some(key) => format!("has the key secret:{key}, which the host cannot read: its log says why"),
-                None => "has a key that the host cannot read: its log says why".to_owned(),
+                Some(key) => format!("has the key secret:{key}, which the host cannot read: see its log"),
+                None => "has a key that the host cannot read: see its log".to_owned(),
             },
-            Fault::KeyUnusable => self.of_key("has a key that no request can carry", rotates),
+            Fault::KeyUnusable => self.of_key("has a key with characters that a request cannot carry", rotates),
             Fault::KeyWanted => {
-                "wants a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
+                "needs a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
             }
             Fault::KeyRefused => self.of_key("did not accept its key", rotates),
             Fault::NoCredit => "has no credit left: add credit at its provider".to_owned(),
-            Fault::RateLimited { retry_after } => format!("is asked too often{}", when_again(retry_after)),
+            Fault::RateLimited { retry_after } => format!("has reached its rate limit{}", when_again(retry_after)),
             Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
             Fault::ServerError { status, .. } => format!("had an internal error (status {status}): try again later"),
             Fault::Redirected => {
-                "answered with a redirect, which is never followed: give it the base URL that it moved to".to_owned()
+                "answered with a redirect, which is never followed: give it the new base URL".to_owned()
             }
             Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
-            Fault::NoTools => format!("has a model that takes no tools (`{}`): give it another one", self.model),
+            Fault::NoTools => format!("has a model without support for tools (`{}`): give it another model", self.model),
             Fault::ContextTooLong => {
                 "does not accept a conversation of this length: lower turn.context_bytes_max, or give it a model with a larger context".to_owned()
             }
             Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
-            Fault::Malformed => format!("gave an answer that cannot be read: {test} tries it"),
+            Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
-                "reached its limit of tokens before its answer was usable: model.output_tokens_max raises it".to_owned()
+                "reached its limit of tokens before its answer was usable: raise model.output_tokens_max".to_owned()
             }
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),
@@ -342,10 +342,10 @@ impl Failure {
     }
 }
 
-/// Returns the end of the sentence: the time of the next attempt.
+/// Returns the end of a sentence about a limit. A requested pause is a part of the failure and not of the remedy behind the colon.
 fn when_again(retry_after: Option<Duration>) -> String {
     match retry_after {
-        Some(wait) => format!(": try again in {}", spoken(wait)),
+        Some(wait) => format!(", and requests a pause of {}", spoken(wait)),
         None => ": try again later".to_owned(),
     }
 }
