@@ -178,8 +178,8 @@ impl Answer {
     /// # Errors
     /// As [`Self::piece`].
     pub async fn whole(&mut self) -> Result<Vec<u8>, Fault> {
-        let told = self.response.content_length().unwrap_or_default();
-        if told > WHOLE_BYTES_MAX as u64 {
+        let length = self.response.content_length().unwrap_or_default();
+        if length > WHOLE_BYTES_MAX as u64 {
             return Err(Fault::TooLarge);
         }
         let mut body = Vec::new();

@@ -416,11 +416,11 @@ pub fn failure(spec: &Spec, fault: Fault, tries: u32, detail: Detail) -> Failure
 
 /// Returns the tokens and their cost, as the provider counted them; missing counts are estimated.
 pub fn usage(prices: Prices, counted: TokenCounts, sent: usize, received: usize) -> Usage {
-    let told = |told: Option<u64>, bytes: usize| {
-        let told = told.filter(|tokens| *tokens > 0).unwrap_or_else(|| tokens_estimated(bytes));
-        told.min(TOKENS_MAX)
+    let count = |count: Option<u64>, bytes: usize| {
+        let count = count.filter(|tokens| *tokens > 0).unwrap_or_else(|| tokens_estimated(bytes));
+        count.min(TOKENS_MAX)
     };
-    let (input_tokens, output_tokens) = (told(counted.input, sent), told(counted.output, received));
+    let (input_tokens, output_tokens) = (count(counted.input, sent), count(counted.output, received));
     Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
 }
 
