@@ -103,7 +103,7 @@ impl Bytes {
     /// Derives a key with HKDF-SHA256.
     fn derived(salt: &[u8], from: &[u8; KEY_BYTES], info: &str) -> Self {
         let derived = Self::written(|bytes| Hkdf::<Sha256>::new(Some(salt), from).expand(info.as_bytes(), bytes));
-        derived.expect("32 bytes are within what HKDF gives")
+        derived.expect("HKDF gives up to 8160 bytes")
     }
 }
 
@@ -265,7 +265,7 @@ impl ApprovalRoot {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), self.0.0.as_slice())
             .expand(format!("{generation}/{subject}").as_bytes(), key.as_mut_slice())
-            .expect("32 bytes are within what HKDF gives");
+            .expect("HKDF gives up to 8160 bytes");
         wipe_stack();
         key
     }

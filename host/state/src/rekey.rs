@@ -88,7 +88,7 @@ impl Copy {
 /// The first damage.
 pub(super) fn prove(db: &Connection, what: &str) -> Result<(), Error> {
     match sql::first_fault(db)? {
-        Some(wrong) => Err(Error::Stored(format!("{what} is not whole: {wrong}"))),
+        Some(wrong) => Err(Error::Stored(format!("{what} is damaged: {wrong}"))),
         None => Ok(()),
     }
 }

@@ -57,7 +57,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         log::mark_closed(&copy)?;
         rekey::prove(&copy, "the snapshot")
     };
-    let kept = copied().map_err(|error| fault("is not a whole copy", &error)).and_then(|()| {
+    let kept = copied().map_err(|error| fault("is not a complete copy", &error)).and_then(|()| {
         let keep = || -> io::Result<()> {
             File::open(&unfinished)?.sync_all()?;
             fs::rename(&unfinished, &target)?;

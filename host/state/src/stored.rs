@@ -22,6 +22,6 @@ pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, colu
 
 /// Makes the error for a column with a value that this version does not write.
 pub fn bad(column: &str) -> rusqlite::Error {
-    let what = format!("column {column} holds what this version does not write");
+    let what = format!("column {column} has a value that this version does not write");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
 }
