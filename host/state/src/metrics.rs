@@ -272,12 +272,7 @@ impl Metrics {
         }
         for (name, help, label, values) in [
             ("sessions", "Sessions in the record", "standing", &now.sessions),
-            (
-                "deliveries_open",
-                "Deliveries that have not arrived or whose outcome is unknown",
-                "state",
-                &now.deliveries_open,
-            ),
+            ("deliveries_open", "Deliveries without a receipt", "state", &now.deliveries_open),
         ] {
             let family = Family::<Vec<(String, String)>, Gauge>::default();
             for (word, count) in values {
