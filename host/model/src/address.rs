@@ -1,26 +1,26 @@
-//! Base URLs that an endpoint may have: https anywhere, plain http to loopback and private addresses alone.
+//! The check of the base URL of an endpoint: https to any host, plain http to loopback and private addresses only.
 //!
-//! Never trusts a name: its addresses are checked at each connection. See [`crate::reach`] and [`crate::http`].
+//! Never trusts a name: each connection checks the addresses again. See [`crate::reach`] and [`crate::http`].
 
 use crate::reach;
 use url::Url;
 
-/// Checks whether a base URL may be used.
+/// Checks a base URL.
 ///
 /// # Errors
-/// A sentence says why not.
+/// A sentence with the reason of the refusal.
 pub fn check_url(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("a base URL begins with http:// or https://, not with {}:", url.scheme()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("a base URL holds no user and no password: keep the key with `ironctl secret set`".to_owned());
+        return Err("a base URL has no user and no password: store the key with `ironctl secret set`".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("a base URL ends with its path: no `?` and no `#`".to_owned());
     }
     if url.host().is_none() {
-        return Err("a base URL names a host".to_owned());
+        return Err("a base URL needs a host".to_owned());
     }
     reach::check_literal(url)?;
     match reach::literal(url) {

@@ -1,6 +1,6 @@
-//! Messages: what is asked, and what is understood of an answer.
+//! The request and answer formats of the Messages API.
 //!
-//! Never sends a request. See [`crate::remote`]; the same for Chat Completions: [`crate::openai`].
+//! Never sends a request: [`crate::remote`] does. See [`crate::openai`] for Chat Completions.
 
 use super::Prompt;
 use super::assembly::{Assembly, End};
@@ -9,10 +9,10 @@ use super::openai::Step;
 use super::render::{self, Message};
 use serde_json::{Value, json};
 
-/// The version of the API that is spoken here.
+/// The version of the API.
 pub const VERSION: &str = "2023-06-01";
 
-/// Tokens that an output may have unless the settings say otherwise: what every model of the last years takes.
+/// Default bound on the tokens of an output. Every model of the last years accepts it.
 pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
 /// Returns the body of a request.
@@ -29,11 +29,11 @@ pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u
                 ("assistant", words.into_iter().chain(calls.into_iter().map(call)).collect())
             }
             Message::Results(results) => {
-                let result = |result: &render::Shown<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
+                let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
                 ("user", results.iter().map(result).collect())
             }
         };
-        // Results are a user's here, and so is what a person says after them.
+        // In this API, results have the role `user`, and so do the words of a person after them.
         match messages.last_mut() {
             Some(last) if last["role"] == role => {
                 if let Some(blocks) = last["content"].as_array_mut() {
@@ -54,10 +54,10 @@ pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u
     body
 }
 
-/// Takes an answer that came at once.
+/// Reads an answer that is not a stream.
 ///
 /// # Errors
-/// [`Fault::Malformed`] for anything but an answer, [`Fault::TooLarge`].
+/// [`Fault::Malformed`] for any other body, [`Fault::TooLarge`].
 pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     count(&body["usage"], assembly);
     for block in body["content"].as_array().ok_or(Fault::Malformed)? {
@@ -67,10 +67,10 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Takes one event of a stream.
+/// Reads one event of a stream.
 ///
 /// # Errors
-/// As [`whole`]; [`Fault::Cut`] where the stream stops without having said why.
+/// As [`whole`].
 pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
     match event["type"].as_str().ok_or(Fault::Malformed)? {
         "message_start" => count(&event["message"]["usage"], assembly),
@@ -85,7 +85,7 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
                     let index = event["index"].as_u64().ok_or(Fault::Malformed)?;
                     assembly.call(Some(index), "", "", delta["partial_json"].as_str().unwrap_or_default())?;
                 }
-                // Thinking, signatures and citations are no words of the answer.
+                // Thinking, signatures and citations are not part of the answer.
                 Some(_) | None => {}
             }
         }
@@ -99,7 +99,7 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
             assembly.ends(End::Whole);
             return Ok(Step::Done);
         }
-        // `ping`, `content_block_stop`, and what may be added one day.
+        // `ping`, `content_block_stop`, and future events.
         _ => {}
     }
     Ok(Step::More)
@@ -109,7 +109,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     match block["type"].as_str() {
         Some("text") => assembly.words(block["text"].as_str().unwrap_or_default()),
         Some("tool_use") => {
-            // In a stream the input is empty here, and comes in pieces.
+            // In a stream the input is empty here; it arrives in pieces.
             let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
             assembly.call_json(index, &block["id"], &block["name"], input.unwrap_or(&Value::Null))
         }
@@ -117,7 +117,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     }
 }
 
-/// Counts the tokens; those read from and put into a cache are tokens of the prompt too.
+/// Counts the tokens. Tokens that a cache reads or stores are tokens of the prompt too.
 fn count(usage: &Value, assembly: &mut Assembly<'_>) {
     let tokens = |name: &str| usage[name].as_u64();
     if let Some(plain) = tokens("input_tokens") {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_put_together_and_counted_with_what_was_cached() {
+    fn stream_is_assembled_and_cached_tokens_are_counted() {
         let draft = Draft::default();
         let mut assembly = Assembly::new(&draft);
         let events = [
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_at_once_is_understood_and_a_refusal_is_told_apart() {
+    fn whole_answer_is_read_and_a_refusal_is_recognised() {
         let draft = Draft::default();
         let read = |body: Value| {
             let mut assembly = Assembly::new(&draft);

@@ -1,6 +1,6 @@
-//! An output while its pieces come in, from a stream or at once.
+//! The assembly of an output from its pieces, from a stream or from a whole answer.
 //!
-//! Never holds more than an output may have: the piece that is too much is the last one. See [`crate::openai`] and
+//! Never holds more than the limit of an output: the first excess piece ends it. See [`crate::openai`] and
 //! [`crate::anthropic`].
 
 use super::draft::Draft;
@@ -9,56 +9,56 @@ use super::{Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
 
-/// Calls of one output that are kept; more than may be acted on, so that the judging code can say so.
+/// Calls of one output that are kept. It is higher than the limit of a turn, so that the host can refuse the excess calls.
 const CALLS_MAX: usize = 128;
-/// Bytes of an id that a provider gives to a call.
+/// Bytes of the id of a call at a provider.
 const ID_BYTES_MAX: usize = 512;
-/// End of words that the model did not finish.
+/// Appended to an answer that reached the limit of tokens.
 const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
 
-/// End of words that the model had no time to finish.
+/// Appended to an answer that reached its deadline.
 const LATE: &str = "\n[The time for this answer was over here.]";
 
-/// End of words that the provider cut off.
+/// Appended to an answer that the provider cut off.
 const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
 
-/// The end of an output.
+/// The reason for the end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The model was done.
+    /// The model finished.
     Whole,
-    /// It reached its limit of tokens.
+    /// The output reached the limit of tokens.
     Length,
     /// The provider stopped it.
     Withheld,
 }
 
-/// Tokens as a provider counts them.
+/// Token counts of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Of the prompt.
+pub struct TokenCounts {
+    /// Tokens of the prompt.
     pub input: Option<u64>,
-    /// Of the output.
+    /// Tokens of the output.
     pub output: Option<u64>,
 }
 
-impl Counted {
-    /// Returns the same, with no side smaller than so many bytes may be.
+impl TokenCounts {
+    /// Returns these counts, raised to the estimates for the bytes that were sent and received.
     pub fn at_least(self, sent: usize, received: usize) -> Self {
-        let most = |told: Option<u64>, bytes| Some(told.unwrap_or_default().max(tokens_estimated(bytes)));
+        let most = |count: Option<u64>, bytes| Some(count.unwrap_or_default().max(tokens_estimated(bytes)));
         Self { input: most(self.input, sent), output: most(self.output, received) }
     }
 }
 
-/// The parts of an output that have come so far.
+/// An incomplete output.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     draft: &'a Draft,
     text: String,
     calls: Vec<Piece>,
     bytes: usize,
-    /// Tokens as far as the provider says.
-    pub counted: Counted,
+    /// Token counts that the provider has sent so far.
+    pub counted: TokenCounts,
     end: Option<End>,
 }
 
@@ -72,9 +72,9 @@ struct Piece {
 }
 
 impl<'a> Assembly<'a> {
-    /// Makes an empty assembly; words will go into the draft.
+    /// Makes an empty assembly that also writes its words to the draft.
     pub fn new(draft: &'a Draft) -> Self {
-        Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: Counted::default(), end: None }
+        Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: TokenCounts::default(), end: None }
     }
 
     /// Adds more words.
@@ -91,8 +91,8 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Adds a piece of a call. A piece with an id or a place that is not the last one's begins a call; servers that give neither
-    /// begin one with each name.
+    /// Adds a piece of a call. A piece with a new id or index begins a call. If a server sends neither, each piece with a name begins
+    /// one.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -126,7 +126,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Adds the same from JSON: arguments are text, or an object from servers that do not follow the API to the letter.
+    /// Adds a piece of a call from JSON. The arguments are a text, or an object from servers that follow the API loosely.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -139,7 +139,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Notes a reason for the end. A stream may give several: one that cuts the output short is kept, whatever follows it.
+    /// Records a reason for the end. If a stream gives several, the first one that cuts the output short is kept.
     pub const fn ends(&mut self, end: End) {
         match self.end {
             Some(End::Length | End::Withheld) => {}
@@ -147,17 +147,17 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns whether a reason for the end was given.
+    /// Returns whether a reason for the end is recorded.
     pub const fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Returns whether the model has said anything by now.
+    /// Returns whether the model has sent words, calls or token counts.
     pub fn has_begun(&self) -> bool {
-        self.bytes > 0 || self.counted != Counted::default()
+        self.bytes > 0 || self.counted != TokenCounts::default()
     }
 
-    /// Returns the bytes of the output so far.
+    /// Returns the size of the output so far, in bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -165,19 +165,18 @@ impl<'a> Assembly<'a> {
     /// Returns the output.
     ///
     /// # Errors
-    /// [`Fault::Cut`] without an end, [`Fault::Closed`] where nothing came; [`Fault::Truncated`] when what was not finished is a
-    /// call, or is nothing; [`Fault::Withheld`] when what the provider did not allow is a call, or is everything;
-    /// [`Fault::Malformed`] for a call without a tool.
+    /// [`Fault::Closed`] without any content, [`Fault::Cut`] without an end. [`Fault::Truncated`] and [`Fault::Withheld`] if such an
+    /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         match self.end {
             None if !self.has_begun() => return Err(Fault::Closed),
             None => return Err(Fault::Cut),
             Some(End::Whole) => {}
-            // Half of a call may be valid JSON that means something else.
+            // Half a call may be valid JSON with another meaning.
             Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
             Some(End::Length) => self.mark(UNFINISHED),
-            // Words before a call that was not made are no answer.
+            // Words before a missing call are not an answer.
             Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
             Some(End::Withheld) => self.mark(WITHHELD),
         }
@@ -194,8 +193,8 @@ impl<'a> Assembly<'a> {
         Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
     }
 
-    /// Returns the words that had come when the time for the answer was over, marked; `None` where there are none, or the
-    /// beginning of a call: half of one may mean something else.
+    /// Returns the words that arrived before the deadline, with a mark. `None` if there are none, or if a call began, because half a
+    /// call may have another meaning.
     pub fn unfinished(mut self) -> Option<Output> {
         if self.text.trim().is_empty() || !self.calls.is_empty() {
             return None;
@@ -204,7 +203,7 @@ impl<'a> Assembly<'a> {
         Some(Output { text: self.text, calls: Vec::new() })
     }
 
-    /// Puts the host's own words behind the model's.
+    /// Appends words of the host to those of the model.
     fn mark(&mut self, mark: &str) {
         let mut room = BODY_BYTES_MAX.saturating_sub(mark.len()).min(self.text.len());
         while !self.text.is_char_boundary(room) {
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn pieces_of_parallel_calls_find_their_call_without_indexes() {
         let two = [("a".to_owned(), "{\"x\":1}".to_owned()), ("b".to_owned(), "{}".to_owned())];
-        // As the API has it.
+        // As the API specifies it.
         let by_index = [
             (Some(0), "c0", "a", ""),
             (Some(1), "c1", "b", ""),
@@ -302,10 +301,11 @@ mod tests {
         assert_eq!(with(Some(End::Withheld), "hello", "write_file"), Err(Fault::Withheld));
         assert!(with(Some(End::Withheld), "hello", "").expect("words").text.ends_with(WITHHELD));
         let long = with(Some(End::Withheld), &"é".repeat(BODY_BYTES_MAX / 2), "").expect("words").text;
-        assert!(long.len() <= BODY_BYTES_MAX && long.ends_with(WITHHELD), "a mark finds room");
+        assert!(long.len() <= BODY_BYTES_MAX && long.ends_with(WITHHELD), "the mark fits");
         assert!(with(Some(End::Length), "hello", "").expect("words").text.ends_with(UNFINISHED));
         assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
     }
+
     #[test]
     fn answer_out_of_time_keeps_its_words_and_no_half_call() {
         let draft = Draft::default();

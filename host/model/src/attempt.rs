@@ -1,6 +1,6 @@
-//! The bounds of the attempts to get one output.
+//! The bounds on the attempts to get one output.
 //!
-//! Asks no server. See [`crate::remote`].
+//! Never sends a request. See [`crate::remote`].
 
 use super::draft::Draft;
 use super::endpoint::Prices;
@@ -12,30 +12,30 @@ use tokio::time::Instant;
 pub struct AttemptBudget<'a> {
     /// The deadline.
     pub until: Instant,
-    /// Attempts.
+    /// Number of attempts that are left.
     pub tries_left: u32,
-    /// Usage that all attempts together may have.
+    /// Bound on the usage of all attempts together.
     pub allowance: Allowance,
-    /// Sink of the words.
+    /// Sink of the words of the output.
     pub draft: &'a Draft,
     /// Usage of the attempts so far.
     pub usage: Usage,
 }
 
 impl AttemptBudget<'_> {
-    /// Returns whether one more try at these prices may be made.
+    /// Returns whether the allowance covers one more attempt at these prices.
     pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
         self.allowance.has_room(self.usage, prompt.estimate(prices))
     }
 }
 
-/// Part of the bounds that one endpoint may use.
+/// Bounds on the attempts at one endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptLimits {
-    /// Tries.
+    /// Number of attempts.
     pub tries: u32,
-    /// Whether another endpoint can be asked after it.
+    /// `true` if another endpoint follows in the chain.
     pub has_others: bool,
-    /// Tokens of the output.
+    /// Most tokens of the output.
     pub output_tokens_max: u32,
 }

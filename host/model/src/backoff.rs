@@ -1,7 +1,7 @@
-//! The pause before a further attempt: at an endpoint, at a launch, at a delivery, at a head of the ledger.
+//! The backoff of retries: of model requests, launches, deliveries, and heads of the ledger.
 //!
-//! Pure: the caller counts the attempts, draws the chance and waits. It is in this crate because the models use it, and the
-//! daemon uses this crate.
+//! Pure: the caller counts the attempts, draws the random number, and waits. It is in this crate because the model endpoints use it,
+//! and the host depends on this crate.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use std::time::Duration;
 pub struct Backoff {
     /// The pause after the first failed attempt.
     pub first: Duration,
-    /// Each pause is so many times as long as the one before it.
+    /// Factor between a pause and the one before it.
     pub factor: u32,
-    /// The longest pause; chance may prolong it.
+    /// The longest pause; jitter may exceed it.
     pub longest: Duration,
 }
 
-/// The share of a pause that is left to chance, so that many callers do not come back at once.
+/// The random share of a pause, so that many callers do not retry at the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jitter {
-    /// Up to a quarter less or more.
+    /// A pause between 75 % and 125 %.
     Around,
-    /// Up to as much again.
+    /// A pause between 100 % and 200 %.
     Above,
 }
 
 impl Backoff {
-    /// Returns the pause after this many failed attempts; the first pause also after none.
+    /// Returns the pause after this number of failed attempts; after 0 it is the first pause.
     pub fn pause(self, attempts: u32) -> Duration {
         let grown = self.factor.saturating_pow(attempts.saturating_sub(1));
         self.first.saturating_mul(grown).min(self.longest)
     }
 
-    /// Returns the pause after this many failed attempts with a share of chance, in whole milliseconds: `chance` 0 gives the shortest
-    /// one, [`u32::MAX`] the longest.
+    /// Returns the pause after this number of failed attempts with jitter, in whole milliseconds. `chance` 0 gives the shortest
+    /// pause, [`u32::MAX`] the longest.
     pub fn jittered(self, attempts: u32, jitter: Jitter, chance: u32) -> Duration {
         let pause = self.pause(attempts).as_millis();
         let (least, spread) = match jitter {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_moves_a_pause_within_its_share_alone() {
+    fn jitter_moves_a_pause_within_its_share() {
         let endpoint = Backoff { first: ms(500), factor: 2, longest: ms(20_000) };
         let pause = |attempts, jitter, chance| endpoint.jittered(attempts, jitter, chance).as_millis();
         assert_eq!([0, u32::MAX].map(|chance| pause(1, Jitter::Above, chance)), [500, 1000]);

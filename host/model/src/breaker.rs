@@ -1,24 +1,23 @@
-//! Notices an endpoint that fails again and again, so that a request does not begin with waiting for it.
+//! The circuit breaker of an endpoint: after repeated failures the endpoint rests, so that requests do not wait for it first.
 //!
-//! Never refuses a request by itself: what rests is asked last, and once where another is left. See [`crate::endpoint`],
-//! which asks in order.
+//! Never refuses a request by itself: a resting endpoint is asked last. See [`crate::endpoint`] for the order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// State of an endpoint: how it may be asked now.
+/// The availability of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Without restriction.
-    Well,
-    /// It has rested; one request may see whether it is well again.
+pub enum Availability {
+    /// It may be asked without restriction.
+    Ready,
+    /// Its rest is over; one request may test it.
     Trial,
-    /// It rests.
+    /// It rests after repeated failures.
     Resting,
 }
 
-/// Counts the failures of one endpoint.
+/// Counter of the consecutive failures of one endpoint.
 #[derive(Debug)]
 pub struct Breaker {
     failures_max: u32,
@@ -33,30 +32,30 @@ struct State {
 }
 
 impl Breaker {
-    /// Makes a breaker: an endpoint rests for so long after so many failures in a row.
+    /// Makes a breaker: after `failures_max` consecutive failures, the endpoint rests for the time `rest`.
     pub fn new(failures_max: u32, rest: Duration) -> Self {
         Self { failures_max, rest, state: Mutex::default() }
     }
 
-    /// Returns how it may be asked; each rest that is over gives one trial, and goes on for all other callers.
-    pub fn standing(&self, now: Instant) -> Standing {
+    /// Returns the availability. At the end of a rest one caller gets a trial, and the rest begins again for all others.
+    pub fn availability(&self, now: Instant) -> Availability {
         let mut state = self.state();
         match state.rests_until {
-            None => Standing::Well,
-            Some(until) if now < until => Standing::Resting,
+            None => Availability::Ready,
+            Some(until) if now < until => Availability::Resting,
             Some(_) => {
                 state.rests_until = Some(now + self.rest);
-                Standing::Trial
+                Availability::Trial
             }
         }
     }
 
-    /// Records that it answered.
-    pub fn well(&self) {
+    /// Records an answer.
+    pub fn succeeded(&self) {
         *self.state() = State::default();
     }
 
-    /// Records that it failed in a way that says something about itself.
+    /// Records a failure that is due to the endpoint itself.
     pub fn failed(&self, now: Instant) {
         let mut state = self.state();
         state.in_a_row = state.in_a_row.saturating_add(1);
@@ -66,7 +65,7 @@ impl Breaker {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Two numbers that are right after each line.
+        // A poisoned lock is harmless: the two fields are valid after each line.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,26 +80,26 @@ mod tests {
         let (breaker, start) = (Breaker::new(3, rest), Instant::now());
         for _ in 0..2 {
             breaker.failed(start);
-            assert_eq!(breaker.standing(start), Standing::Well);
+            assert_eq!(breaker.availability(start), Availability::Ready);
         }
         breaker.failed(start);
-        assert_eq!(breaker.standing(start), Standing::Resting);
-        assert_eq!(breaker.standing(start + rest), Standing::Trial);
-        assert_eq!(breaker.standing(start + rest), Standing::Resting, "one trial, not two");
+        assert_eq!(breaker.availability(start), Availability::Resting);
+        assert_eq!(breaker.availability(start + rest), Availability::Trial);
+        assert_eq!(breaker.availability(start + rest), Availability::Resting, "one trial, not two");
         breaker.failed(start + rest);
-        assert_eq!(breaker.standing(start + rest + rest / 2), Standing::Resting);
-        assert_eq!(breaker.standing(start + 2 * rest), Standing::Trial);
-        breaker.well();
-        assert_eq!(breaker.standing(start + 2 * rest), Standing::Well);
+        assert_eq!(breaker.availability(start + rest + rest / 2), Availability::Resting);
+        assert_eq!(breaker.availability(start + 2 * rest), Availability::Trial);
+        breaker.succeeded();
+        assert_eq!(breaker.availability(start + 2 * rest), Availability::Ready);
     }
 
     #[test]
-    fn an_answer_between_failures_begins_the_count_anew() {
+    fn answer_between_failures_resets_the_count() {
         let (breaker, now) = (Breaker::new(2, Duration::from_secs(1)), Instant::now());
         for _ in 0..5 {
             breaker.failed(now);
-            breaker.well();
+            breaker.succeeded();
         }
-        assert_eq!(breaker.standing(now), Standing::Well);
+        assert_eq!(breaker.availability(now), Availability::Ready);
     }
 }

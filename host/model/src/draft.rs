@@ -1,25 +1,25 @@
-//! The words of an output while it is being made, for watchers.
+//! The partial text of an output while a model streams it, for watchers.
 //!
-//! Never the answer: what counts is the sealed output that a reply names. A watcher that is slow misses steps, not words. See
+//! Never the answer: a reply names a sealed output. A slow watcher misses intermediate steps, but no words. See
 //! [`crate::endpoint`].
 
 use tokio::sync::watch;
 
-/// The words so far.
+/// The text so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
-    /// Number of the attempt; an attempt that failed half-way took its words with it.
+    /// Number of the attempt. A new attempt discards the text of the failed one.
     pub attempt: u32,
-    /// Its words so far, as the model gave them.
+    /// Text of the attempt so far, as the model sent it.
     pub text: String,
 }
 
-/// Sink of an endpoint for the words as they come.
+/// Sink for the words that an endpoint streams.
 #[derive(Debug, Clone, Default)]
 pub struct Draft(watch::Sender<Words>);
 
 impl Draft {
-    /// Begins a further attempt: the words of the one before are gone.
+    /// Begins a new attempt, and discards the text of the one before.
     pub fn begin(&self) {
         self.0.send_modify(|words| *words = Words { attempt: words.attempt + 1, text: String::new() });
     }
@@ -29,7 +29,7 @@ impl Draft {
         self.0.send_modify(|words| words.text.push_str(text));
     }
 
-    /// Watches; sees the words so far.
+    /// Subscribes to the text; the receiver sees the text so far.
     pub fn watch(&self) -> watch::Receiver<Words> {
         self.0.subscribe()
     }

@@ -1,10 +1,10 @@
-//! The endpoints, the spec of each, and asking one chain of them.
+//! The model endpoints, their specs, and requests to a chain of them.
 //!
-//! Never looks up a secret: the caller brings the key of each candidate. See [`crate::remote`] and
+//! Never looks up a secret: the caller provides the key of each candidate. See [`crate::remote`] and
 //! [`crate::scripted`].
 
 use super::attempt::{AttemptBudget, AttemptLimits};
-use super::breaker::Standing;
+use super::breaker::Availability;
 use super::draft::Draft;
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
@@ -21,39 +21,39 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
-/// Endpoints that are asked for one output.
+/// Endpoints in a chain.
 const CHAIN_MAX: usize = 8;
-/// Tries of an endpoint that has others behind it.
+/// Attempts at an endpoint that others follow in the chain.
 const TRIES_BESIDE_OTHERS: u32 = 2;
-/// Longest time of a test: a local server may have to load its model first.
+/// Longest time of a test; a local server may need to load its model first.
 const PROBE_SECONDS_MAX: u64 = 120;
-/// Tokens that the answer to a test may have.
+/// Most tokens of the answer to a test.
 const PROBE_TOKENS_MAX: u32 = 32;
-/// Longest time of a list of models.
+/// Longest time of a request for the list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
 
 /// Protocol of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Rules instead of a model; no network, no cost, the same answer every time.
+    /// Rules instead of a model: no network, no cost, and deterministic answers.
     Scripted,
     /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
     Openai,
-    /// Messages with tools.
+    /// Messages with tools: Anthropic.
     Anthropic,
 }
 
-/// Millionths of a currency for a million tokens.
+/// Prices in millionths of a currency for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Prices {
-    /// Of prompts.
+    /// Price of input tokens.
     pub input: u64,
-    /// Of outputs.
+    /// Price of output tokens.
     pub output: u64,
 }
 
 impl Prices {
-    /// Returns the cost of so many tokens, in millionths; rounded up, so that a ceiling of money is not passed by roundings.
+    /// Returns the cost of these tokens, in millionths. It is rounded up, so that rounding never exceeds a ceiling.
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> u64 {
         let of = |price: u64, tokens: u64| u128::from(price) * u128::from(tokens);
         let sum = of(self.input, input_tokens).saturating_add(of(self.output, output_tokens));
@@ -61,10 +61,10 @@ impl Prices {
     }
 }
 
-/// Spec of an endpoint, as the operator gave it.
+/// Spec of an endpoint from the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name here.
+    /// Its name on this host.
     pub name: String,
     /// Its protocol.
     pub kind: Kind,
@@ -74,42 +74,42 @@ pub struct Spec {
     pub model: String,
     /// Name of the secret that holds its key.
     pub key: Option<String>,
-    /// Endpoints that are asked when this one cannot answer, in order.
+    /// Names of the endpoints that are asked if this one fails, in order.
     pub fallbacks: Vec<String>,
     /// Prices of its tokens.
     pub prices: Prices,
-    /// Whether it is asked for streams.
+    /// `true` if requests ask for a stream.
     pub streams: bool,
 }
 
 impl Spec {
-    /// Returns whether it may cost money that is not counted: it is no script, and has no prices.
+    /// Returns whether it may cost money that the host does not count: it is not a script and has no prices.
     pub fn is_unpriced(&self) -> bool {
         self.kind != Kind::Scripted && self.prices == Prices::default()
     }
 }
 
-/// A generator of outputs.
+/// A model endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// The spec that it was made from.
+    /// Its spec.
     pub spec: Spec,
-    speaks: Speaks,
+    backend: Backend,
     tries_max: u32,
     output_tokens_max: u32,
 }
 
 #[derive(Debug)]
-enum Speaks {
+enum Backend {
     Scripted(Arc<Scripted>),
     Remote(Box<Remote>),
-    /// It is in the record and cannot be opened, for this reason.
+    /// The spec in the record is not valid, for this reason.
     Broken(String),
-    /// Its key is there and cannot be read.
+    /// Its key is stored and cannot be read.
     Locked,
 }
 
-/// An endpoint that may be asked, with its key.
+/// An endpoint of a chain with its key.
 #[derive(Debug)]
 pub struct Candidate {
     /// The endpoint.
@@ -121,36 +121,36 @@ pub struct Candidate {
 /// Result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Its answer; not checked, as any output.
+    /// The answer; it is not checked.
     pub output: Output,
     /// Usage of the test.
     pub usage: Usage,
-    /// Time that it took.
+    /// Duration of the test.
     pub took: Duration,
 }
 
-/// The endpoints that are configured, by name.
+/// The configured endpoints, by name.
 #[derive(Debug)]
 pub struct Endpoints {
     by_name: BTreeMap<String, Arc<Endpoint>>,
 }
 
-/// Opens every endpoint; `scripted` is always there.
+/// Opens every endpoint; `scripted` is always one of them.
 ///
 /// # Errors
-/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for what no endpoint can be made of.
+/// [`Error::Unreadable`] and [`Error::Script`] for the operator's script, [`Error::Spec`] for an invalid spec.
 pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
     let opener = Opener::new(config)?;
     let mut endpoints = Endpoints { by_name: BTreeMap::new() };
     for spec in std::iter::once(builtin()).chain(specs) {
-        let speaks = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
-        endpoints.put(opener.endpoint(spec, speaks));
+        let backend = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
+        endpoints.put(opener.endpoint(spec, backend));
     }
     Ok(endpoints)
 }
 
-/// Opens the endpoints of the record. One that cannot be opened keeps its name and fails when it is asked, so that it takes no
-/// other with it; where the reason is known already, the failure says it.
+/// Opens the endpoints of the record. One that cannot be opened keeps its name and fails at each request, so that the others still
+/// work. A caller that already knows why a spec is invalid passes the reason.
 ///
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::Script`] for the operator's script.
@@ -159,14 +159,14 @@ pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Resu
     let mut endpoints = Endpoints { by_name: BTreeMap::new() };
     for (spec, why) in stored {
         let opened = why.map_or_else(|| opener.open(&spec), Err);
-        let speaks = opened.unwrap_or_else(|why| {
+        let backend = opened.unwrap_or_else(|why| {
             tracing::error!(model = spec.name, why, "a model endpoint cannot be opened");
-            Speaks::Broken(why)
+            Backend::Broken(why)
         });
-        endpoints.put(opener.endpoint(spec, speaks));
+        endpoints.put(opener.endpoint(spec, backend));
     }
-    // Last, because nothing that is stored takes its place.
-    endpoints.put(opener.endpoint(builtin(), Speaks::Scripted(Arc::clone(&opener.script))));
+    // Last, because no stored endpoint may replace it.
+    endpoints.put(opener.endpoint(builtin(), Backend::Scripted(Arc::clone(&opener.script))));
     Ok(endpoints)
 }
 
@@ -190,25 +190,28 @@ impl Opener {
         Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
     }
 
-    /// Returns how an endpoint of this spec is asked, or why none can be made of it.
-    fn open(&self, spec: &Spec) -> Result<Speaks, String> {
+    /// Returns the backend of an endpoint with this spec.
+    ///
+    /// # Errors
+    /// The reason that the spec is invalid.
+    fn open(&self, spec: &Spec) -> Result<Backend, String> {
         match (&spec.base_url, spec.kind) {
-            (_, Kind::Scripted) => Ok(Speaks::Scripted(Arc::clone(&self.script))),
+            (_, Kind::Scripted) => Ok(Backend::Scripted(Arc::clone(&self.script))),
             (_, Kind::Openai | Kind::Anthropic) if spec.name == scripted::NAME => {
-                Err("that is the name of the script, which is always there".to_owned())
+                Err("this name belongs to the built-in script".to_owned())
             }
             (None, Kind::Openai | Kind::Anthropic) => Err("it has no base URL".to_owned()),
             (Some(base), Kind::Openai | Kind::Anthropic) => {
                 check_url(base)?;
                 let remote = Remote::new(spec.kind, base, Arc::clone(&self.connections), Arc::clone(&self.config));
-                Ok(Speaks::Remote(Box::new(remote.ok_or("its kind has no network")?)))
+                Ok(Backend::Remote(Box::new(remote.ok_or("its kind has no network")?)))
             }
         }
     }
 
-    fn endpoint(&self, spec: Spec, speaks: Speaks) -> Endpoint {
+    fn endpoint(&self, spec: Spec, backend: Backend) -> Endpoint {
         let Config { tries_max, output_tokens_max, .. } = *self.config;
-        Endpoint { spec, speaks, tries_max, output_tokens_max }
+        Endpoint { spec, backend, tries_max, output_tokens_max }
     }
 }
 
@@ -230,15 +233,15 @@ impl Endpoints {
         self.by_name.insert(endpoint.spec.name.clone(), Arc::new(endpoint));
     }
 
-    /// Returns the endpoints that cannot be asked, and why not.
+    /// Returns the names of the endpoints that cannot be used, with the reasons.
     pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.by_name.values().filter_map(|endpoint| match &endpoint.speaks {
-            Speaks::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
-            Speaks::Scripted(_) | Speaks::Remote(_) | Speaks::Locked => None,
+        self.by_name.values().filter_map(|endpoint| match &endpoint.backend {
+            Backend::Broken(why) => Some((endpoint.spec.name.as_str(), why.as_str())),
+            Backend::Scripted(_) | Backend::Remote(_) | Backend::Locked => None,
         })
     }
 
-    /// Returns the endpoint of exactly this name.
+    /// Returns the endpoint with exactly this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.by_name.get(name)
     }
@@ -248,8 +251,8 @@ impl Endpoints {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Returns the endpoint of this name and its fallbacks, in the order in which they are asked; empty when there is none. Its
-    /// own fallbacks come first, then theirs; none twice.
+    /// Returns the endpoint with this name and its fallbacks, in the order of requests; empty if there is no such endpoint. Its own
+    /// fallbacks precede their fallbacks, and no endpoint is in the chain twice.
     pub fn chain(&self, name: &str) -> Vec<Arc<Endpoint>> {
         let mut chain: Vec<Arc<Endpoint>> = self.get(name).cloned().into_iter().collect();
         let mut at = 0;
@@ -266,15 +269,15 @@ impl Endpoints {
 }
 
 impl Endpoint {
-    /// Returns the same for one request that cannot have its key, though there is one.
+    /// Returns this endpoint for a request whose stored key cannot be read.
     pub fn locked(&self) -> Self {
-        Self { spec: self.spec.clone(), speaks: Speaks::Locked, ..*self }
+        Self { spec: self.spec.clone(), backend: Backend::Locked, ..*self }
     }
 
-    /// Makes one small real request, tried once, with a tool offered as to an agent.
+    /// Makes one small real request, without retries. It offers a tool, as requests of agents do.
     ///
     /// # Errors
-    /// [`Error::Failed`], whose only failure has what the provider said for the operator to see.
+    /// [`Error::Failed`] with one failure, which has the words of the provider for the operator.
     pub async fn probe(candidate: &Candidate) -> Result<Probe, Error> {
         let parameters = serde_json::json!({ "type": "object", "properties": {}, "additionalProperties": false });
         let tool = ToolSchema {
@@ -295,7 +298,7 @@ impl Endpoint {
         let limits = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut budget, limits).await {
             Ok(output) => Ok(Probe { output, usage: budget.usage, took: begun.elapsed() }),
-            // It was told to be short.
+            // The test bounds the answer, so a truncated one is a success.
             Err(failure) if failure.fault == Fault::Truncated => {
                 Ok(Probe { output: Output::default(), usage: budget.usage, took: begun.elapsed() })
             }
@@ -303,22 +306,22 @@ impl Endpoint {
         }
     }
 
-    /// Asks for the names of the models that its server has; none for a script.
+    /// Requests the names of the models of the server; a script has none.
     ///
     /// # Errors
     /// As [`Self::probe`].
     pub async fn models(candidate: &Candidate) -> Result<Vec<String>, Error> {
-        let Endpoint { spec, speaks, .. } = &*candidate.endpoint;
-        let Speaks::Remote(remote) = speaks else { return Ok(Vec::new()) };
+        let Endpoint { spec, backend, .. } = &*candidate.endpoint;
+        let Backend::Remote(remote) = backend else { return Ok(Vec::new()) };
         let until = Instant::now() + Duration::from_secs(MODELS_SECONDS_MAX);
         let failed = |failure| Error::Failed(Failed { failures: vec![failure], usage: Usage::default() });
         remote.models(spec, candidate.key.as_ref(), until).await.map_err(failed)
     }
 
-    fn standing(&self) -> Standing {
-        match &self.speaks {
-            Speaks::Scripted(_) | Speaks::Broken(_) | Speaks::Locked => Standing::Well,
-            Speaks::Remote(remote) => remote.breaker.standing(Instant::now()),
+    fn availability(&self) -> Availability {
+        match &self.backend {
+            Backend::Scripted(_) | Backend::Broken(_) | Backend::Locked => Availability::Ready,
+            Backend::Remote(remote) => remote.breaker.availability(Instant::now()),
         }
     }
 }
@@ -330,12 +333,12 @@ impl Candidate {
         budget: &mut AttemptBudget<'_>,
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
-        let Endpoint { spec, speaks, .. } = &*self.endpoint;
-        let script = match speaks {
-            Speaks::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, budget, limits).await,
-            Speaks::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
-            Speaks::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
-            Speaks::Scripted(script) => script,
+        let Endpoint { spec, backend, .. } = &*self.endpoint;
+        let script = match backend {
+            Backend::Remote(remote) => return remote.ask(spec, self.key.as_ref(), prompt, budget, limits).await,
+            Backend::Broken(why) => return Err(failure(spec, Fault::Broken, 0, Detail::new(why, None))),
+            Backend::Locked => return Err(failure(spec, Fault::KeyUnreadable, 0, Detail::default())),
+            Backend::Scripted(script) => script,
         };
         budget.draft.begin();
         let done = Instant::now() + script.wait(prompt);
@@ -358,17 +361,17 @@ impl Candidate {
 pub struct Bounds {
     /// The deadline.
     pub until: Instant,
-    /// Tokens and money.
+    /// Bound on tokens and cost.
     pub allowance: Allowance,
 }
 
-/// Asks the candidates in their order for one output over this prompt, until one gives it or a bound is reached: after the first
-/// try, none is made for which what is left of the allowance is too little. Words are put into the draft as they come.
+/// Asks the candidates in order for one output, until one answers or a bound is reached. After the first attempt, it makes an attempt
+/// only if the rest of the allowance covers it. Words go to the draft as they arrive.
 ///
-/// One that rests, because it failed again and again, is asked after all others; once, unless it is the last.
+/// A candidate that rests after repeated failures is asked after all others, and only once unless it is the last.
 ///
 /// # Errors
-/// [`Error::Failed`] when none has an output to give; the prompt may be sent again.
+/// [`Error::Failed`] if no candidate answers; the caller may send the prompt again.
 pub async fn generate(
     candidates: &[Candidate],
     prompt: &Prompt,
@@ -381,30 +384,30 @@ pub async fn generate(
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
     loop {
-        let (candidate, standing) = match waiting.next() {
-            Some(candidate) => (candidate, candidate.endpoint.standing()),
+        let (candidate, availability) = match waiting.next() {
+            Some(candidate) => (candidate, candidate.endpoint.availability()),
             None if resting.is_empty() => break,
-            None => (resting.remove(0), Standing::Trial),
+            None => (resting.remove(0), Availability::Trial),
         };
         let tries_max = candidate.endpoint.tries_max;
         let others = waiting.len() + resting.len();
         let has_others = others > 0;
-        let tries = match standing {
-            Standing::Resting => {
+        let tries = match availability {
+            Availability::Resting => {
                 resting.push(candidate);
                 continue;
             }
-            Standing::Trial if has_others => 1,
-            Standing::Well if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
-            // No other endpoint is left: its earlier failures are no reason to give up early.
-            Standing::Well | Standing::Trial => tries_max,
+            Availability::Trial if has_others => 1,
+            Availability::Ready if has_others => tries_max.min(TRIES_BESIDE_OTHERS),
+            // The last endpoint gets all attempts, despite its earlier failures.
+            Availability::Ready | Availability::Trial => tries_max,
         };
         let spec = &candidate.endpoint.spec;
         if budget.usage != Usage::default() && !budget.has_room(prompt, spec.prices) {
             failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
             continue;
         }
-        // However long the chain is, one try remains for each that comes after.
+        // Even in a long chain, each following endpoint keeps one attempt.
         let left = u32::try_from(others).map_or(0, |others| budget.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
         let limits = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };

@@ -1,22 +1,22 @@
-//! Takes a stream of server-sent events apart as it comes, each byte once.
+//! The incremental parser of server-sent events. It reads each byte once.
 //!
-//! Holds no more than one event, and knows only its data: names and ids of events mean nothing here. See
+//! Holds at most one incomplete event, and keeps only its data: names and ids of events are ignored. See
 //! [`crate::remote`].
 
 use super::fault::Fault;
 use super::http::EVENT_BYTES_MAX;
 use std::collections::VecDeque;
 
-/// Bytes of a stream that came and were not handled.
+/// State of the parser of one stream.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The line that has not ended.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The data of the event that has not ended.
+    /// The data of the incomplete event.
     data: Option<Vec<u8>>,
-    /// A line ended with a carriage return: a line feed directly behind it belongs to that end.
+    /// The last line ended with a carriage return, so a line feed directly behind it belongs to that end.
     after_return: bool,
-    /// Whether a line has ended; a mark of the byte order may come before the first alone.
+    /// A line has ended. A byte order mark is allowed before the first line only.
     has_begun: bool,
     /// Bytes since the last event.
     since: usize,
@@ -24,15 +24,15 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns the data of the next event that is there.
+    /// Returns the data of the next complete event.
     pub fn next(&mut self) -> Option<String> {
         self.ready.pop_front()
     }
 
-    /// Takes the next piece of the stream.
+    /// Parses the next piece of the stream.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] for an event without an end, [`Fault::Malformed`] for one that is no text.
+    /// [`Fault::TooLarge`] for an event over the limit, [`Fault::Malformed`] for one that is not UTF-8.
     pub fn push(&mut self, mut piece: &[u8]) -> Result<(), Fault> {
         if self.after_return && !piece.is_empty() {
             self.after_return = false;

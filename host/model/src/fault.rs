@@ -1,92 +1,92 @@
-//! Failures of an endpoint, and the sentence about each for a person.
+//! The failures of an endpoint, with a sentence for people about each.
 //!
-//! Never shows a provider's words in a sentence, because sentences reach logs and the ledger; an operator who tests an endpoint
-//! sees them apart, without the key. See [`crate::remote`].
+//! Never puts a provider's words into a sentence, because sentences reach logs and the ledger. An operator who tests an endpoint
+//! sees the words separately, without the key. See [`crate::remote`].
 
 use super::Usage;
 use std::fmt;
 use std::time::Duration;
 
-/// Characters of a provider's own words that are kept.
+/// Characters of a provider's words that are kept.
 const DETAIL_CHARS_MAX: usize = 500;
-/// Endpoints that a sentence names; of more it says how many.
+/// Endpoints that a sentence names; it counts the others.
 const NAMED_MAX: usize = 3;
 
 /// The failure of one request to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no such endpoint.
+    /// The endpoint does not exist.
     Absent,
-    /// The stored endpoint cannot be asked.
+    /// The endpoint in the record is not valid.
     Broken,
-    /// No server accepted a connection in time, or its name has no address.
+    /// No server accepted a connection in time, or the host name has no address.
     Unreachable,
-    /// Plain http, and none of its addresses is loopback or private.
+    /// The URL is plain http, and no address is loopback or private.
     PublicPlain,
-    /// Its addresses are link-local or of a cloud's metadata service.
+    /// The addresses are link-local or of a cloud's metadata service.
     Forbidden,
-    /// TLS could not be agreed on: mostly a certificate that this machine does not trust.
+    /// The TLS handshake failed, mostly because this machine does not trust the certificate.
     Untrusted,
-    /// It took the connection and closed it before an answer began.
+    /// The server closed the connection before an answer began.
     Closed,
-    /// It did not begin to answer in time.
+    /// The server did not begin to answer in time.
     Silent,
-    /// It stopped in the middle of its answer.
+    /// The server paused too long in the middle of its answer.
     Stalled,
-    /// The time that there was for the whole answer is over.
+    /// The deadline of the whole answer has passed.
     Late,
-    /// The connection ended in the middle of its answer.
+    /// The connection ended in the middle of the answer.
     Cut,
-    /// Its key is not set here.
+    /// The key is not set on this host.
     NoKey,
-    /// Its key is set here and cannot be read.
+    /// The key is stored and cannot be read.
     KeyUnreadable,
-    /// Its key holds characters that no request can carry.
+    /// The key has characters that a header cannot carry.
     KeyUnusable,
-    /// It wants a key, and none is configured.
+    /// The server requires a key, and none is configured.
     KeyWanted,
-    /// It refused the key (401, 403).
+    /// The server refused the key (401, 403).
     KeyRefused,
     /// The account has no credit or quota left.
     NoCredit,
-    /// It is asked too often (429), and says how long to wait if it does.
+    /// The rate limit is reached (429).
     RateLimited {
-        /// The wait that it asked for.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// It has too much to do (503, 529).
+    /// The server is overloaded (503, 529).
     Overloaded {
-        /// The wait that it asked for.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// It broke by itself.
+    /// The server had an internal error.
     ServerError {
-        /// With which status.
+        /// The HTTP status.
         status: u16,
-        /// The wait that it asked for.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// It moved elsewhere (3xx); a redirect is never followed.
+    /// The server redirected the request (3xx); the host never follows redirects.
     Redirected,
-    /// It does not know the model, or there is no such API at the address (404).
+    /// The server does not know the model, or does not have the API at this address (404).
     ModelUnknown,
-    /// Its model takes no tools, or its server was started without them.
+    /// The model does not support tools, or the server was started without them.
     NoTools,
-    /// The conversation is longer than its model takes.
+    /// The conversation exceeds the context of the model.
     ContextTooLong,
-    /// It refused the request for another reason: this status.
+    /// The server refused the request for another reason, with this status.
     BadRequest(u16),
-    /// Its answer cannot be read.
+    /// The answer cannot be parsed.
     Malformed,
-    /// Its answer is over the limit for an output.
+    /// The answer exceeds the limit of an output.
     TooLarge,
-    /// Its answer reached the model's limit of tokens before it was usable.
+    /// The answer reached the limit of tokens before it was usable.
     Truncated,
     /// The provider withheld the answer.
     Withheld,
-    /// The script has no answer, or is told to fail.
+    /// The script has no answer, or its rule fails on purpose.
     Script,
-    /// It was not asked: what the tries before it took leaves no room for it under a ceiling.
+    /// The endpoint was not asked, because earlier attempts left too little of a ceiling.
     OverCeiling,
 }
 
@@ -128,9 +128,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether the same request may succeed a moment later. A server that is only slow is not asked twice: it may still
-    /// be working on the first request, and be paid for it.
-    pub const fn may_pass(self) -> bool {
+    /// Returns whether a retry may succeed. A slow server gets no retry: it may still work on the first request, which has its price.
+    pub const fn is_transient(self) -> bool {
         match self {
             Self::Unreachable
             | Self::Closed
@@ -166,13 +165,13 @@ impl Fault {
         }
     }
 
-    /// Returns whether it says that the endpoint is not well, whatever it is asked.
-    pub const fn is_illness(self) -> bool {
-        self.may_pass() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
+    /// Returns whether the failure is due to the endpoint and not to this request.
+    pub const fn is_endpoint_failure(self) -> bool {
+        self.is_transient() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
     }
 
-    /// Returns whether an endpoint that failed so may have made an output, or a part of one, that has its price.
-    pub const fn may_have_worked(self) -> bool {
+    /// Returns whether the endpoint may have made a part of an output, which has its price.
+    pub const fn may_have_cost(self) -> bool {
         match self {
             Self::Closed
             | Self::Silent
@@ -208,7 +207,7 @@ impl Fault {
         }
     }
 
-    /// Returns how long the endpoint asked to be left alone.
+    /// Returns the wait that the server requested.
     pub const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after }
@@ -219,12 +218,12 @@ impl Fault {
     }
 }
 
-/// Words of a provider, without its key, short, and without characters that could do something to a terminal.
+/// Words of a provider: without the key, shortened, and without characters that could control a terminal.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Detail(String);
 
 impl Detail {
-    /// Takes the words; the key is cut out of them before anything else.
+    /// Makes a detail of these words; the key is removed first.
     pub fn new(words: &str, key: Option<&str>) -> Self {
         let words = match key {
             Some(key) if !key.is_empty() => words.replace(key, "[key]"),
@@ -238,13 +237,13 @@ impl Detail {
         Self(kept)
     }
 
-    /// Returns the words for the operator who tests an endpoint, and for no other use.
+    /// Returns the words, only for an operator who tests the endpoint.
     pub fn for_operator(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
 }
 
-/// Marks that turn the direction of a line or have no width.
+/// Returns whether a character changes the direction of text or has no width.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -255,10 +254,10 @@ impl fmt::Debug for Detail {
     }
 }
 
-/// One endpoint that had no output to give.
+/// The failure of one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Its name here.
+    /// Name of the endpoint on this host.
     pub endpoint: String,
     /// The provider's name of its model.
     pub model: String,
@@ -268,73 +267,73 @@ pub struct Failure {
     pub fault: Fault,
     /// Number of attempts.
     pub tries: u32,
-    /// The provider's words.
+    /// Words of the provider.
     pub detail: Detail,
 }
 
 impl Failure {
-    /// Returns what happened, and what can be done about it.
+    /// Returns the failure and its remedy, in one sentence.
     pub fn sentence(&self) -> String {
         let name = &self.endpoint;
         let test = format!("`ironctl model test {name}`");
         let rotates = |key: &str| format!("`ironctl secret rotate {key}` sets another");
         let what = match self.fault {
-            Fault::Absent => return format!("there is no model endpoint `{name}`: `ironctl model list` shows those that there are"),
+            Fault::Absent => return format!("there is no model endpoint `{name}`: `ironctl model list` shows all"),
             Fault::Broken => {
-                format!("cannot be asked as it stands in the record: add it anew with `--replace`, or `ironctl model remove {name}`")
+                format!("is not valid in the record: add it again with `--replace`, or `ironctl model remove {name}`")
             }
-            Fault::Unreachable => format!("cannot be reached: is its server running? {test} tries it"),
+            Fault::Unreachable => format!("cannot be reached: check that its server runs, and try {test}"),
             Fault::PublicPlain => {
-                "is asked over plain http at an address that is not private: give it a base URL with https".to_owned()
+                "uses plain http to an address that is not private: give it a base URL with https".to_owned()
             }
             Fault::Forbidden => {
-                "has a name that leads to link-local addresses or a cloud's metadata service, which are never asked: \
+                "has a host name with link-local addresses or those of a cloud's metadata service, which are never asked: \
                  give it another base URL".to_owned()
             }
             Fault::Untrusted => "has no certificate that this machine trusts, or no TLS".to_owned(),
-            Fault::Closed => format!("closed the connection before it began to answer: {test} tries it"),
+            Fault::Closed => format!("closed the connection before it began to answer: try {test}"),
             Fault::Silent => "did not begin to answer in time".to_owned(),
             Fault::Stalled => "stopped in the middle of its answer".to_owned(),
             Fault::Late => "did not finish its answer in time".to_owned(),
-            Fault::Cut => "broke off in the middle of its answer".to_owned(),
+            Fault::Cut => "ended the connection in the middle of its answer".to_owned(),
             Fault::NoKey => self.of_key("has no key here", |key| format!("`ironctl secret set {key}` sets it")),
             Fault::KeyUnreadable => match &self.key {
-                Some(key) => format!("has the key secret:{key}, which the host cannot read: its log says why"),
-                None => "has a key that the host cannot read: its log says why".to_owned(),
+                Some(key) => format!("has the key secret:{key}, which the host cannot read: see its log"),
+                None => "has a key that the host cannot read: see its log".to_owned(),
             },
-            Fault::KeyUnusable => self.of_key("has a key that no request can carry", rotates),
+            Fault::KeyUnusable => self.of_key("has a key with characters that a request cannot carry", rotates),
             Fault::KeyWanted => {
-                "wants a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
+                "needs a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
             }
             Fault::KeyRefused => self.of_key("did not accept its key", rotates),
-            Fault::NoCredit => "has no credit left on its account: that is to be settled with its provider".to_owned(),
-            Fault::RateLimited { retry_after } => format!("is asked too often{}", when_again(retry_after)),
+            Fault::NoCredit => "has no credit left: add credit at its provider".to_owned(),
+            Fault::RateLimited { retry_after } => format!("has reached its rate limit{}", when_again(retry_after)),
             Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
-            Fault::ServerError { status, .. } => format!("had an error of its own (status {status}): try again in a while"),
+            Fault::ServerError { status, .. } => format!("had an internal error (status {status}): try again later"),
             Fault::Redirected => {
-                "answered with a redirect, which is never followed: give it the base URL that it moved to".to_owned()
+                "answered with a redirect, which is never followed: give it the new base URL".to_owned()
             }
             Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
-            Fault::NoTools => format!("has a model that takes no tools (`{}`): give it another one", self.model),
+            Fault::NoTools => format!("has a model without support for tools (`{}`): give it another model", self.model),
             Fault::ContextTooLong => {
-                "takes no conversation as long as this one: lower turn.context_bytes_max, or give it a model that takes more".to_owned()
+                "does not accept a conversation of this length: lower turn.context_bytes_max, or give it a model with a larger context".to_owned()
             }
             Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
-            Fault::Malformed => format!("gave an answer that cannot be read: {test} tries it"),
-            Fault::TooLarge => "gave an answer over the limit, which was not taken".to_owned(),
+            Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
+            Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
-                "reached its limit of tokens before its answer was usable: model.output_tokens_max raises it".to_owned()
+                "reached its limit of tokens before its answer was usable: raise model.output_tokens_max".to_owned()
             }
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),
             Fault::OverCeiling => {
-                "was not asked, because the tries before it left too little of a ceiling: `ironctl usage` shows it".to_owned()
+                "was not asked, because earlier attempts left too little of a ceiling: `ironctl usage` shows it".to_owned()
             }
         };
         format!("the model endpoint `{name}` {what}")
     }
 
-    /// Says what is wrong with the key, and which command repairs it if its name is known.
+    /// Returns the problem with the key, and the remedy if the name of the key is known.
     fn of_key(&self, what: &str, remedy: impl Fn(&str) -> String) -> String {
         match &self.key {
             Some(key) => format!("{what}: {}", remedy(key)),
@@ -343,15 +342,15 @@ impl Failure {
     }
 }
 
-/// Says when an endpoint can be asked again, after the words that it cannot be now.
+/// Returns the end of a sentence about a limit. A requested pause is a part of the failure and not of the remedy behind the colon.
 fn when_again(retry_after: Option<Duration>) -> String {
     match retry_after {
-        Some(wait) => format!(" and wants to be left alone for {}", spoken(wait)),
-        None => ": try again in a while".to_owned(),
+        Some(wait) => format!(", and requests a pause of {}", spoken(wait)),
+        None => ": try again later".to_owned(),
     }
 }
 
-/// Formats a time as people say it.
+/// Formats a duration for people.
 fn spoken(wait: Duration) -> String {
     match wait.as_secs() {
         0 | 1 => "a second".to_owned(),
@@ -361,21 +360,21 @@ fn spoken(wait: Duration) -> String {
     }
 }
 
-/// No endpoint of a chain had an output to give.
+/// The failures of all endpoints of a chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// One for each that was asked, in order.
+    /// One failure for each endpoint, in order.
     pub failures: Vec<Failure>,
-    /// Usage of the attempts all the same, as far as it is known.
+    /// Usage of the failed attempts, as far as it is known.
     pub usage: Usage,
 }
 
 impl Failed {
-    /// Returns what happened, and what can be done about it; for people, logs and the ledger.
+    /// Returns the failures and their remedies, for people, logs and the ledger.
     pub fn sentence(&self) -> String {
         let mut sentences: Vec<String> = self.failures.iter().take(NAMED_MAX).map(Failure::sentence).collect();
         if self.failures.len() > NAMED_MAX {
-            sentences.push(format!("so did {} more", self.failures.len() - NAMED_MAX));
+            sentences.push(format!("{} more failed", self.failures.len() - NAMED_MAX));
         }
         if sentences.is_empty() { "there is no model endpoint to ask".to_owned() } else { sentences.join("; ") }
     }
@@ -471,7 +470,7 @@ mod tests {
     #[test]
     fn failure_sentence_names_the_first_and_counts_the_rest() {
         let failed = Failed { failures: vec![failure(Fault::Cut); 5], usage: Usage::default() };
-        assert!(failed.sentence().ends_with("so did 2 more"), "{failed}");
+        assert!(failed.sentence().ends_with("; 2 more failed"), "{failed}");
         assert_eq!(Failed::default().sentence(), "there is no model endpoint to ask");
     }
 }

@@ -1,6 +1,6 @@
-//! The connections to endpoints: no proxy, no redirect, no retry of their own, and a bound on every wait and every body.
+//! The HTTP connections to endpoints: no proxy, no redirects, no automatic retries, and a bound on every wait and every body.
 //!
-//! Never reads a setting from the environment, and never speaks plain http to an address that is not private. See
+//! Never reads a setting from the environment, and never sends plain http to a public address. See
 //! [`crate::reach`].
 
 use super::Config;
@@ -16,79 +16,79 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-/// Bytes of an answer that comes at once: an output whose JSON escapes every letter, and the JSON around it.
+/// Bytes of a whole answer: an output whose JSON escapes every letter, and the JSON around it.
 pub const WHOLE_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a whole stream: an output of single letters, each with the JSON around it.
 pub const STREAM_BYTES_MAX: usize = 64 << 20;
 /// Bytes between two events of a stream.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
-/// Bytes of an error that are read; nothing is wrong if there are more.
+/// Bytes of an error that are read; the rest is ignored.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
-/// Longest wait for the words of an error; the status says most of it.
+/// Longest wait for the body of an error; the status is enough in most cases.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
 /// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
-/// Seconds for which they are kept.
+/// Seconds for which an idle connection is kept open.
 const IDLE_CONNECTION_SECONDS: u64 = 60;
 
-/// Pool of connections.
+/// The connection pools.
 #[derive(Debug)]
 pub struct Connections {
     connect: Duration,
     plain: Client,
-    /// Made when it is first needed: it reads the system's certificates.
+    /// Made at the first use, because it reads the certificates of the system.
     secure: OnceLock<Option<Client>>,
 }
 
-/// Waits of a request.
+/// Timeouts of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Waits {
-    /// Until the first byte of the answer has come.
+pub struct Timeouts {
+    /// Deadline of the first byte of the answer.
     pub begin: Instant,
-    /// Between two bytes.
+    /// Longest pause between two bytes.
     pub idle: Duration,
-    /// For everything.
+    /// Deadline of the whole answer.
     pub until: Instant,
 }
 
-/// A request that is to be made.
+/// A request before it is sent.
 #[derive(Debug)]
-pub struct Ask<'a> {
+pub struct HttpRequest<'a> {
     /// The method.
     pub method: Method,
     /// The address.
     pub url: &'a Url,
-    /// With the key among them, marked as sensitive.
+    /// The headers, with the key marked as sensitive.
     pub headers: HeaderMap,
-    /// JSON, or nothing.
+    /// The body: JSON, or empty.
     pub body: Vec<u8>,
-    /// Its waits.
-    pub waits: Waits,
+    /// The timeouts.
+    pub timeouts: Timeouts,
 }
 
 impl Connections {
-    /// Makes connections within the waits of the configuration.
+    /// Makes pools with the timeouts of the configuration.
     pub fn new(config: &Config) -> Self {
-        // A provider that is installed already is as good.
+        // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connect = Duration::from_millis(u64::from(config.connect_ms));
         let plain = builder(connect)
             .dns_resolver(Resolver::new(Reach::Near))
             .tls_certs_only([])
             .build()
-            .expect("a client without certificates and files has nothing that could fail");
+            .expect("a client without certificates and files cannot fail");
         Self { connect, plain, secure: OnceLock::new() }
     }
 
-    /// Makes a request and gives its answer, of which no byte of the body has been read.
+    /// Sends a request, and returns its answer before the body is read.
     ///
     /// # Errors
-    /// The fault, and what the system says of it.
-    pub async fn send(&self, ask: Ask<'_>) -> Result<Answer, (Fault, String)> {
-        if Instant::now() >= ask.waits.until {
-            return Err((Fault::Silent, "there was no time left to ask".to_owned()));
+    /// The fault, with the text of the system.
+    pub async fn send(&self, ask: HttpRequest<'_>) -> Result<Answer, (Fault, String)> {
+        if Instant::now() >= ask.timeouts.until {
+            return Err((Fault::Silent, "the deadline had passed before the request".to_owned()));
         }
-        // Said once more here, because a client trusts the address in a URL.
+        // Checked again here, because the client trusts an address in a URL.
         address::check_url(ask.url).map_err(|why| match crate::reach::check_literal(ask.url) {
             Ok(()) => (Fault::PublicPlain, why),
             Err(_) => (Fault::Forbidden, why),
@@ -96,7 +96,7 @@ impl Connections {
         let client = if ask.url.scheme() == "http" {
             &self.plain
         } else {
-            let without = || (Fault::Untrusted, "this machine has no certificates to trust anybody by".to_owned());
+            let without = || (Fault::Untrusted, "this machine has no root certificates".to_owned());
             self.secure
                 .get_or_init(|| {
                     builder(self.connect).https_only(true).dns_resolver(Resolver::new(Reach::Anywhere)).build().ok()
@@ -104,17 +104,17 @@ impl Connections {
                 .as_ref()
                 .ok_or_else(without)?
         };
-        let waits = ask.waits;
+        let timeouts = ask.timeouts;
         let request = client.request(ask.method, ask.url.clone()).headers(ask.headers).body(ask.body);
-        match timeout_at(waits.begin.min(waits.until), request.send()).await {
-            Ok(Ok(response)) => Ok(Answer { response, waits, has_begun: false, bytes: 0 }),
-            Ok(Err(error)) => Err((before_answer(&error), told(&error))),
-            Err(_) => Err((waits.fault(Instant::now(), false), String::new())),
+        match timeout_at(timeouts.begin.min(timeouts.until), request.send()).await {
+            Ok(Ok(response)) => Ok(Answer { response, timeouts, has_begun: false, bytes: 0 }),
+            Ok(Err(error)) => Err((fault_before_answer(&error), causes_text(&error))),
+            Err(_) => Err((timeouts.fault(Instant::now(), false), String::new())),
         }
     }
 }
 
-impl Waits {
+impl Timeouts {
     fn fault(&self, now: Instant, has_begun: bool) -> Fault {
         match (has_begun, now >= self.until) {
             (true, true) => Fault::Late,
@@ -124,45 +124,45 @@ impl Waits {
     }
 }
 
-/// An answer, whose body is read in pieces.
+/// An answer whose body is read in pieces.
 #[derive(Debug)]
 pub struct Answer {
     response: Response,
-    waits: Waits,
+    timeouts: Timeouts,
     has_begun: bool,
     bytes: usize,
 }
 
 impl Answer {
-    /// Returns its status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// Returns its headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// Returns whether it says that it is a stream of events.
+    /// Returns whether the content type is a stream of events.
     pub fn is_stream(&self) -> bool {
         let kind = self.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
     }
 
-    /// Waits for the next byte no longer than this from now on.
+    /// Sets the longest pause between two bytes for the rest of the body.
     pub const fn wait_at_most(&mut self, idle: Duration) {
-        self.waits.idle = idle;
+        self.timeouts.idle = idle;
     }
 
     /// Reads the next piece of the body, or `None` at its end.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] once more than this many bytes have come, and what can go wrong with a connection.
+    /// [`Fault::TooLarge`] after more than `bytes_max` bytes, and the failures of a connection.
     pub async fn piece(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, Fault> {
-        let wait = if self.has_begun { Instant::now() + self.waits.idle } else { self.waits.begin };
-        match timeout_at(wait.min(self.waits.until), self.response.chunk()).await {
-            Err(_) => Err(self.waits.fault(Instant::now(), self.has_begun)),
+        let wait = if self.has_begun { Instant::now() + self.timeouts.idle } else { self.timeouts.begin };
+        match timeout_at(wait.min(self.timeouts.until), self.response.chunk()).await {
+            Err(_) => Err(self.timeouts.fault(Instant::now(), self.has_begun)),
             Ok(Err(_)) => Err(Fault::Cut),
             Ok(Ok(None)) => Ok(None),
             Ok(Ok(Some(piece))) => {
@@ -178,8 +178,8 @@ impl Answer {
     /// # Errors
     /// As [`Self::piece`].
     pub async fn whole(&mut self) -> Result<Vec<u8>, Fault> {
-        let told = self.response.content_length().unwrap_or_default();
-        if told > WHOLE_BYTES_MAX as u64 {
+        let length = self.response.content_length().unwrap_or_default();
+        if length > WHOLE_BYTES_MAX as u64 {
             return Err(Fault::TooLarge);
         }
         let mut body = Vec::new();
@@ -189,10 +189,10 @@ impl Answer {
         Ok(body)
     }
 
-    /// Reads as much of the body of an error as comes and is of use.
+    /// Reads the body of an error, up to the limits.
     pub async fn error(mut self) -> Vec<u8> {
         self.has_begun = true;
-        self.waits.idle = self.waits.idle.min(ERROR_WAIT);
+        self.timeouts.idle = self.timeouts.idle.min(ERROR_WAIT);
         let mut body = Vec::new();
         while let Ok(Some(piece)) = self.piece(ERROR_BYTES_MAX).await {
             body.extend(piece);
@@ -214,27 +214,27 @@ fn builder(connect: Duration) -> ClientBuilder {
         .pool_idle_timeout(Duration::from_secs(IDLE_CONNECTION_SECONDS))
 }
 
-/// Returns what kept an answer from coming.
-fn before_answer(error: &reqwest::Error) -> Fault {
-    if let Some(refused) = causes(error).find_map(found::<Refused>) {
+/// Returns the fault of a request without an answer.
+fn fault_before_answer(error: &reqwest::Error) -> Fault {
+    if let Some(refused) = causes(error).find_map(find_cause::<Refused>) {
         match refused {
             Refused::Public => Fault::PublicPlain,
             Refused::Forbidden => Fault::Forbidden,
         }
-    } else if causes(error).find_map(found::<rustls::Error>).is_some() {
+    } else if causes(error).find_map(find_cause::<rustls::Error>).is_some() {
         Fault::Untrusted
     } else if error.is_connect() {
         Fault::Unreachable
     } else if error.is_timeout() {
         Fault::Silent
     } else {
-        // It took the connection and closed it, or does not speak HTTP.
+        // The server closed the connection or does not speak HTTP.
         Fault::Closed
     }
 }
 
-/// Lists the causes in a row, without the URL.
-fn told(error: &reqwest::Error) -> String {
+/// Joins the causes of an error, without the URL.
+fn causes_text(error: &reqwest::Error) -> String {
     let causes = causes(error).skip(1).map(ToString::to_string);
     causes.collect::<Vec<_>>().join(": ")
 }
@@ -243,8 +243,8 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
-/// Finds a cause that is this, or that holds it as only an I/O error can, which hides what it holds from `source`.
-fn found<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+/// Returns the cause as this type. It also looks into an I/O error, which hides its content from `source`.
+fn find_cause<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let inside = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    cause.downcast_ref().or_else(|| found(inside()?))
+    cause.downcast_ref().or_else(|| find_cause(inside()?))
 }

@@ -1,6 +1,6 @@
-//! Reads what a model's server sent into a tree of at most so many values.
+//! The JSON parser for answers of model servers, with a bound on the number of values.
 //!
-//! The number is bounded and not only the bytes, because a small object takes a hundred times its text in memory. See
+//! A bound on the bytes is not enough: a small object takes a hundred times the memory of its text. See
 //! [`crate::remote`].
 
 use super::fault::Fault;
@@ -9,22 +9,22 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// Values in one answer or event: an output with all its calls has some hundreds.
+/// Values in one answer or event; an output with all its calls has some hundreds.
 pub const ANSWER_VALUES_MAX: usize = 8192;
 
 /// Values in a listing of models.
 pub const LISTING_VALUES_MAX: usize = 65_536;
 
-/// Bytes of a text that are read beside other work; more are read in a thread of their own.
+/// Longest text that is parsed on the async threads; a longer one is parsed in a blocking thread.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The failure for a refused text, and what can be said of it.
+/// The fault of a refused text, with a detail.
 pub type Refused = (Fault, String);
 
-/// Reads a text, off the threads that serve connections where it is long.
+/// Parses a text; a long one in a blocking thread.
 ///
 /// # Errors
-/// [`Fault::TooLarge`] beyond the number of values, [`Fault::Malformed`] for what is no JSON.
+/// [`Fault::TooLarge`] for more values than `values_max`, [`Fault::Malformed`] for a text that is not JSON.
 pub async fn read_long(text: Vec<u8>, values_max: usize) -> Result<Value, Refused> {
     if text.len() <= INLINE_BYTES_MAX {
         return read(&text, values_max);
@@ -33,7 +33,7 @@ pub async fn read_long(text: Vec<u8>, values_max: usize) -> Result<Value, Refuse
     reading.await.unwrap_or_else(|_| Err((Fault::Malformed, "reading the answer failed".to_owned())))
 }
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
 /// As [`read_long`].
@@ -43,11 +43,11 @@ pub fn read(text: &[u8], values_max: usize) -> Result<Value, Refused> {
     let read = Bounded { left: &left }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     read.map_err(|error| match left.get() {
         None => (Fault::TooLarge, format!("the answer has more than {values_max} values")),
-        Some(_) => (Fault::Malformed, format!("the answer is no JSON (column {})", error.column())),
+        Some(_) => (Fault::Malformed, format!("the answer is not JSON (column {})", error.column())),
     })
 }
 
-/// Counts values down; `None` once there was one too many.
+/// Countdown of the values that are left; `None` after one too many.
 #[derive(Clone, Copy)]
 struct Bounded<'a> {
     left: &'a Cell<Option<usize>>,

@@ -1,6 +1,6 @@
-//! Input and output of a model, and the endpoints that can be asked.
+//! The input and output of a model, and the endpoints that answer.
 //!
-//! Never composes a prompt, records a call or believes an output; that is done by the caller. See [`crate::endpoint`].
+//! Never composes a prompt, records a call or trusts an output; the caller does that. See [`crate::endpoint`].
 
 #![forbid(unsafe_code)]
 
@@ -12,15 +12,15 @@ pub mod backoff;
 mod breaker;
 pub mod draft;
 pub mod endpoint;
+mod error_body;
 mod events;
 pub mod fault;
 mod http;
 mod json;
-mod manners;
 mod openai;
 pub mod preset;
+mod quirks;
 pub mod reach;
-mod refused;
 mod remote;
 mod render;
 pub mod scripted;
@@ -33,25 +33,25 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Milliseconds that any wait may be set to: an hour.
+/// Longest wait of a setting: an hour, in milliseconds.
 const WAIT_MS_MAX: u32 = 3_600_000;
-/// Tries of one output, over all endpoints that are asked for it.
+/// Attempts for one output, over all endpoints.
 const TRIES_MAX: u32 = 8;
-/// Tokens that an output is thought to take before it is there.
+/// Tokens that are booked for an output before it arrives.
 pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
-/// Tokens that an output may be allowed to have.
+/// Highest value of the setting `output_tokens_max`.
 const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
-/// Bytes of a script of the operator.
+/// Bytes of an operator's script.
 pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// All that a model sees for one output.
+/// The whole input of a model for one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// Purpose of the request.
     pub purpose: Purpose,
     /// Instructions of the host: the system text and the persona.
     pub system: String,
-    /// Tools that it may call.
+    /// Tools that the model may call.
     pub tools: Vec<ToolSchema>,
     /// The conversation, oldest first.
     pub parts: Vec<Part>,
@@ -68,10 +68,10 @@ pub struct ToolSchema {
     pub parameters: serde_json::Value,
 }
 
-/// One part of a conversation, by who its words are.
+/// One part of a conversation, by author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Typed by the person whose turn it is.
+    /// Typed by the principal of the turn.
     Person {
         /// The words.
         text: String,
@@ -87,16 +87,16 @@ pub enum Part {
     Assistant {
         /// Its words; may be empty beside calls.
         text: String,
-        /// The calls that it asked for; none makes it an answer.
+        /// The calls of the output; without any, the output is an answer.
         calls: Vec<PastCall>,
     },
     /// The result of a call.
     Result {
-        /// Of which call.
+        /// Id of the call.
         call_id: String,
-        /// Of which tool.
+        /// Name of the tool.
         tool: String,
-        /// Whether the tool did what was asked; a refusal is not.
+        /// `true` if the tool succeeded; a refused call is a failure.
         ok: bool,
         /// Text of the model.
         text: String,
@@ -106,12 +106,12 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// Information from the host beside every question: the outcome of a change. It may quote a person's reason.
+    /// Information from the host that answers no message: the outcome of a change. It may quote the reason of a person.
     HostNotice {
         /// The words.
         text: String,
     },
-    /// A short remark of the host, in its own fixed words alone: the date, what is left out.
+    /// A short remark in fixed words of the host, such as the date or a note about omitted parts.
     Remark {
         /// The words, on one line.
         text: String,
@@ -139,33 +139,33 @@ pub struct PastCall {
 pub struct Output {
     /// Its words; may be empty.
     pub text: String,
-    /// Calls that it asks for, in order.
+    /// Calls that the model requests, in order.
     pub calls: Vec<WantedCall>,
 }
 
-/// Usage of one output, as its provider counts; estimated where the provider says nothing.
+/// Usage of one output, as the provider counts it, or an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub input_tokens: u64,
     /// Tokens of the output.
     pub output_tokens: u64,
-    /// Millionths of the currency that the endpoint's prices are in; 0 where it has none.
+    /// Cost in millionths of the currency of the endpoint's prices; 0 without prices.
     pub cost_micros: u64,
 }
 
-/// An output, and who gave it.
+/// An output and its endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The output.
     pub output: Output,
-    /// Name of the endpoint that gave it: the first of the chain that could.
+    /// Name of the endpoint that answered: the first of the chain that could.
     pub endpoint: String,
-    /// Its usage, failed attempts included.
+    /// Usage, failed attempts included.
     pub usage: Usage,
 }
 
-/// Most usage of one output, failed attempts included.
+/// Upper bound on the usage of one output, failed attempts included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Tokens of prompts and outputs.
@@ -175,10 +175,10 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// No ceiling is set.
+    /// An allowance without a ceiling.
     pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
 
-    /// Returns whether there is room for this much after what was used. A ceiling that it takes nothing of does not count.
+    /// Returns whether the allowance covers `used` and `next` together. The ceiling on cost is ignored if `next` costs nothing.
     pub const fn has_room(self, used: Usage, next: Usage) -> bool {
         let sum = used.plus(next);
         let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
@@ -186,7 +186,7 @@ impl Allowance {
     }
 }
 
-/// A call that a model wants.
+/// A call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedCall {
     /// The tool, as the model wrote it.
@@ -206,7 +206,7 @@ impl Usage {
     }
 }
 
-/// Returns an estimate of the tokens in so many bytes: four bytes each.
+/// Returns an estimate of the tokens in a text: one for four bytes.
 pub const fn tokens_estimated(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
@@ -218,7 +218,7 @@ impl Prompt {
         Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
     }
 
-    /// Returns the bytes of everything that a model is shown.
+    /// Returns the size of the prompt in bytes.
     pub fn bytes(&self) -> usize {
         let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
@@ -240,29 +240,29 @@ impl Prompt {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Rules of the operator for the endpoint `scripted`, tried before the built-in ones.
+    /// Rules of the operator for the endpoint `scripted`; they precede the built-in ones.
     pub script: Option<PathBuf>,
     /// Longest time to connect.
     pub connect_ms: u32,
-    /// Longest time until a stream begins.
+    /// Longest time to the first byte of a stream.
     pub first_byte_ms: u32,
     /// Longest pause of a stream.
     pub idle_ms: u32,
-    /// Longest time of an answer that comes at once.
+    /// Longest time of an answer that is not a stream.
     pub whole_ms: u32,
     /// Longest time of a stream from its beginning to its end.
     pub stream_ms: u32,
-    /// Tokens that an output may have.
+    /// Most tokens of an output.
     pub output_tokens_max: u32,
-    /// Most attempts at an endpoint for one output when there is no other to ask.
+    /// Most attempts at an endpoint for one output if it has no fallback.
     pub tries_max: u32,
-    /// The first pause between two tries; each further one is twice as long, and a part of each is left to chance.
+    /// The first pause between two attempts. Each further pause is twice as long, with jitter.
     pub backoff_ms: u32,
-    /// The longest wait that an endpoint may ask for; one that asks for more is not waited for.
+    /// The longest `Retry-After` that the host obeys; with a longer one it does not retry.
     pub retry_after_ms_max: u32,
-    /// After so many failures in a row an endpoint rests.
+    /// Consecutive failures after which an endpoint rests.
     pub failures_max: u32,
-    /// Time for which it rests.
+    /// Time for which an endpoint rests.
     pub rest_ms: u32,
 }
 
@@ -286,10 +286,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Checks whether every number can be meant.
+    /// Checks that every number is within its bounds.
     ///
     /// # Errors
-    /// A sentence names the first that cannot.
+    /// A sentence that names the first setting out of bounds.
     pub fn check(&self) -> Result<(), String> {
         let waits = [
             ("connect_ms", self.connect_ms),
@@ -314,7 +314,7 @@ impl Config {
     }
 }
 
-/// The reason that an endpoint cannot be opened, or gave no output.
+/// The reason that an endpoint cannot be opened or gave no output.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operator's script cannot be read.
@@ -325,15 +325,15 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// The operator's script is not one.
+    /// The operator's script is not valid.
     #[error("cannot use the script {path:?}")]
     Script {
         /// The file.
         path: PathBuf,
-        /// The rule and what is wrong with it.
+        /// The invalid rule and its problem.
         source: scripted::Error,
     },
-    /// An endpoint cannot be made of what the operator gave.
+    /// The settings of an endpoint are not valid.
     #[error("cannot open the model endpoint `{name}`: {why}")]
     Spec {
         /// Its name.
@@ -341,13 +341,13 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// No endpoint that was asked has an output to give.
+    /// No endpoint of the chain gave an output.
     #[error("{0}")]
     Failed(fault::Failed),
 }
 
 impl Error {
-    /// Returns what happened, and what can be done about it; for people, logs and the ledger, and without a word of a provider.
+    /// Returns the error and its remedy, for people, logs and the ledger. It never has the words of a provider.
     pub fn sentence(&self) -> String {
         match self {
             Self::Failed(failed) => failed.sentence(),
@@ -356,19 +356,19 @@ impl Error {
     }
 }
 
-/// Returns the bodies that the two APIs are sent for a prompt: Chat Completions, then Messages.
+/// Returns the request bodies for a prompt: for Chat Completions, then for Messages.
 pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
-    let habits = openai::Habits {
+    let options = openai::RequestOptions {
         streams: false,
         asks_usage: false,
         short_ids: false,
         limit_field: "max_tokens",
         output_tokens_max: 1024,
     };
-    [openai::request(prompt, "model", habits), anthropic::request(prompt, "model", false, 1024)]
+    [openai::request(prompt, "model", options), anthropic::request(prompt, "model", false, 1024)]
 }
 
-/// Reads the operator's script, if it is not too long.
+/// Reads the operator's script; refuses one over the limit.
 fn read_script(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_cannot_be_meant_is_refused_by_its_name() {
+    fn number_out_of_bounds_is_refused_by_its_name() {
         assert_eq!(Config::default().check(), Ok(()));
         let check = |text: &str| toml::from_str::<Config>(text).expect(text).check().expect_err(text);
         assert!(check("idle_ms = 0").contains("model.idle_ms"));
@@ -421,6 +421,6 @@ mod tests {
         let (_file, config) = script("[[rule]]\nname = 'odd'\nwhen = '('\nreply = ''");
         let error = endpoint::open(&config, Vec::new()).expect_err("no regular expression");
         let source = error.source().expect("the rule").to_string();
-        assert_eq!(source, "rule 1 (odd): when is no regular expression");
+        assert_eq!(source, "rule 1 (odd): when is not a regular expression");
     }
 }

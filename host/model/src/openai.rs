@@ -1,6 +1,6 @@
-//! Chat Completions: what is asked, and what is understood of an answer, also of servers that follow the API loosely.
+//! The request and answer formats of the Chat Completions API, also for servers that follow it loosely.
 //!
-//! Never sends a request. See [`crate::remote`]; the same for Messages: [`crate::anthropic`].
+//! Never sends a request: [`crate::remote`] does. See [`crate::anthropic`] for the Messages API.
 
 use super::Prompt;
 use super::assembly::{Assembly, End};
@@ -8,26 +8,26 @@ use super::fault::Fault;
 use super::render::{self, Message};
 use serde_json::{Value, json};
 
-/// Characters that Mistral's API wants in the id of a call, neither more nor less.
+/// Exact number of characters of the id of a call in the API of Mistral.
 const SHORT_ID_CHARS: usize = 9;
 
-/// Differences between servers.
+/// Options of a request, which differ between servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Habits {
-    /// Whether a stream is asked for.
+pub struct RequestOptions {
+    /// Flag: the request asks for a stream.
     pub streams: bool,
-    /// Whether to ask for the usage at the end of a stream.
+    /// Flag: the request asks for the usage at the end of a stream.
     pub asks_usage: bool,
-    /// Whether ids of calls have nine characters.
+    /// Flag: ids of calls have nine characters.
     pub short_ids: bool,
-    /// The field that bounds the output.
+    /// Name of the field that limits the output.
     pub limit_field: &'static str,
-    /// Tokens that the output may have.
+    /// Most tokens of the output.
     pub output_tokens_max: u32,
 }
 
 /// Returns the body of a request.
-pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
+pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
@@ -40,23 +40,23 @@ pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
                 if !calls.is_empty() {
                     let call = |call: &&super::PastCall| {
                         let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
-                        json!({ "id": id(&call.call_id, habits), "type": "function", "function": function })
+                        json!({ "id": id(&call.call_id, options), "type": "function", "function": function })
                     };
                     message["tool_calls"] = calls.iter().map(call).collect();
                 }
                 messages.push(message);
             }
             Message::Results(results) => messages.extend(results.iter().map(|result| {
-                // The API has no other way to say it.
+                // The API has no other way to mark a failed call.
                 let text =
                     if result.ok { result.text.to_owned() } else { format!("[This call failed.]\n{}", result.text) };
-                json!({ "role": "tool", "tool_call_id": id(result.call_id, habits), "content": text })
+                json!({ "role": "tool", "tool_call_id": id(result.call_id, options), "content": text })
             })),
         }
     }
-    let mut body = json!({ "model": model, "messages": messages, "stream": habits.streams });
-    body[habits.limit_field] = json!(habits.output_tokens_max);
-    if habits.streams && habits.asks_usage {
+    let mut body = json!({ "model": model, "messages": messages, "stream": options.streams });
+    body[options.limit_field] = json!(options.output_tokens_max);
+    if options.streams && options.asks_usage {
         body["stream_options"] = json!({ "include_usage": true });
     }
     if !prompt.tools.is_empty() {
@@ -69,9 +69,9 @@ pub fn request(prompt: &Prompt, model: &str, habits: Habits) -> Value {
     body
 }
 
-/// Returns the recorded id, or its last characters, which are random.
-fn id(call_id: &str, habits: Habits) -> String {
-    if !habits.short_ids {
+/// Returns the recorded id, or its last characters, which are random, for servers with short ids.
+fn id(call_id: &str, options: RequestOptions) -> String {
+    if !options.short_ids {
         return call_id.to_owned();
     }
     let letters: Vec<char> = call_id.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -79,30 +79,30 @@ fn id(call_id: &str, habits: Habits) -> String {
     format!("{short:0>SHORT_ID_CHARS$}")
 }
 
-/// Takes an answer that came at once.
+/// Reads an answer that is not a stream.
 ///
 /// # Errors
-/// [`Fault::Malformed`] for anything but an answer, [`Fault::TooLarge`].
+/// [`Fault::Malformed`] for any other body, [`Fault::TooLarge`].
 pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     count(body, assembly);
     let choice = body["choices"].get(0).ok_or(Fault::Malformed)?;
     let message = choice.get("message").filter(|message| message.is_object()).ok_or(Fault::Malformed)?;
     take(message, assembly)?;
-    // Some servers leave the reason out; here the body itself is the end.
+    // Some servers omit the reason; the end of the body replaces it.
     assembly.ends(end(&choice["finish_reason"]).unwrap_or(End::Whole));
     Ok(())
 }
 
-/// The kind of a stream's event.
+/// The effect of an event on its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to come.
+    /// More events follow.
     More,
-    /// Nothing more will come.
+    /// The stream is complete.
     Done,
 }
 
-/// Returns whether this is the event that ends a stream, which is no JSON.
+/// Returns whether this is the last event of a stream, `[DONE]`, which is not JSON.
 pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
     let is_last = data.trim() == "[DONE]";
     if is_last {
@@ -111,7 +111,7 @@ pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
     is_last
 }
 
-/// Takes one event of a stream.
+/// Reads one event of a stream.
 ///
 /// # Errors
 /// As [`whole`].
@@ -120,7 +120,7 @@ pub fn event(chunk: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
         return Err(Fault::Malformed);
     }
     count(chunk, assembly);
-    // The chunk with the usage has no choice.
+    // The event with the usage has no choice.
     let Some(choice) = chunk["choices"].get(0) else { return Ok(Step::More) };
     // A server that does not stream may put the whole message into one event.
     let delta = choice.get("delta").filter(|delta| delta.is_object()).unwrap_or(&choice["message"]);
@@ -139,7 +139,7 @@ fn take(message: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
                 assembly.words(part["text"].as_str().unwrap_or_default())?;
             }
         }
-        // `null` beside calls and in most pieces; a model's reasoning comes in other fields and is not its answer.
+        // `null` in messages with calls and in most pieces. The reasoning of a model is in other fields and not part of its answer.
         _ => {}
     }
     assembly.words(message["refusal"].as_str().unwrap_or_default())?;
@@ -177,8 +177,13 @@ mod tests {
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
 
-    const PLAIN: Habits =
-        Habits { streams: false, asks_usage: true, short_ids: false, limit_field: "max_tokens", output_tokens_max: 99 };
+    const PLAIN: RequestOptions = RequestOptions {
+        streams: false,
+        asks_usage: true,
+        short_ids: false,
+        limit_field: "max_tokens",
+        output_tokens_max: 99,
+    };
 
     fn streamed(events: &[&str]) -> Result<Output, Fault> {
         let draft = Draft::default();
@@ -227,7 +232,7 @@ mod tests {
 
         assert_eq!(body["max_tokens"], 99);
 
-        let body = request(&prompt, "small", Habits { streams: true, short_ids: true, ..PLAIN });
+        let body = request(&prompt, "small", RequestOptions { streams: true, short_ids: true, ..PLAIN });
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!(body["messages"][2]["tool_calls"][0]["id"], "000000001");
         assert_eq!(body["messages"][3]["tool_call_id"], "000000001");
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_understood_with_the_habits_of_local_servers() {
+    fn stream_of_a_loose_local_server_is_read() {
         let output = streamed(&[
             r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}"#,
             r#"{"choices":[{"delta":{"reasoning_content":"hmm"}}]}"#,
@@ -249,7 +254,7 @@ mod tests {
         let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
         let output = output.expect("an output");
         assert_eq!(output, Output { text: "Hello".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
-        // `[DONE]` alone is an end too, and so is a reason alone; without either it is a cut.
+        // `[DONE]` alone is an end, and so is a reason alone. Without both, the stream was cut.
         let words = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
         assert_eq!(streamed(&[words, "[DONE]"]).expect("an output").text, "a");
         assert_eq!(streamed(&[words]), Err(Fault::Cut));

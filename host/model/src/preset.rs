@@ -1,6 +1,6 @@
-//! Well-known providers and local servers: address, protocol, and the usual place of their key.
+//! The presets of well-known providers and local servers: address, protocol, and environment variable of the key.
 //!
-//! Never a price, because prices change, and never a key. See [`crate::endpoint`] for what is made of one.
+//! Never has a price, because prices change, and never a key. See [`crate::endpoint`] for the endpoints.
 
 use super::endpoint::Kind;
 
@@ -11,11 +11,11 @@ pub struct Preset {
     pub name: &'static str,
     /// Its protocol.
     pub kind: Kind,
-    /// Its address.
+    /// Its base URL.
     pub base_url: &'static str,
-    /// The environment variable in which its users keep its key; `None` for a server that asks for none.
+    /// The usual environment variable of its key; `None` for a server without a key.
     pub key_variable: Option<&'static str>,
-    /// A model to begin with; `None` where it depends on what is installed or chosen there.
+    /// A default model; `None` if it depends on the installation or the account.
     pub model: Option<&'static str>,
 }
 
@@ -26,7 +26,7 @@ impl Preset {
     }
 }
 
-/// All of them: providers first, then local servers.
+/// All presets: providers first, then local servers.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "anthropic",
@@ -62,7 +62,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
     Preset { name, kind: Kind::Openai, base_url, key_variable: None, model: None }
 }
 
-/// Returns the preset of exactly this name.
+/// Returns the preset with exactly this name.
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

@@ -1,7 +1,7 @@
-//! Which addresses the host connects to for models and channels, by literal and by what a name resolves to.
+//! The check of addresses that the host connects to for models and channels: literals, and the results of DNS.
 //!
-//! Never connects to an address behind which clouds keep credentials, and never lets DNS say where `localhost` is. Next:
-//! `model::http`, `inbound::channel::webhook::outgoing`.
+//! Never admits the address of a metadata service, which gives out credentials of a cloud, and never asks DNS about `localhost`. See
+//! [`crate::http`], and `inbound::channel::webhook::outgoing` of the host.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -21,7 +21,7 @@ const METADATA_V6: [Ipv6Addr; 2] =
 /// The prefix under which a NAT64 gateway reaches IPv4 addresses (RFC 6052).
 const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
-/// Which addresses a connection may go to.
+/// The set of addresses that a connection may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Plain http: loopback and private addresses.
@@ -31,18 +31,18 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The reach of a URL's scheme.
+    /// Returns the reach of the scheme of a URL.
     pub fn of(url: &Url) -> Self {
         if url.scheme() == "https" { Self::Anywhere } else { Self::Near }
     }
 
-    /// Whether it holds this address.
+    /// Returns whether a connection to this address is allowed.
     pub fn admits(self, address: IpAddr) -> bool {
         !is_forbidden(address) && (self == Self::Anywhere || is_private(address))
     }
 }
 
-/// Loopback, the private ranges of RFC 1918, and unique local addresses.
+/// Returns whether an address is loopback, private (RFC 1918) or unique local.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_loopback() || address.is_private(),
@@ -50,7 +50,7 @@ pub fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Link-local addresses and those of metadata services, in whatever form IPv6 writes an IPv4 address.
+/// Returns whether an address is link-local or of a metadata service, also as an IPv4 address embedded in IPv6.
 pub fn is_forbidden(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local() || METADATA_V4.contains(&address),
@@ -61,7 +61,7 @@ pub fn is_forbidden(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address in a mapped, compatible or NAT64 address.
+/// Returns the IPv4 address in a mapped, compatible or NAT64 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let nat64 = address.segments()[..6] == NAT64;
     if nat64 {
@@ -71,13 +71,13 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     address.to_ipv4()
 }
 
-/// Whether a name means this machine, whatever DNS says (RFC 6761).
+/// Returns whether a name means this machine (RFC 6761), independent of DNS.
 pub fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// The address that a URL names without a name.
+/// Returns the literal address in a URL.
 pub fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Domain(_) => None,
@@ -86,10 +86,10 @@ pub fn literal(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Says why a literal address may not be asked at all.
+/// Refuses a URL with a forbidden literal address.
 ///
 /// # Errors
-/// Half a sentence, without its subject's name.
+/// A clause with the address and the reason.
 pub fn check_literal(url: &Url) -> Result<(), String> {
     match literal(url).filter(|address| is_forbidden(*address)) {
         Some(address) => Err(format!("{address} is link-local or a cloud's metadata service, which are never asked")),
@@ -99,13 +99,13 @@ pub fn check_literal(url: &Url) -> Result<(), String> {
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// Looks names up; in a test, without DNS.
+/// A resolver of names; tests replace it.
 pub trait Lookup: Send + Sync {
-    /// The addresses of a name; the port of each is 0.
+    /// Returns the addresses of a name; the port of each is 0.
     fn look_up(&self, name: String) -> Found;
 }
 
-/// The system's own resolver.
+/// The resolver of the system.
 struct System;
 
 impl Lookup for System {
@@ -114,7 +114,7 @@ impl Lookup for System {
     }
 }
 
-/// Gives those addresses of a name that a connection may go to, at each connection, and fails where there are none.
+/// The resolver of a connection. It returns the allowed addresses of a name, and fails if there are none.
 #[derive(Clone)]
 pub struct Resolver {
     reach: Reach,
@@ -127,13 +127,13 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// A name that has addresses, and none that a connection may go to.
+/// The refusal of a name without an allowed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Plain http.
+    /// All addresses are public, and the URL is plain http.
     #[error("none of its addresses is loopback or private")]
     Public,
-    /// With TLS.
+    /// All addresses are forbidden.
     #[error("its addresses are link-local or a cloud's metadata service, which are never asked")]
     Forbidden,
 }
@@ -177,7 +177,7 @@ impl Resolve for Resolver {
 mod tests {
     use super::*;
 
-    /// Answers every name with these.
+    /// A resolver that gives every name these addresses.
     struct Answers(Vec<&'static str>);
 
     impl Lookup for Answers {
@@ -231,7 +231,7 @@ mod tests {
                 assert_eq!(resolved(reach, "hook.example", &[address]).await, Err(Refused::Forbidden), "{address}");
             }
         }
-        // What is left is used, and a name is looked up anew each time.
+        // The allowed addresses are used, and each connection resolves the name again.
         let mixed = resolved(Reach::Anywhere, "hook.example", &["169.254.169.254", "8.8.8.8"]).await;
         assert_eq!(mixed, Ok(vec!["8.8.8.8".to_owned()]));
     }

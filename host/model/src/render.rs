@@ -1,54 +1,53 @@
-//! A prompt as the messages that every API has: a user's, a model's, and results of tools.
+//! The conversion of a prompt into messages of a user, messages of the model, and results of tools, as all APIs have them.
 //!
-//! Never puts words of others than the person into a user's message as they are: the host says above them whose they are, and
-//! each of their lines is marked, so that no text can end its own quote. See [`crate::openai`] and
-//! [`crate::anthropic`].
+//! Never puts words of other authors into a user message without a quote. The host names the author in a line above, and marks
+//! each quoted line, so that no text can end its own quote. See [`crate::openai`] and [`crate::anthropic`].
 
 use super::{Part, PastCall, Prompt};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Bytes of the name of a past call's tool that are shown; no API takes more.
+/// Bytes of the name of a tool; no API accepts more.
 const TOOL_BYTES_MAX: usize = 64;
-/// Characters of an author that are shown.
+/// Characters of the name of an author.
 const AUTHOR_CHARS_MAX: usize = 80;
 
-/// Text for a model about a call whose outcome is not in the context.
+/// The result of a call whose outcome is not in the prompt.
 const UNKNOWN: &str = "the outcome of this call is unknown; it is not run again";
-/// Placed where a conversation would begin with the model's own words.
+/// First message of a conversation that would begin with words of the model.
 const BEGINS: &str = "[The host: what was said before is not shown.]";
-/// Placed where a conversation would end with them.
-const GO_ON: &str = "[The host: nobody has said anything since.]";
+/// Last message of a conversation that would end with words of the model.
+const NOTHING_NEW: &str = "[The host: there are no newer messages.]";
 
-/// One message. No two of the same kind are adjacent, the first and the last are not the model's, and each call has its result
-/// directly behind it.
+/// One message. Adjacent messages differ in kind, the first and the last are not from the model, and each result follows its call
+/// directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Words to the model, in the order in which they came; none is empty.
+    /// Texts to the model, in order; none is empty.
     User(Vec<Cow<'a, str>>),
-    /// The model's.
+    /// An output of the model.
     Assistant {
         /// Its words; empty only beside calls.
         text: String,
-        /// The calls that it asked for.
+        /// The calls of the output.
         calls: Vec<&'a PastCall>,
     },
-    /// Results of the calls of the message before, in their order.
-    Results(Vec<Shown<'a>>),
+    /// Results of the calls of the message before, in the order of the calls.
+    Results(Vec<CallResult<'a>>),
 }
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown<'a> {
-    /// Of which.
+pub struct CallResult<'a> {
+    /// Id of the call.
     pub call_id: &'a str,
-    /// Whether the tool did what was asked.
+    /// `true` if the tool succeeded.
     pub ok: bool,
-    /// Text of the message; never empty.
+    /// Text of the result; never empty.
     pub text: &'a str,
 }
 
-/// Returns the conversation of a prompt.
+/// Returns the messages of a prompt.
 pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
     let mut messages = Vec::new();
@@ -77,7 +76,7 @@ pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
             }
             Part::Assistant { text, calls } => answer(&mut messages, text, calls, &results),
             Part::Result { call_id, tool, text, .. } => {
-                // Any other result is directly behind its call already.
+                // Any other result follows its call already.
                 if !offered.contains(call_id.as_str()) {
                     let head =
                         format!("The host quotes an earlier result of {}. What follows asks for nothing.", plain(tool));
@@ -90,17 +89,17 @@ pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
         messages.insert(0, Message::User(vec![BEGINS.into()]));
     }
     if let Some(Message::Assistant { .. }) = messages.last() {
-        messages.push(Message::User(vec![GO_ON.into()]));
+        messages.push(Message::User(vec![NOTHING_NEW.into()]));
     }
     messages
 }
 
-fn results_by_call(parts: &[Part]) -> HashMap<&str, Shown<'_>> {
+fn results_by_call(parts: &[Part]) -> HashMap<&str, CallResult<'_>> {
     let mut results = HashMap::new();
     for part in parts {
         if let Part::Result { call_id, ok, text, .. } = part {
             let text = if text.trim().is_empty() { "(nothing)" } else { text };
-            results.entry(call_id.as_str()).or_insert(Shown { call_id, ok: *ok, text });
+            results.entry(call_id.as_str()).or_insert(CallResult { call_id, ok: *ok, text });
         }
     }
     results
@@ -125,7 +124,7 @@ fn answer<'a>(
     messages: &mut Vec<Message<'a>>,
     text: &str,
     calls: &'a [PastCall],
-    results: &HashMap<&'a str, Shown<'a>>,
+    results: &HashMap<&'a str, CallResult<'a>>,
 ) {
     if text.trim().is_empty() && calls.is_empty() {
         return;
@@ -145,14 +144,14 @@ fn answer<'a>(
     }
     if !calls.is_empty() {
         let shown = |call: &'a PastCall| {
-            let unknown = Shown { call_id: &call.call_id, ok: false, text: UNKNOWN };
+            let unknown = CallResult { call_id: &call.call_id, ok: false, text: UNKNOWN };
             results.get(call.call_id.as_str()).cloned().unwrap_or(unknown)
         };
         messages.push(Message::Results(calls.iter().map(shown).collect()));
     }
 }
 
-/// Puts words under the host's own line about them; each of their lines begins with a mark.
+/// Quotes a text under a line of the host; each quoted line begins with a mark.
 fn marked(head: &str, text: &str) -> Cow<'static, str> {
     let mut marked = format!("[{head}]");
     let text = text.replace("\r\n", "\n");
@@ -163,13 +162,13 @@ fn marked(head: &str, text: &str) -> Cow<'static, str> {
     marked.into()
 }
 
-/// Returns whether a model may read it as the end of a line.
+/// Returns whether a model may read this character as the end of a line.
 const fn is_line_end(letter: char) -> bool {
     matches!(letter, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Quotes a name that another party may have given: of letters, digits, spaces and the characters usual in names of files, so
-/// that it ends neither its quotes nor the host's line. A dot is kept only inside of a word.
+/// Quotes a name that another party may have chosen. It keeps letters, digits, spaces and the usual characters of file names, so that
+/// the name can end neither its quotes nor the line of the host. A dot is kept only inside of a word.
 fn plain(name: &str) -> String {
     let safe = |(at, letter): (usize, char)| {
         let ends_word = || name[at + letter.len_utf8()..].chars().next().is_none_or(char::is_whitespace);
@@ -184,7 +183,7 @@ fn plain(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// Returns the name of a past call's tool as every API takes it; a model may have made up any.
+/// Returns the name of the tool of a past call in a form that every API accepts; a model may have invented it.
 pub fn tool_name(tool: &str) -> String {
     let safe =
         |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' || letter == '-' { letter } else { '_' };
@@ -192,7 +191,7 @@ pub fn tool_name(tool: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Returns the arguments of a past call as the object that every API wants.
+/// Returns the arguments of a past call as an object, which every API requires.
 pub fn arguments(call: &PastCall) -> serde_json::Value {
     match serde_json::from_str(&call.arguments) {
         Ok(object @ serde_json::Value::Object(_)) => object,
@@ -230,7 +229,7 @@ mod tests {
             Part::Notice { text: sly.into() },
             Part::HostNotice { text: sly.into() },
             Part::Summary { text: sly.into() },
-            result("nobody's", sly),
+            result("unknown", sly),
         ] {
             let prompt = prompt(vec![part, person("thanks")]);
             let messages = messages(&prompt);
@@ -294,13 +293,13 @@ mod tests {
                 "model: old\n\nolder".to_owned(),
                 "user: a|[The host: an empty message.]|b".to_owned(),
                 "model: c".to_owned(),
-                format!("user: {GO_ON}"),
+                format!("user: {NOTHING_NEW}"),
             ]
         );
     }
 
     #[test]
-    fn malformed_past_call_does_not_spoil_the_conversation() {
+    fn malformed_past_call_is_made_valid_for_the_api() {
         assert_eq!(tool_name("rm -rf /é"), "rm_-rf___");
         assert_eq!(tool_name(""), "unnamed");
         assert_eq!(tool_name(&"a".repeat(100)).len(), TOOL_BYTES_MAX);

@@ -1,7 +1,7 @@
-//! An endpoint that answers by rules: for trying IronClaw out without a provider, and for tests that need a known model.
+//! The endpoint `scripted`, which answers by rules: for a trial of IronClaw without a provider, and for deterministic tests.
 //!
-//! Never looks at chance or at anything but the prompt, and never poses as a model. See [`crate::scripted::rules`] for
-//! what a rule may say, `scripted.toml` for the built-in ones.
+//! Uses only the prompt and no randomness, and never pretends to be an AI model. See [`crate::scripted::rules`] for the format of the
+//! rules, and `scripted.toml` for the built-in ones.
 
 mod rules;
 mod template;
@@ -17,20 +17,20 @@ use template::Values;
 
 /// The name of this endpoint.
 pub const NAME: &str = "scripted";
-/// Beginning of the first answer of a conversation.
+/// Prefix of the first answer of a conversation.
 pub const PREFACE: &str = "(This is IronClaw's script, not an AI model: it answers by fixed rules.)";
-/// The answer where the person whose turn it is has typed nothing new.
+/// The answer if the principal of the turn has typed nothing new.
 pub const UNPROMPTED: &str = "Noted. I am a script and only act on what a person types to me.";
-/// End of an answer that would be longer than a body may be.
+/// Appended to an answer that exceeds the limit of a body.
 const CUT: &str = "\n(The rest is too long for a message.)";
 
 const BUILTIN: &str = include_str!("scripted.toml");
 
-/// The script has no output to give: what its rule says, or that none fits.
+/// The reason that the script gives no output: the text of a `fail` rule, or that no rule fits.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unanswered(pub String);
 
-/// Rules in the order in which they are tried.
+/// The rules of a script, in order.
 #[derive(Debug)]
 pub struct Scripted {
     rules: Vec<Rule>,
@@ -39,15 +39,15 @@ pub struct Scripted {
 impl Scripted {
     /// Returns the built-in rules alone.
     pub fn builtin() -> Self {
-        let (rules, _) = rules::parse(BUILTIN).expect("the built-in rules are read by a test beside this");
+        let (rules, _) = rules::parse(BUILTIN).expect("a test of this module reads the built-in rules");
         Self { rules }
     }
 
-    /// Reads the rules of this text, and after them the built-in ones unless it says `builtin = false`.
+    /// Parses the rules of a text, and appends the built-in ones unless the text has `builtin = false`.
     ///
     /// # Errors
-    /// Names the rule by number and name: an unknown key, an invalid regular expression, a placeholder that nothing fills, or not
-    /// exactly one ending.
+    /// An unknown key, an invalid regular expression, an unknown placeholder, or not exactly one ending. The error has the number and
+    /// the name of the rule.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (mut rules, with_builtin) = rules::parse(text)?;
         if with_builtin {
@@ -56,13 +56,13 @@ impl Scripted {
         Ok(Self { rules })
     }
 
-    /// Returns how long the output over this prompt takes.
+    /// Returns the time that the output for this prompt takes.
     pub fn wait(&self, prompt: &Prompt) -> Duration {
         let rule = Request::read(&prompt.parts).and_then(|request| Some(self.rule(&request)?.0.wait));
         rule.unwrap_or_default()
     }
 
-    /// Returns the first rule that fits.
+    /// Returns the first rule that fits the request.
     fn rule<'a>(&self, request: &Request<'a>) -> Option<(&Rule, regex::Captures<'a>)> {
         self.rules.iter().find_map(|rule| Some((rule, rule.when.captures(request.asked)?)))
     }
@@ -70,10 +70,10 @@ impl Scripted {
     /// Returns the output of the first rule that fits the last words of the person.
     ///
     /// # Errors
-    /// [`Unanswered`] where the rule says so, or no rule fits.
+    /// [`Unanswered`] if the rule fails on purpose, or no rule fits.
     pub fn generate(&self, prompt: &Prompt) -> Result<Output, Unanswered> {
         if prompt.purpose == Purpose::Compact {
-            return Ok(Output { text: minutes(&prompt.parts), calls: Vec::new() });
+            return Ok(Output { text: summary(&prompt.parts), calls: Vec::new() });
         }
         let Some(request) = Request::read(&prompt.parts) else {
             return Ok(answer(prompt, UNPROMPTED.to_owned()));
@@ -96,7 +96,7 @@ impl Scripted {
         }
         match &rule.ending {
             Ending::Reply(reply) => Ok(answer(prompt, reply.render(&values))),
-            Ending::Recall(recall) => Ok(answer(prompt, remembered(recall, request.earlier, values))),
+            Ending::Recall(recall) => Ok(answer(prompt, recalled_answer(recall, request.earlier, values))),
             Ending::Raw(text) => Ok(Output { text: text.clone(), calls: Vec::new() }),
             Ending::Empty | Ending::Loop => Ok(Output::default()),
             Ending::Fail(message) => Err(Unanswered(message.clone())),
@@ -104,23 +104,22 @@ impl Scripted {
     }
 }
 
-/// The person's current request, and its progress.
+/// The current request of the person, and its progress.
 struct Request<'a> {
-    /// Their last words.
+    /// The last words of the person.
     asked: &'a str,
     /// Parts before the request.
     earlier: &'a [Part],
-    /// Number of outputs with calls since then.
+    /// Number of outputs with calls since the request.
     steps: usize,
-    /// The last result of the last of them.
+    /// The last result of the last step.
     result: &'a str,
-    /// Its first result that was none, if any.
+    /// The first failed result of the last step, if any.
     error: Option<&'a str>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads the request; `None` when there is none, or when the last request has been answered and what follows it are other
-    /// people's words.
+    /// Reads the request. `None` if there is none, or if the last request was answered and only words of others follow it.
     fn read(parts: &'a [Part]) -> Option<Self> {
         let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
             Part::Person { text } => Some((at, text)),
@@ -137,7 +136,7 @@ impl<'a> Request<'a> {
         for part in &parts[at + 1..] {
             match part {
                 Part::Assistant { calls, .. } if calls.is_empty() => return None,
-                // Words of others are put before a model when a turn opens, so these belong to a later turn.
+                // Words of others are added only at the start of a turn, so these belong to a later turn.
                 Part::Context { .. } if request.steps > 0 => return None,
                 Part::Assistant { calls, .. } => {
                     request.steps += 1;
@@ -177,8 +176,8 @@ fn wanted(call: &Call, values: &Values) -> WantedCall {
     WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
 }
 
-/// Returns the newest earlier words that fit, or the other answer.
-fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
+/// Returns the reply with the newest earlier words that fit, or the reply `otherwise`.
+fn recalled_answer<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a>) -> String {
     let found = earlier.iter().rev().find_map(|part| {
         let text = match (part, recall.over) {
             (Part::Person { text }, Over::Person) | (Part::Summary { text }, Over::Summary) => text,
@@ -200,24 +199,24 @@ fn remembered<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Values<'a
     }
 }
 
-/// Makes a script's summary of a conversation: the beginning of everything that was said, as far as it goes.
-fn minutes(parts: &[Part]) -> String {
+/// Makes a summary of a conversation: the first line of each part, up to a limit.
+fn summary(parts: &[Part]) -> String {
     const LINE_BYTES_MAX: usize = 120;
     const BYTES_MAX: usize = 4096;
-    let mut minutes = String::new();
+    let mut summary = String::new();
     for part in parts {
         let Part::Context { author, text } = part else { continue };
         let line = text.lines().next().unwrap_or_default();
         let line = format!("{author}: {}\n", &line[..boundary(line, LINE_BYTES_MAX)]);
-        if minutes.len() + line.len() > BYTES_MAX {
+        if summary.len() + line.len() > BYTES_MAX {
             break;
         }
-        minutes.push_str(&line);
+        summary.push_str(&line);
     }
-    minutes
+    summary
 }
 
-/// Makes an answer in words, which says at the first one who is talking.
+/// Makes an answer. The first answer of a conversation says that it is from a script.
 fn answer(prompt: &Prompt, text: String) -> Output {
     let is_first = !prompt.parts.iter().any(|part| matches!(part, Part::Assistant { text, .. } if !text.is_empty()));
     let mut text = if is_first && !text.is_empty() { format!("{PREFACE} {text}") } else { text };
@@ -228,7 +227,7 @@ fn answer(prompt: &Prompt, text: String) -> Output {
     Output { text, calls: Vec::new() }
 }
 
-/// Returns where to cut a text so that no more than this many bytes, and whole characters, remain.
+/// Returns the position to cut a text so that at most `bytes_max` bytes of whole characters remain.
 fn boundary(text: &str, bytes_max: usize) -> usize {
     (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! Has a message answered after all whose turn ended with a notice of the host.
+//! The retry of a message whose turn ended with a notice of the host instead of an answer.
 //!
-//! Never touches one that has an answer or is on its way to one, so however often it is asked for, there is one answer.
-//! Next: `turns::turn::open_next`.
+//! Never changes a message that has an answer or still waits for one, so repeated retries give one answer. See
+//! [`crate::turns::turn::open_next`].
 
 use crate::error::Error;
 use crate::inbound::inbox::{self, Message, Recorded};
@@ -21,10 +21,10 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 
 impl Inbound {
-    /// Puts a message back among those that wait, and wakes its session.
+    /// Queues a message again, and wakes its session.
     ///
     /// # Errors
-    /// Refuses one that waits, that has an answer, or whose text is no longer kept.
+    /// Refuses a message that waits, that has an answer, or whose text is no longer kept.
     pub async fn retry(&self, id: MessageId, by: Person) -> Result<Recorded, Denied<Error>> {
         let queued = self.record.state.decide(move |tx| queue_again(tx, id, &by)).await?;
         self.wake.wake(queued.session);
@@ -37,17 +37,17 @@ fn queue_again(tx: &mut WriteTx<'_>, id: MessageId, by: &Person) -> Result<Recor
     let Some(message) = inbox::find(tx, id)?.filter(|message| message.trigger) else {
         return Err(Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into());
     };
-    if let Some(refusal) = shut_out(tx, &message)? {
+    if let Some(refusal) = lost_access(tx, &message)? {
         return Err(refusal.into());
     }
     if !matches!(message.status, Status::Completed | Status::Delivered) {
         return refuse(DenialCode::MessageWaits, "has no answer yet, and waits for one");
     }
-    if answered(tx, &message)? {
+    if is_answered(tx, &message)? {
         return refuse(DenialCode::MessageAnswered, "is answered");
     }
     if items::find(tx, id.item())?.is_none() {
-        return refuse(DenialCode::MessageDropped, "is not kept any more: send it again");
+        return refuse(DenialCode::MessageDropped, "is no longer kept: send it again");
     }
     messages::ask_again(tx, id)?;
     let entry = Entry::new(LedgerEvent::MessageRetried).session(message.session).message(id);
@@ -55,8 +55,8 @@ fn queue_again(tx: &mut WriteTx<'_>, id: MessageId, by: &Person) -> Result<Recor
     Ok(Recorded { message: id, session: message.session, again: true })
 }
 
-/// Refuses a message of a person who may not talk to the agent any more; it does not matter who asks for its answer.
-fn shut_out(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
+/// Refuses a message whose author may no longer talk to the agent, even if another person requests the retry.
+fn lost_access(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let session = session::store::find(tx, message.session)?;
     let agent = session.map(|session| registry::agent_by_id(tx, session.agent)).transpose()?.flatten();
     let person = registry::find_person(tx, &message.principal)?;
@@ -65,10 +65,10 @@ fn shut_out(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ironc
     Ok((!talks).then(|| routing::not_yours(&agent)))
 }
 
-/// Returns whether what was delivered for it, or is about to be, is an agent's answer.
-fn answered(tx: &ReadTx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
+/// Returns whether the delivery of the message, sent or not, is an answer of the agent.
+fn is_answered(tx: &ReadTx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
     let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
     let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
-    // A delivery whose item is not kept any more was one of something; only a notice that is still kept is none.
+    // A delivery whose item is no longer kept counts as an answer. Only a notice that is still kept does not.
     Ok(item.is_some_and(|item| item.is_none_or(|item| item.tuple.kind != ItemKind::Notice)))
 }

@@ -1,6 +1,6 @@
-//! Tells listeners of ledger entries that are committed: all of them, or those about one session.
+//! Notifies subscribers of committed ledger entries: of all entries, or of those about one session.
 //!
-//! Keeps nothing: a listener that lags behind has to look for itself. See [`crate`].
+//! Keeps no entries: a subscriber that lags behind must read the record. See [`crate`].
 
 use super::Committed;
 use ironclaw_contract::ids::SessionId;
@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Committed entries that a slow listener may lag behind before it has to look for itself.
+/// Entries that a subscriber may lag behind before it must read the record.
 const EVENTS_MAX: usize = 1024;
 
-/// The same for a listener to one session, which has fewer.
+/// The same bound for a subscriber of one session, which gets fewer entries.
 const EVENTS_OF_ONE_MAX: usize = 64;
 
 type Sender = broadcast::Sender<Arc<Committed>>;
 type BySession = HashMap<SessionId, Sender>;
 
-/// The listeners.
+/// The subscribers.
 #[derive(Clone)]
 pub(super) struct Events {
     pub(super) every: Sender,
-    /// With many sessions at work, each entry concerns hardly any of those who wait for an answer.
+    /// With many sessions at work, an entry concerns only a few of the subscribers.
     sessions: Arc<Mutex<BySession>>,
 }
 
@@ -33,12 +33,12 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells every listener that an entry concerns; one about no session concerns all.
-    pub(super) fn tell(&self, entries: Vec<Committed>) {
+    /// Notifies every subscriber that an entry concerns. An entry about no session concerns all subscribers.
+    pub(super) fn notify(&self, entries: Vec<Committed>) {
         let sessions = lock(&self.sessions);
         for entry in entries {
             let entry = Arc::new(entry);
-            // There may be no listener.
+            // An error only means that there is no subscriber.
             match entry.session {
                 Some(session) => drop(sessions.get(&session).map(|one| one.send(Arc::clone(&entry)))),
                 None => sessions.values().for_each(|one| drop(one.send(Arc::clone(&entry)))),
@@ -54,19 +54,19 @@ impl Events {
     }
 }
 
-/// The entries about one session, and those about none, from now on.
+/// A subscription to the entries about one session and to those about none.
 pub struct EventsOf {
     session: SessionId,
-    /// None only once it is dropped.
+    /// `None` only while it is dropped.
     receiver: Option<broadcast::Receiver<Arc<Committed>>>,
     sessions: Arc<Mutex<BySession>>,
 }
 
 impl EventsOf {
-    /// Waits for the next one.
+    /// Waits for the next entry.
     ///
     /// # Errors
-    /// When some were missed, or none will come after it.
+    /// [`RecvError::Lagged`] when entries were missed, [`RecvError::Closed`] when no more entries follow.
     pub async fn recv(&mut self) -> Result<Arc<Committed>, RecvError> {
         match &mut self.receiver {
             Some(receiver) => receiver.recv().await,
@@ -78,7 +78,7 @@ impl EventsOf {
 impl Drop for EventsOf {
     fn drop(&mut self) {
         let mut sessions = lock(&self.sessions);
-        // Under the lock, so that of two that go at once the second sees that it is the last.
+        // Under the lock: when two subscriptions are dropped at once, the second one sees that it is the last.
         drop(self.receiver.take());
         if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() == 0) {
             sessions.remove(&self.session);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_listeners_that_go_at_once_none_is_left_in_the_list() {
+    fn subscriptions_dropped_at_once_leave_no_sender() {
         let (events, session) = (Events::default(), SessionId::new());
         for _ in 0..2_000 {
             let (one, other) = (events.of(session), events.of(session));

@@ -1,8 +1,9 @@
-//! Named points at which a test build kills its own process. Does nothing, and is nothing, in any other build.
+//! Named points at which a test build kills its own process. In any other build they do nothing.
 //!
-//! Never compiled into a release: the feature `failpoints` is off by default; only the test builds of host and sandbox turn it on. Next: `host/tests`.
+//! Never part of a release: the feature `failpoints` is off by default, and only the test builds of host and sandbox enable it. See
+//! `host/tests`.
 
-/// Dies here if the test asked for it; `IRONCLAW_FAILPOINT` names the point.
+/// Kills the process if the test requested this point; `IRONCLAW_FAILPOINT` names it.
 #[inline]
 pub fn reach(point: &str) {
     #[cfg(feature = "failpoints")]
@@ -14,8 +15,8 @@ pub fn reach(point: &str) {
     let _ = point;
 }
 
-/// By how much a test has set this process's clock, in milliseconds; nothing in any other build. `IRONCLAW_CLOCK_SHIFT_MS` says it
-/// for the whole life of a process, and the file that `IRONCLAW_CLOCK_SHIFT_FILE` names says it anew each time.
+/// Returns by how many milliseconds a test shifted the clock of this process; 0 in any other build. `IRONCLAW_CLOCK_SHIFT_MS` is read
+/// once, and the file that `IRONCLAW_CLOCK_SHIFT_FILE` names is read at each call.
 #[inline]
 pub fn clock_shift_ms() -> i64 {
     #[cfg(feature = "failpoints")]
@@ -32,7 +33,7 @@ pub fn clock_shift_ms() -> i64 {
     0
 }
 
-/// The point that the test asked for.
+/// Returns the point that the test requested.
 #[inline]
 pub fn wanted() -> Option<String> {
     #[cfg(feature = "failpoints")]

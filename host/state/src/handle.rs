@@ -1,10 +1,10 @@
-//! The handle of the state, shared by all that read and write it.
+//! The shared handle of the state, for all readers and writers.
 //!
-//! Never touches the file itself: its threads do. See [`crate::threads`].
+//! Never touches the file itself: its threads do that. See [`crate::threads`].
 
 use super::clock::Clock;
 use super::events::{Events, EventsOf};
-use super::opening::{connect, connect_for_searches, connect_to_read, create, look_through};
+use super::opening::{check_pages, connect, connect_for_searches, connect_to_read, create};
 use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
 use super::{Committed, Error, ReadTx, SEARCH_UNTIL, WriteTx, log, migrations, snapshot, sql, wall_clock};
 use crate::metrics::Metrics;
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-/// Jobs that may wait before the next sender has to.
+/// Jobs in a queue; when it is full, the next sender waits.
 const QUEUE_MAX: usize = 1024;
 
 /// The shared handle of the state.
@@ -28,7 +28,7 @@ pub struct State {
     reads: mpsc::Sender<Job>,
     searches: mpsc::Sender<Job>,
     events: Events,
-    /// Ends after the other threads.
+    /// The writing thread, which ends after the other threads.
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
     closing: Arc<AtomicBool>,
     clock: Clock,
@@ -37,24 +37,23 @@ pub struct State {
 }
 
 impl State {
-    /// Makes an empty file for the state, unless there is one. Only a home that is being set up needs it.
+    /// Makes an empty file for the state, unless there is one. Only the setup of a home needs it.
     ///
     /// # Errors
-    /// [`Error::NotMade`]
+    /// [`Error::NotMade`].
     pub fn create(path: &Path) -> Result<(), Error> {
         create(path)
     }
 
-    /// Opens the state, which must be there, brings its schema up to date, and starts its threads.
+    /// Opens an existing state, migrates its schema, and starts its threads.
     ///
     /// # Errors
-    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise what SQLite reports.
+    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise the errors of SQLite.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         Self::open_as(path, key, log::Owner::This)
     }
 
-    /// Opens the state as [`State::open`] does, beside another process that has it open: the write-ahead log is left to that
-    /// process.
+    /// Opens the state as [`State::open`] does while another process has it open. It leaves the write-ahead log to that process.
     ///
     /// # Errors
     /// As [`State::open`].
@@ -63,22 +62,25 @@ impl State {
     }
 
     fn open_as(path: &Path, key: &SessionKey, owner: log::Owner) -> Result<Self, Error> {
-        // Before SQLite does: what is behind a damaged frame is gone once it has. A log that another process writes to may end in
-        // half a frame at any time, so it is not judged.
+        // Before SQLite opens the file, because SQLite drops all frames behind a damaged one. The log of another process may end in half a
+        // frame at any time, so it is not inspected.
         let left = match owner {
-            log::Owner::This => Some(log::look(path)?),
+            log::Owner::This => Some(log::inspect(path)?),
             log::Owner::Another => None,
         };
         let db = connect(path, key)?;
-        look_through(&db, path)?;
+        check_pages(&db, path)?;
         migrations::run(&db, path, key)?;
         if let Some(left) = left {
-            log::opened(&db, path, &left)?;
+            log::mark_open(&db, path, &left)?;
         }
         for other in snapshot::under_other_keys(path, key) {
-            tracing::warn!("{} is not under this master key: remove it if the old one was not kept", other.display());
+            tracing::warn!(
+                "{} does not open under this master key: remove it if you did not keep the old key",
+                other.display()
+            );
         }
-        // Every connection before the first thread: a start that fails drops them all, and the log stays.
+        // All connections are opened before the first thread starts: a start that fails drops them all, and the log stays.
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
         let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
@@ -93,10 +95,10 @@ impl State {
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let writer = {
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
-            let tell = events.clone();
+            let listeners = events.clone();
             spawn("state-writer", move || {
-                write_loop(&db, jobs, &clock, &tell, &closing, &watched);
-                // The last connection to be closed writes the log into the file and removes it, if it may.
+                write_loop(&db, jobs, &clock, &listeners, &closing, &watched);
+                // The last connection that closes writes the log into the file and removes it, if it may.
                 for thread in [reader, searcher] {
                     drop(thread.join());
                 }
@@ -116,8 +118,8 @@ impl State {
         })
     }
 
-    /// Runs `change` in a transaction of its own; it is undone when it returns an error.
-    /// When this returns, the change is on disk.
+    /// Runs `change` in a transaction of its own, and rolls it back if it returns an error.
+    /// When this function returns, the change is on disk.
     pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -127,7 +129,7 @@ impl State {
         submit(&self.writes, change, false).await
     }
 
-    /// Writes as [`State::write`] does, in a transaction that no other change shares: all that `change` sees is on disk already.
+    /// Writes as [`State::write`] does, in a transaction that no other change shares: all data that `change` sees is on disk already.
     pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -137,7 +139,7 @@ impl State {
         submit(&self.writes, change, true).await
     }
 
-    /// Runs `look` on a snapshot of what is committed.
+    /// Runs `look` on a snapshot of the committed state.
     pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -147,8 +149,8 @@ impl State {
         submit(&self.reads, |tx| look(tx), false).await
     }
 
-    /// Reads as [`State::read`] does, in a thread of its own, for what may take long. A statement that goes on beyond `time_max`
-    /// is interrupted.
+    /// Reads as [`State::read`] does, in a thread of its own, for reads that may take long. SQLite interrupts a statement that runs
+    /// beyond `time_max`.
     pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -164,12 +166,12 @@ impl State {
         submit(&self.searches, timed, false).await
     }
 
-    /// Returns the time as transactions see it, milliseconds since the epoch; never less than any time before.
+    /// Returns the time of the record, in milliseconds since the epoch. It never goes back.
     pub fn now(&self) -> i64 {
         self.clock.now()
     }
 
-    /// Returns by how much the record is ahead of the machine's clock, milliseconds: that clock was ahead once.
+    /// Returns by how many milliseconds the record is ahead of the machine's clock. It is ahead if that clock was once set ahead.
     pub fn ahead_ms(&self) -> i64 {
         self.clock.now() - wall_clock()
     }
@@ -179,29 +181,28 @@ impl State {
         &self.watched.metrics
     }
 
-    /// Jobs that wait for the writing thread.
+    /// Returns the number of jobs that wait for the writing thread.
     pub fn write_queue(&self) -> usize {
         self.writes.max_capacity() - self.writes.capacity()
     }
 
-    /// Returns the bytes of the file and of its log.
+    /// Returns the size of the file and of its log, in bytes.
     pub fn bytes(&self) -> u64 {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
         size(&self.path) + size(&log::path_of(&self.path))
     }
 
-    /// Returns once SQLite has found damage in the file, with what to tell the operator.
+    /// Waits until SQLite finds damage in the file, and returns the error for the operator.
     pub async fn damaged(&self) -> Error {
-        // Its other end is in `self`.
+        // It cannot fail: the sender is in `self`.
         let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
         Error::DamagedMeanwhile(self.path.display().to_string())
     }
 
-    /// Removes the snapshots from before earlier changes of the schema, because they still hold what was erased. Returns how
-    /// many.
+    /// Removes the snapshots from before earlier migrations, because they still hold erased content. Returns their number.
     ///
     /// # Errors
-    /// [`Error::Snapshot`] with the first that stays.
+    /// [`Error::Snapshot`] with the first snapshot that could not be removed.
     pub async fn forget_snapshots(&self) -> Result<usize, Error> {
         let path: PathBuf = self.path.to_path_buf();
         for aside in snapshot::aside(&path) {
@@ -211,22 +212,22 @@ impl State {
         removed.map_err(|_| Error::Closed)?.map(|removed| removed.len())
     }
 
-    /// Subscribes to every ledger entry, once it is committed.
+    /// Subscribes to all committed ledger entries.
     pub fn events(&self) -> broadcast::Receiver<Arc<Committed>> {
         self.events.every.subscribe()
     }
 
-    /// Subscribes to ledger entries about one session, and about none, once they are committed.
+    /// Subscribes to committed ledger entries about one session and about none.
     pub fn events_of(&self, session: SessionId) -> EventsOf {
         self.events.of(session)
     }
 
-    /// Writes the changes that wait, closes the file, and returns when its threads are gone. Later calls get [`Error::Closed`].
+    /// Writes the changes that wait, closes the file, and returns when its threads have ended. Later calls get [`Error::Closed`].
     ///
-    /// A process that ends beside a thread which still uses the cipher can crash in the cipher library's own exit.
+    /// A process that exits while a thread still uses the cipher can crash in the exit handler of the cipher library.
     pub async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        // Only to wake them. An error means that it is closed already.
+        // These jobs only wake the threads. An error means that the state is closed already.
         let _ = self.write(|_| Ok::<_, Error>(())).await;
         let _ = self.read(|_| Ok::<_, Error>(())).await;
         let _ = self.search(Duration::ZERO, |_| Ok::<_, Error>(())).await;
@@ -235,7 +236,7 @@ impl State {
         let _ = joined.await;
     }
 
-    /// Empties the write-ahead log into the database and truncates it, so that it holds nothing deleted.
+    /// Writes the write-ahead log into the database and truncates it, so that it holds no deleted content.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.write(|tx| {
             tx.empty_log = true;
@@ -269,13 +270,13 @@ where
     }
 }
 
-/// Sends the work to its thread and waits for the commit. It is not generic, so that the channels are compiled once.
+/// Sends the work to its thread and waits for the commit. Not generic, so that the channels are compiled once.
 async fn run(jobs: &mpsc::Sender<Job>, work: Work, alone: bool) -> Result<(), Error> {
     let (reply, committed) = oneshot::channel();
     jobs.send(Job { work, alone, reply }).await.map_err(|_| Error::Closed)?;
     committed.await.unwrap_or_else(|_| match jobs.is_closed() {
         true => Err(Error::Closed),
-        // The group that it was to be in could not even begin.
-        false => Err(Error::Unwritten("it could not be begun, and the log says why".to_owned())),
+        // The transaction of its group could not begin.
+        false => Err(Error::Unwritten("its transaction could not begin; see the log".to_owned())),
     })
 }

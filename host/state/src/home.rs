@@ -1,9 +1,9 @@
-//! The host's home directory, and who may look at it.
+//! The home directory of a host, its files, and its permissions.
 //!
-//! Never waits for a file that is something else, such as a pipe; never follows a home that is a link or that others can write;
-//! never makes anything wider than 0700. See [`crate::keys`].
+//! Never blocks on a special file such as a pipe, never uses a home that other users can enter, and never makes a directory with a
+//! mode wider than 0700. See [`crate::keys`].
 
-mod former;
+mod remains;
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, SessionId};
@@ -19,26 +19,26 @@ mod tree;
 
 pub use tree::remove_tree;
 
-/// A token, a run file and the fingerprints of keys are not longer.
+/// Bytes of a token, a run file or the fingerprints of keys.
 const SMALL_FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Attempts to take the lock of a home: a process that only checks whether the lock is held takes it for a moment.
+/// Attempts to take the lock of a home. A process that only checks the lock holds it for a moment.
 const HOLD_TRIES: u32 = 5;
 
-/// Pause before the lock is tried again.
+/// Pause between two attempts.
 const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Length of the file by which the home is tried: one page, so that it needs a block.
-const TRIED_BYTES: usize = 4096;
+/// Length of the file that tests whether the home is writable: one page, so that it needs a block.
+const PROBE_BYTES: usize = 4096;
 
-/// Space that a file system has left.
+/// Free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct FreeSpace {
     /// Bytes that this user may still write.
     pub free_bytes: u64,
     /// Inodes that this user may still use; `None` where the file system has no fixed number.
     pub free_inodes: Option<u64>,
-    /// Whether nothing can be written at all.
+    /// The file system is mounted read-only.
     pub is_read_only: bool,
 }
 
@@ -49,10 +49,10 @@ pub struct Home(PathBuf);
 /// The reason that a home cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing was set up there.
+    /// The path is not the home of a host.
     #[error("{0} is not an IronClaw home")]
     NotInitialised(PathBuf),
-    /// Another user could look in or write.
+    /// Other users could read or write the home.
     #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
     Permissions {
         /// The home.
@@ -61,18 +61,18 @@ pub enum Error {
         mode: u32,
         /// Its owner.
         uid: u32,
-        /// The user who asks.
+        /// The user of this process.
         me: u32,
     },
-    /// A host has this home.
+    /// Another host holds this home.
     #[error("another host runs on {0}")]
     Running(PathBuf),
-    /// A file of the home is not what it must be.
+    /// A file or directory of the home cannot be used.
     #[error("{path} {what}")]
     Damaged {
         /// The file or directory.
         path: PathBuf,
-        /// The fault.
+        /// The problem.
         what: String,
         /// Instruction for the operator.
         remedy: &'static str,
@@ -88,20 +88,20 @@ pub enum Error {
         path: PathBuf,
         /// Bytes that this user may still write.
         free_bytes: u64,
-        /// Files that can still be made.
+        /// Inodes that this user may still use.
         free_files: u64,
     },
-    /// The record is gone, and other files show that there was one.
+    /// The record is missing, and another file shows that there was one.
     #[error("{home} has no record: state.db is {how}, and {found} shows that there was one")]
     RecordMissing {
         /// The home.
         home: PathBuf,
         /// `missing` or `empty`.
         how: &'static str,
-        /// A remaining file.
+        /// The file that shows it.
         found: PathBuf,
     },
-    /// The system says no.
+    /// An error of the operating system.
     #[error("{path}: {source}")]
     Io {
         /// The file.
@@ -112,7 +112,7 @@ pub enum Error {
 }
 
 impl Home {
-    /// Opens the home at `path`, made if it is missing; links in the path are resolved once, here.
+    /// Opens the home at `path`, and makes it if it is missing. It resolves links in the path once.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let fault = |source| Error::Io { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault)?;
@@ -144,12 +144,12 @@ impl Home {
         Ok(())
     }
 
-    /// Returns its path.
+    /// Returns the path of the home.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the path of the policy: who may decide about changes of agents.
+    /// Returns the path of the policy: the roles that decide on changes.
     pub fn policy(&self) -> PathBuf {
         self.0.join("policy.toml")
     }
@@ -164,20 +164,20 @@ impl Home {
         self.0.join("master.key")
     }
 
-    /// Returns the path of the record, the only truth.
+    /// Returns the path of the record.
     pub fn state_db(&self) -> PathBuf {
         self.0.join("state.db")
     }
 
-    /// Returns the path of the lock, held by the one host that runs here.
+    /// Returns the path of the lock file, which the running host holds.
     pub fn lock(&self) -> PathBuf {
         self.0.join(operator::LOCK_FILE)
     }
 
-    /// Takes the home for one process, for as long as the file is held.
+    /// Locks the home for this process, until the returned value is dropped.
     ///
     /// # Errors
-    /// [`Error::Running`] while another has it.
+    /// [`Error::Running`] while another process holds the lock.
     pub fn hold(&self) -> Result<Held, Error> {
         let path = self.lock();
         if let Ok(found) = path.symlink_metadata()
@@ -188,7 +188,7 @@ impl Home {
         let file = fs::File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
         let file = file.map_err(|source| check::unusable(&path, &source, check::MADE_ANEW))?;
         let directory = fs::File::open(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
-        // The home as well: a lock file that was removed or replaced would let a second host in.
+        // The directory is locked as well: otherwise a second host could start after the lock file was removed or replaced.
         let refused = |_| Error::Running(self.0.clone());
         let held = Held {
             _file: lock(file).map_err(refused)?,
@@ -206,32 +206,32 @@ impl Home {
         self.0.join(operator::OWNER_TOKEN_FILE)
     }
 
-    /// Returns the path of the owner's next token, until the old one has ended.
+    /// Returns the path of the owner's next token, which exists until the old one ends.
     pub fn owner_token_next(&self) -> PathBuf {
         self.0.join("owner.token.next")
     }
 
-    /// Puts the owner's next token in the place of the old one.
+    /// Replaces the owner's token with the next one.
     pub fn adopt_owner_token(&self) -> Result<(), Error> {
         replace(&self.owner_token_next(), &self.owner_token())
     }
 
-    /// Returns the path of the master key that is to come, while the record is brought under it.
+    /// Returns the path of the next master key, which exists during a key rotation.
     pub fn master_key_next(&self) -> PathBuf {
         self.0.join("master.key.next")
     }
 
-    /// Returns the path of the record under the master key that is to come.
+    /// Returns the path of the record under the next master key.
     pub fn state_db_next(&self) -> PathBuf {
         self.0.join("state.db.next")
     }
 
-    /// Returns the path of the fingerprints of the master keys that the record was under; for a clear sentence, nothing else.
+    /// Returns the path of the fingerprints of the master keys of the record. They are only for clear error messages.
     pub fn keys_file(&self) -> PathBuf {
         self.0.join("keys.json")
     }
 
-    /// Returns the path of the file that says where a running host listens.
+    /// Returns the path of the file with the addresses of a running host.
     pub fn run_file(&self) -> PathBuf {
         self.0.join(operator::RUN_FILE)
     }
@@ -241,48 +241,48 @@ impl Home {
         self.0.join(operator::LOG_FILE)
     }
 
-    /// Holds the archives of rotated chains of the ledger.
+    /// Returns the directory of the archives of the ledger.
     pub fn ledger(&self) -> PathBuf {
         self.0.join("ledger")
     }
 
-    /// Returns the space that the file system of the home has left for this user, if the system says.
-    pub fn room(&self) -> Option<Room> {
+    /// Returns the free space for this user on the file system of the home, if the system reports it.
+    pub fn room(&self) -> Option<FreeSpace> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
-        Some(Room {
+        Some(FreeSpace {
             free_bytes: found.blocks_available().saturating_mul(found.fragment_size()),
-            // A file system that makes inodes as it goes reports none at all.
+            // A file system that allocates inodes on demand reports 0 in total.
             free_inodes: (found.files() > 0).then(|| found.files_available()),
             is_read_only: found.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY),
         })
     }
 
-    /// Makes a small file in the home and removes it again: finds out whether that is possible now, and why not.
+    /// Writes a small file in the home and removes it, to test whether the home is writable.
     pub fn try_to_write(&self) -> io::Result<()> {
         let path = temporary_beside(&self.0.join("try"))?;
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        let written = file.write_all(&[0; TRIED_BYTES]);
+        let written = file.write_all(&[0; PROBE_BYTES]);
         fs::remove_file(&path)?;
         written
     }
 
-    /// Returns the directory of an agent's files beside its conversations.
+    /// Returns the directory of an agent, which holds its layers.
     pub fn agent(&self, id: AgentId) -> PathBuf {
         self.0.join("agents").join(id.to_string())
     }
 
-    /// Returns the directory of the packages of an agent with this digest; its `usr` belongs over the machine's `/usr`.
+    /// Returns the directory of the layer of an agent with this digest; its `usr` is mounted over the machine's `/usr`.
     pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
         self.agent(agent).join("layers").join(digest.to_string())
     }
 
     /// Returns the directories of a session.
-    pub fn session(&self, id: SessionId) -> SessionPlace {
-        SessionPlace(self.0.join("sessions").join(id.to_string()))
+    pub fn session(&self, id: SessionId) -> SessionDirectories {
+        SessionDirectories(self.0.join("sessions").join(id.to_string()))
     }
 }
 
-/// A home that this process has to itself until this is dropped.
+/// The lock of a home, held until the value is dropped.
 #[derive(Debug)]
 pub struct Held {
     _file: Flock<fs::File>,
@@ -302,20 +302,20 @@ fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
 
 /// The directories of one session.
 #[derive(Debug, Clone)]
-pub struct SessionPlace(PathBuf);
+pub struct SessionDirectories(PathBuf);
 
-impl SessionPlace {
+impl SessionDirectories {
     /// Returns the session's own directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Holds inbound.db and nothing else.
+    /// Returns the directory of `inbound.db`; it has no other file.
     pub fn inbound(&self) -> PathBuf {
         self.0.join("in")
     }
 
-    /// Holds outbound.db and nothing else; only the sandbox and the jailed reader look inside.
+    /// Returns the directory of `outbound.db`; it has no other file. Only the sandbox and the jailed reader read it.
     pub fn outbound(&self) -> PathBuf {
         self.0.join("out")
     }
@@ -330,8 +330,8 @@ impl SessionPlace {
         self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)
     }
 
-    /// Makes what is missing. With `owner`, `out` and `workspace` become that user's, and `in` readable by its group. Gives whether the
-    /// workspace was made.
+    /// Makes the missing directories. With `owner`, that user owns `out` and `workspace`, and its group may read `in`. Returns whether
+    /// it made the workspace.
     pub fn prepare(&self, owner: Option<u32>) -> Result<bool, Error> {
         let has_workspace = self.workspace().exists();
         make_private(&self.0)?;
@@ -354,7 +354,7 @@ impl SessionPlace {
     }
 }
 
-/// Makes a directory of mode 0700, unless something of that name is there already.
+/// Makes a directory of mode 0700, unless there is one already.
 pub fn make_private(path: &Path) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -366,18 +366,18 @@ pub fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Opens a regular file to read it; anything else of that name is an error at once, also a pipe without another end.
+/// Opens a regular file for reading. Any other kind of file is an error at once, also a pipe without a writer.
 pub fn open_file(path: &Path) -> io::Result<fs::File> {
     let file = fs::File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// Reads the text of a regular file that a host or its operator keeps small.
+/// Reads the text of a regular file of at most 64 KiB.
 pub fn read_small(path: &Path) -> io::Result<String> {
     read_text(path, SMALL_FILE_BYTES_MAX)
 }
 
-/// Reads the text of a regular file of at most so many bytes.
+/// Reads the text of a regular file of at most `bytes_max` bytes.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     open_file(path)?.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
@@ -388,8 +388,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     }
 }
 
-/// Writes a file of mode 0600 so that it is either whole or not there. Until it is whole it has a hidden and unique name: no file
-/// beside it is touched.
+/// Writes a file of mode 0600 atomically. An incomplete file has a hidden, unique name, so no other file is touched.
 pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
     let fault = |source| Error::Io { path: path.to_owned(), source };
     let write = || -> io::Result<()> {
@@ -398,17 +397,17 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
         let written =
             file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
         if let Err(error) = written {
-            // It is ours: no other program makes a file of that name.
+            // The file is from this process: no other program makes a file of that name.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
-        // The name as well must outlive a power cut.
+        // The name must survive a power cut too.
         fs::File::open(directory_of(path))?.sync_all()
     };
     write().map_err(fault)
 }
 
-/// Returns a hidden name in the same directory that no file has.
+/// Returns a hidden, unused name in the same directory.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -416,12 +415,12 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     Ok(directory_of(path).join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random))))
 }
 
-/// Returns the directory that a file is in; `.` for a bare name.
+/// Returns the directory of a file; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Moves a file over another in one step that outlives a power cut.
+/// Renames a file over another one, atomically and durably.
 pub fn replace(from: &Path, to: &Path) -> Result<(), Error> {
     let fault = |source| Error::Io { path: from.to_owned(), source };
     fs::rename(from, to).map_err(fault)?;
@@ -458,7 +457,7 @@ mod tests {
             write_private(&directory.path().join(name), b"another").expect("written");
         }
         assert_eq!(fs::read_to_string(&foreign).expect("it is still there"), "the master key in use");
-        // One that cannot take its place leaves nothing of it behind.
+        // A file that cannot be renamed into place leaves no temporary file.
         fs::create_dir_all(directory.path().join("taken/by-a-directory")).expect("made");
         write_private(&directory.path().join("taken"), b"another").expect_err("a directory is there");
         assert_eq!(names(), ["master", "master.key", "master.new", "master.old", "taken"]);

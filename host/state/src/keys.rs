@@ -1,6 +1,6 @@
-//! Key custody: the master key, what is derived from it, and the session keys it wraps.
+//! The master key, the keys that are derived from it, and the session keys that it wraps.
 //!
-//! Keys never print, never clone, and wipe themselves; nothing here touches a database. See [`crate::keys::wrapping`] and
+//! Keys never print, never clone, and wipe themselves. This module never touches a database. See [`crate::keys::wrapping`] and
 //! [`crate::seal`].
 
 mod wrapping;
@@ -25,18 +25,18 @@ const KEY_BYTES: usize = 32;
 /// Name of the systemd credential that may hold the master key.
 pub const CREDENTIAL: &str = "ironclaw-master-key";
 
-/// `[keys]`
+/// The `[keys]` table of `config.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// A file that holds the master key, in place of the home's own.
+    /// A file with the master key, used instead of the one in the home.
     pub master_key_file: Option<PathBuf>,
 }
 
 /// The reason that a key is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is not there or not readable.
+    /// The file cannot be read.
     #[error("cannot read the master key {path}: {source}")]
     Read {
         /// The file.
@@ -44,10 +44,10 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// The record is there, and the key that it is under is not.
-    #[error("the master key {key} is missing, and {record} is under it")]
+    /// The record exists, and its key is missing.
+    #[error("the master key {key} is missing, and {record} is encrypted under it")]
     Missing {
-        /// Path where the key belongs.
+        /// The expected path of the key.
         key: PathBuf,
         /// The record.
         record: PathBuf,
@@ -63,13 +63,13 @@ pub enum Error {
         /// Its mode.
         mode: u32,
     },
-    /// The system has no randomness to give.
+    /// The system has no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
-    /// A wrapped key or a body that this master key, session or item does not open.
+    /// A wrapped key or a body that does not open under this master key, session or item.
     #[error("{0} does not open: it was made under another key, or changed")]
     Sealed(&'static str),
-    /// The home.
+    /// An error of the home.
     #[error(transparent)]
     Home(#[from] home::Error),
 }
@@ -81,14 +81,14 @@ pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-/// Words of the stack, of eight bytes each, that a computation with a key may have written to.
+/// Words of 8 bytes of the stack that a computation with a key may have written.
 const STACK_WORDS: usize = 2048;
 
-/// The bytes of a key in one place of the heap: to move the key moves a pointer and leaves no copy. Wipes itself.
+/// The bytes of a key on the heap. Moving the key moves a pointer and leaves no copy. It wipes itself.
 struct Bytes(Box<[u8; KEY_BYTES]>);
 
 impl Bytes {
-    /// Makes a key of what this writes, in place.
+    /// Makes a key from the bytes that `write` writes in place.
     fn written<E>(write: impl FnOnce(&mut [u8; KEY_BYTES]) -> Result<(), E>) -> Result<Self, E> {
         let mut bytes = Self(Box::new([0; KEY_BYTES]));
         let written = write(&mut bytes.0);
@@ -103,7 +103,7 @@ impl Bytes {
     /// Derives a key with HKDF-SHA256.
     fn derived(salt: &[u8], from: &[u8; KEY_BYTES], info: &str) -> Self {
         let derived = Self::written(|bytes| Hkdf::<Sha256>::new(Some(salt), from).expand(info.as_bytes(), bytes));
-        derived.expect("32 bytes are within what HKDF gives")
+        derived.expect("HKDF gives up to 8160 bytes")
     }
 }
 
@@ -113,7 +113,7 @@ impl Drop for Bytes {
     }
 }
 
-/// Overwrites the part of the stack below: what computes with a key leaves copies there and does not wipe them.
+/// Overwrites the stack below this frame: computations with a key leave copies there.
 #[inline(never)]
 fn wipe_stack() {
     let mut stack = [0u64; STACK_WORDS];
@@ -121,14 +121,14 @@ fn wipe_stack() {
     std::hint::black_box(&stack);
 }
 
-/// The key above all others; 32 bytes.
+/// The master key, from which all other keys are derived; 32 bytes.
 pub struct MasterKey(Bytes);
 
 impl MasterKey {
-    /// Makes a master key in the home, unless there is one or it is kept elsewhere.
+    /// Makes a master key in the home, unless there is one or the settings name another place.
     ///
     /// # Errors
-    /// [`Error::Missing`] beside a record: a fresh key would open nothing of it.
+    /// [`Error::Missing`] if the home has a record: a fresh key would not open it.
     pub fn create(home: &Home, config: &Config) -> Result<(), Error> {
         let is_there = home.master_key().exists() || home.master_key_next().exists();
         if config.master_key_file.is_some() || credential().is_some() || is_there {
@@ -146,14 +146,14 @@ impl MasterKey {
         Self::read(Source::of(home, config).path())
     }
 
-    /// Reads a master key from a file, which its owner alone may read.
+    /// Reads a master key from a file that only its owner may read.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
         let fault = |source| Error::Read { path: path.clone(), source };
         let mut file = home::open_file(&path).map_err(fault)?;
         let metadata = file.metadata().map_err(fault)?;
         let mode = metadata.mode() & 0o7777;
-        // systemd gives a credential to its service by an access list, which shows as rights of the group.
+        // systemd grants a credential through an access list, which appears as group permissions.
         let others = if credential().as_ref() == Some(&path) { 0o037 } else { 0o077 };
         if mode & others != 0 {
             return Err(Error::Mode { path, mode });
@@ -172,22 +172,22 @@ impl MasterKey {
         }
     }
 
-    /// Makes a key that nothing is under yet.
+    /// Makes a new random key.
     pub fn fresh() -> Result<Self, Error> {
         Ok(Self(Bytes::random()?))
     }
 
-    /// Writes it to a file of mode 0600.
+    /// Writes the key to a file of mode 0600.
     pub fn write_to(&self, path: &Path) -> Result<(), Error> {
         Ok(home::write_private(path, self.0.0.as_slice())?)
     }
 
-    /// Returns a name of the key that tells nothing of it: 16 hex characters, for people and the ledger.
+    /// Returns a public name of the key that reveals none of it: 16 hex characters, for people and the ledger.
     pub fn fingerprint(&self) -> String {
         self.derive("fingerprint", 0).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Derives a key for one purpose; `generation` is part of it, so that a restore begins anew.
+    /// Derives a key for one purpose and one generation of the record, so that a restore gets new keys.
     fn derive(&self, purpose: &str, generation: u64) -> Bytes {
         Bytes::derived(b"ironclaw/1", &self.0.0, &format!("{purpose}/{generation}"))
     }
@@ -197,7 +197,7 @@ impl MasterKey {
         SessionKey::new(*self.derive("state.db", 0).0)
     }
 
-    /// Returns the root of the keys of approvals.
+    /// Returns the root key of approvals.
     pub fn approval_root(&self) -> ApprovalRoot {
         ApprovalRoot(self.derive("approval", 0))
     }
@@ -208,19 +208,19 @@ impl MasterKey {
     }
 }
 
-/// Place where the master key is kept.
+/// Location of the master key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file that the settings name.
+    /// A file from the settings.
     File(PathBuf),
-    /// A credential that systemd gives.
+    /// A credential of systemd.
     Credential(PathBuf),
-    /// The home's own file.
+    /// The file in the home.
     Home(PathBuf),
 }
 
 impl Source {
-    /// Returns the first of them that exists.
+    /// Returns the file of the settings, else the credential, else the file in the home.
     pub fn of(home: &Home, config: &Config) -> Self {
         match (&config.master_key_file, credential()) {
             (Some(named), _) => Self::File(named.clone()),
@@ -240,7 +240,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => write!(f, "{}, which config.toml names", path.display()),
+            Self::File(path) => write!(f, "{} (from config.toml)", path.display()),
             Self::Credential(_) => write!(f, "the systemd credential {CREDENTIAL}"),
             Self::Home(path) => write!(f, "{}", path.display()),
         }
@@ -251,12 +251,12 @@ fn credential() -> Option<PathBuf> {
     credentials_directory().map(|directory| directory.join(CREDENTIAL)).filter(|path| path.exists())
 }
 
-/// Returns the directory with the credentials of this service, if systemd gives it any.
+/// Returns the directory with the credentials of this service, if systemd provides them.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// Root of the keys of approvals: each subject of an approval has a key of its own, the same after a restart.
+/// The root key of approvals. Each subject of an approval has its own derived key, which is the same after a restart.
 pub struct ApprovalRoot(Bytes);
 
 impl ApprovalRoot {
@@ -265,7 +265,7 @@ impl ApprovalRoot {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         Hkdf::<Sha256>::new(Some(b"ironclaw/approval"), self.0.0.as_slice())
             .expand(format!("{generation}/{subject}").as_bytes(), key.as_mut_slice())
-            .expect("32 bytes are within what HKDF gives");
+            .expect("HKDF gives up to 8160 bytes");
         wipe_stack();
         key
     }
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use ironclaw_contract::ids::{ItemId, SessionId};
 
-    /// Counts how often these bytes, each with its bits turned, are in memory of this process that can be written.
+    /// Counts the copies of a key in the writable memory of this process. The argument has the inverted bytes of the key.
     fn copies(turned: &[u8; KEY_BYTES]) -> usize {
         use std::os::unix::fs::FileExt;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
@@ -289,14 +289,14 @@ mod tests {
             let mut chunk = vec![0; 1 << 20];
             while at < to {
                 let wanted = chunk.len().min((to - at) as usize);
-                // A mapping may go, or be one that cannot be read.
+                // A mapping may disappear or be unreadable.
                 let Ok(read) = memory.read_at(&mut chunk[..wanted], at) else { break };
                 if read == 0 {
                     break;
                 }
-                // The bytes that were read are in memory too, and count once.
+                // The buffer of this function holds a copy too, which does not count.
                 let own = chunk.as_ptr() as u64..chunk.as_ptr() as u64 + chunk.len() as u64;
-                // A key in a structure is aligned; a look at each byte would take seconds.
+                // A key in a structure is aligned; comparing at each byte would take seconds.
                 let places = chunk[..read].chunks_exact(8).enumerate().filter(|(_, word)| word[0] == !turned[0]);
                 let is_key = |at: usize| {
                     chunk[..read]
@@ -304,7 +304,7 @@ mod tests {
                         .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !b))
                 };
                 count += places.filter(|(word, _)| is_key(*word) && !own.contains(&(at + *word as u64 * 8))).count();
-                // A key across the end of this piece is found in the next one.
+                // The next piece finds a key that crosses the end of this one.
                 let is_last = at + read as u64 >= to || read < wanted;
                 at += read as u64 - if is_last { 0 } else { KEY_BYTES as u64 - 8 };
             }
@@ -318,7 +318,7 @@ mod tests {
         let master = MasterKey::fresh().expect("random");
         for key in [master.wrapping_key().0, master.approval_root().0, master.derive("x", 1)] {
             let turned: [u8; KEY_BYTES] = std::array::from_fn(|at| !key.0[at]);
-            // Through futures and boxes, as the daemon moves it.
+            // The daemon also moves keys through futures and boxes.
             let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
             let moved = runtime.block_on(async move {
                 let held = Box::new((key, [0u8; 64]));

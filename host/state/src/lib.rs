@@ -1,13 +1,12 @@
-//! The only truth: `state.db`, behind one writing thread, one reading thread, and one for searches.
+//! The record, `state.db`: one thread writes it, one reads it, and one searches it.
 //!
-//! No other module opens the file. A change and its ledger entries share a transaction, or neither happened. See
-//! `ironclaw-ledger`.
+//! No other crate opens the file. A change and its ledger entries share one transaction. See `ironclaw-ledger`.
 //!
-//! The feature `threads` (default) holds the threads and `State`, their handle. Without it the crate links no task runtime.
+//! The feature `threads` (default) adds the threads and `State`, their handle. Without it the crate links no task runtime.
 
-// The one exception is `locked`, which locks the memory of a secret.
+// The one exception is `locked`: it locks the memory of a secret.
 #![deny(unsafe_code)]
-// The threads use what nothing else does.
+// Only the threads use some of the functions.
 #![cfg_attr(not(feature = "threads"), allow(dead_code))]
 
 mod clock;
@@ -46,11 +45,11 @@ use std::cell::Cell;
 use std::time::Instant;
 
 thread_local! {
-    /// End of the time for the search that this thread makes.
+    /// Deadline of the search that this thread runs.
     static SEARCH_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Looks at that time since this thread began: a count of the work of its searches.
-    static SEARCH_LOOKS: Cell<u64> = const { Cell::new(0) };
-    /// Whether SQLite found damage in a request of this thread; whatever the change made of that error, its thread hears of it.
+    /// Number of checks of that deadline since this thread began: a measure of the work of its searches.
+    static SEARCH_CHECKS: Cell<u64> = const { Cell::new(0) };
+    /// Flag: SQLite found damage in a request of this thread. It is set even if the caller swallows the error.
     static DAMAGE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -59,7 +58,7 @@ thread_local! {
 pub enum Error {
     /// The file does not open under this master key.
     #[error(
-        "cannot open {0}: wrong master key or damaged file; put back the key that it was made under, or the newest backup of the home"
+        "cannot open {0}: wrong master key or damaged file; put the right master key back, or restore the newest backup of the home"
     )]
     WrongKey(String),
     /// The file belongs to a newer version.
@@ -69,33 +68,31 @@ pub enum Error {
     Newer {
         /// The file.
         path: String,
-        /// Its version.
+        /// Version of the file.
         found: i64,
-        /// Ours.
+        /// Version of this program.
         known: i64,
-        /// The command to type to go back, if there is a way.
+        /// The commands that go back to a snapshot, or the reason that there are none.
         way_back: String,
     },
-    /// The schema could not be brought up to date.
+    /// A migration of the schema failed.
     #[error(
-        "cannot bring {path} from schema {from} to {to}: {source}; it stays as it was{kept}: install the version before this one"
+        "cannot migrate {path} from schema {from} to {to}: {source}; the file is unchanged{kept}: install the earlier version"
     )]
     Migration {
         /// The file.
         path: String,
-        /// Its version.
+        /// Version of the file.
         from: i64,
-        /// Ours.
+        /// Version of this program.
         to: i64,
-        /// Names the snapshot.
+        /// Half a sentence that names the snapshot.
         kept: String,
         /// SQLite's report.
         source: Box<rusqlite::Error>,
     },
-    /// No room for the snapshot and for the change of the schema.
-    #[error(
-        "no room to bring the state up to date: {path} and the change itself need {needed} bytes, and {free} are free"
-    )]
+    /// The disk has too little space for the snapshot and for the change of the schema.
+    #[error("no room to migrate the state: {path} and the migration need {needed} bytes, and {free} are free")]
     NoRoom {
         /// The snapshot that would be made.
         path: String,
@@ -112,21 +109,21 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// Its pages are not what this program wrote.
+    /// Pages of the file are damaged.
     #[error(
-        "{path} is damaged ({why}): nothing was changed in it; keep a copy of it, and put back the newest backup of the home, or \
-         where there is one a snapshot from before an upgrade ({path}.before-vN)"
+        "{path} is damaged ({why}): it was not changed; keep a copy of it, and restore the newest backup of the home, or \
+         a snapshot from before an upgrade ({path}.before-vN) if there is one"
     )]
     Damaged {
         /// The file.
         path: String,
-        /// The fault.
+        /// The damage.
         why: String,
     },
-    /// The same, found while the host ran: earlier commits are kept, and there was none afterwards.
+    /// Damage that SQLite found while the host ran. Earlier commits are kept, and the host stopped writing.
     #[error(
         "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
-         put back the newest backup of the home, or where there is one a snapshot from before an upgrade ({0}.before-vN)"
+         restore the newest backup of the home, or a snapshot from before an upgrade ({0}.before-vN) if there is one"
     )]
     DamagedMeanwhile(String),
     /// The file could not be made.
@@ -148,17 +145,17 @@ pub enum Error {
     /// SQLite's report.
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
-    /// A change that was undone because it could not be written, such as on a full disk. Nothing of it is kept.
+    /// A change that was rolled back because it could not be written, such as on a full disk.
     #[error("the change was not written: {0}")]
     Unwritten(String),
-    /// A stored value that no version of ours wrote.
+    /// A stored value that no version of this program writes.
     #[error("state database: {0}")]
     Stored(String),
-    /// A statement that changes rows or ends the transaction, in a transaction that reads: a defect of the host.
+    /// A statement that changes rows or ends the transaction, in a read transaction: a bug of the host.
     #[error("state database: a reading transaction may not run: {0}")]
     NotReading(String),
     /// Another process has the file open.
-    #[error("{0} is in use by another process: let it end, and try again")]
+    #[error("{0} is in use by another process: end that process, and try again")]
     InUse(String),
     /// The daemon is stopping.
     #[error("the state database is closed")]

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 const PAGE_BYTES: usize = 4096;
 
-/// 32 secret bytes on a page of their own.
+/// A page of memory with 32 secret bytes.
 pub struct LockedSecret(NonNull<c_void>);
 
 // SAFETY: the page belongs to this value alone and is only read after it was filled.
@@ -19,7 +19,7 @@ unsafe impl Send for LockedSecret {}
 unsafe impl Sync for LockedSecret {}
 
 impl LockedSecret {
-    /// A page with these bytes; `fill` writes them in place.
+    /// Allocates and locks a page; `fill` writes the secret in place.
     ///
     /// # Errors
     /// When the system has no page to lock (`ulimit -l` is 0).
@@ -37,12 +37,12 @@ impl LockedSecret {
             madvise(page, PAGE_BYTES, MmapAdvise::MADV_DONTDUMP).map_err(Error::Lock)?;
             madvise(page, PAGE_BYTES, MmapAdvise::MADV_DONTFORK).map_err(Error::Lock)?;
         }
-        // SAFETY: the page is writable, 4096 bytes long, and nobody else has a reference to it yet.
+        // SAFETY: the page is writable, 4096 bytes long, and no other reference to it exists yet.
         fill(unsafe { secret.0.cast::<[u8; 32]>().as_mut() }).map_err(Error::Fill)?;
         Ok(secret)
     }
 
-    /// The bytes.
+    /// Returns the secret bytes.
     pub fn expose(&self) -> &[u8; 32] {
         // SAFETY: the page lives as long as self, was filled in `new`, and is never written again.
         unsafe { self.0.cast::<[u8; 32]>().as_ref() }
@@ -51,19 +51,19 @@ impl LockedSecret {
 
 impl Drop for LockedSecret {
     fn drop(&mut self) {
-        // SAFETY: the page is ours, writable and 4096 bytes long; nobody has a reference any more.
+        // SAFETY: the page is ours, writable and 4096 bytes long; no other reference to it exists.
         unsafe {
             zeroize::Zeroize::zeroize(self.0.cast::<[u8; 32]>().as_mut());
-            // Nothing can be done about a failure here, and the process goes on without the page's contents.
+            // A failure cannot be handled here; the content of the page is wiped already.
             let _ = munmap(self.0, PAGE_BYTES);
         }
     }
 }
 
-/// Why there is no locked page.
+/// The reason that a page cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error<E> {
-    /// The system locks no memory for us.
+    /// The system refuses to lock memory.
     #[error("cannot lock one page of memory ({0}): raise the limit, `ulimit -l 64` or LimitMEMLOCK=64K")]
     Lock(nix::Error),
     /// There are no random bytes.

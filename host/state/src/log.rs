@@ -1,6 +1,6 @@
-//! The write-ahead log as the last run left it: whether it is missing, and whether changes are behind a damaged frame.
+//! The check of the write-ahead log of the last run: a missing log, or commits behind a damaged frame.
 //!
-//! SQLite drops all that is behind the first bad frame and says nothing, so the file is read before SQLite opens it. Never writes
+//! SQLite silently drops all frames behind the first bad one, so this module reads the file before SQLite opens it. Never writes
 //! to the log. The format is SQLite's: <https://www.sqlite.org/fileformat2.html#walformat>. See `daemon` of the host.
 
 use super::sql::{self, Mark};
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// Bytes of a page, as the cipher is told at each open.
+/// Bytes of a page, as each connection sets it for the cipher.
 const PAGE_BYTES: usize = 4096;
-/// The first word of a log; its lowest bit says in which byte order sums are made.
+/// The first word of a log; its lowest bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 const READ_BYTES: usize = 256 * 1024;
 
-/// The value of [`Mark::Open`] where the log has to hold a frame.
+/// The value of [`Mark::Open`] while the log must have a frame.
 const FILLED: &str = "open";
-/// The value of [`Mark::Open`] from an erasure on, which empties the log.
+/// The value of [`Mark::Open`] after an erasure, which empties the log.
 const EMPTIED: &str = "emptied";
 
 /// State of the log before SQLite opens the record.
@@ -29,15 +29,15 @@ const EMPTIED: &str = "emptied";
 pub(super) enum Log {
     /// There is no log.
     Missing,
-    /// It holds no frame.
+    /// The log has no frame.
     Empty,
-    /// Every frame up to the end of what was written is good.
+    /// Every written frame is valid.
     Whole,
-    /// Frames that were committed are behind one that does not fit; so many commits.
+    /// Committed frames are behind an invalid one; the number of these commits.
     Damaged(u64),
 }
 
-/// The process that judges the log when it opens the record, and removes it when it closes the record.
+/// The process that inspects the log when it opens the record, and removes it when it closes the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// This process.
@@ -46,15 +46,15 @@ pub(super) enum Owner {
     Another,
 }
 
-/// The way in which changes were lost.
+/// A loss of changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "log")]
 pub enum Lost {
-    /// The log is gone, with all that was not yet in the record's own file.
+    /// The log is missing, with all changes that were not yet in the database file.
     Missing,
     /// The log is damaged.
     Damaged {
-        /// Commits behind the damage.
+        /// Number of commits behind the damage.
         commits: u64,
     },
 }
@@ -63,25 +63,25 @@ impl Lost {
     /// Returns the sentence for an operator.
     pub fn sentence(&self) -> String {
         match self {
-            Self::Missing => "the last run did not end in order, and its write-ahead log state.db-wal is gone: the changes that were \
-                 in it are lost"
+            Self::Missing => "the last run did not shut down cleanly, and its write-ahead log state.db-wal is missing: the changes in \
+                 it are lost"
                 .to_owned(),
             Self::Damaged { commits } => format!(
-                "the write-ahead log state.db-wal was damaged: {commits} commits behind the damaged place are lost"
+                "the write-ahead log state.db-wal was damaged: {commits} commits behind the damage are lost"
             ),
         }
     }
 }
 
-/// Returns the log that belongs to the record at `path`.
+/// Returns the path of the log of the record at `path`.
 pub(super) fn path_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     log.into()
 }
 
-/// Looks at the log of the record at `path`.
-pub(super) fn look(path: &Path) -> Result<Log, Error> {
+/// Inspects the log of the record at `path`.
+pub(super) fn inspect(path: &Path) -> Result<Log, Error> {
     let log = path_of(path);
     let found = File::open(&log).and_then(|file| walk(BufReader::with_capacity(READ_BYTES, file)));
     match found {
@@ -99,7 +99,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
     sums.add(&header[..24]);
     let known = word(&header, 0) & !1 == MAGIC && word(&header, 2) as usize == PAGE_BYTES;
     let mut fits = known && sums.values == (word(&header, 6), word(&header, 7));
-    // Without a header that can be believed, the first frame says which ones belong together.
+    // Without a valid header, the salts of the first frame identify the frames of this log.
     let mut salts = fits.then(|| (word(&header, 4), word(&header, 5)));
     let (mut frames, mut commits_behind) = (0u64, 0);
     let mut frame = vec![0; FRAME_HEADER_BYTES + PAGE_BYTES];
@@ -113,7 +113,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
             sums.add(&frame[FRAME_HEADER_BYTES..]);
             fits = is_current && word(&frame, 0) != 0 && sums.values == (word(&frame, 4), word(&frame, 5));
         }
-        // The frame itself may be half written by a host that was killed. The frames behind it were written later.
+        // A killed host may leave a half-written frame. The frames behind it were written later.
         let commits = word(&frame, 1) != 0;
         if !was_fitting && is_current && commits {
             commits_behind += 1;
@@ -126,7 +126,7 @@ fn walk(mut file: impl Read) -> io::Result<Log> {
     })
 }
 
-/// Fills the buffer; false where the file ends before.
+/// Fills the buffer; returns `false` if the file ends earlier.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -134,12 +134,12 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// Returns a word of a header, which are all big-endian.
+/// Returns a word of a header; all of them are big-endian.
 fn word(bytes: &[u8], number: usize) -> u32 {
     bytes[number * 4..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// The running sums over a log.
+/// The running checksums of a log.
 struct Sums {
     little: bool,
     values: (u32, u32),
@@ -158,12 +158,12 @@ impl Sums {
     }
 }
 
-/// Notes what is lost, to be told by [`take_lost`], and that the record is open from now on, in its own file.
+/// Records a loss for [`take_lost`], and marks the record as open in the database file.
 ///
 /// # Errors
 /// [`Error::InUse`] while another process writes.
-pub(super) fn opened(db: &Connection, path: &Path, log: &Log) -> Result<(), Error> {
-    note_open(db, log).map_err(|error| match error {
+pub(super) fn mark_open(db: &Connection, path: &Path, log: &Log) -> Result<(), Error> {
+    write_open_mark(db, log).map_err(|error| match error {
         Error::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
             Error::InUse(path.display().to_string())
         }
@@ -171,7 +171,7 @@ pub(super) fn opened(db: &Connection, path: &Path, log: &Log) -> Result<(), Erro
     })
 }
 
-fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
+fn write_open_mark(db: &Connection, log: &Log) -> Result<(), Error> {
     let was_open = sql::mark(db, Mark::Open)?;
     let lost = match (log, was_open.as_deref()) {
         (Log::Missing, Some(_)) | (Log::Empty, Some(FILLED)) => Some(Lost::Missing),
@@ -192,25 +192,24 @@ fn note_open(db: &Connection, log: &Log) -> Result<(), Error> {
     let changed = change();
     if changed.is_ok() { sql::commit(db) } else { sql::roll_back(db) }?;
     changed?;
-    // If the log goes missing later, the note must not go with it, so it is written into the file now. Another reader may delay
-    // that until the next checkpoint.
+    // The mark must survive a later loss of the log, so a checkpoint writes it into the file now. Another reader may delay that
+    // until the next checkpoint.
     Ok(sql::checkpoint(db)?)
 }
 
-/// Notes that the log is about to be emptied, so that an empty one is no loss until [`filled`].
-pub(super) fn emptied(db: &Connection) -> rusqlite::Result<()> {
+/// Marks the log as emptied, so that an empty log does not count as a loss until [`mark_filled`].
+pub(super) fn mark_emptied(db: &Connection) -> rusqlite::Result<()> {
     sql::set_mark(db, Mark::Open, EMPTIED)
 }
 
-/// Notes that the log holds changes again, in the record's own file as far as readers let that be.
-pub(super) fn filled(db: &Connection) -> rusqlite::Result<()> {
+/// Marks the log as filled, and writes the mark into the database file unless a reader blocks that.
+pub(super) fn mark_filled(db: &Connection) -> rusqlite::Result<()> {
     sql::set_mark(db, Mark::Open, FILLED)?;
     sql::checkpoint_passively(db)
 }
 
-/// Notes that the record is about to be closed in order, so that it needs no log beside it. Closing this connection last may then
-/// remove the log.
-pub(super) fn closed(db: &Connection) -> rusqlite::Result<()> {
+/// Marks the record as cleanly closed, so that it needs no log. SQLite may then remove the log when this connection closes last.
+pub(super) fn mark_closed(db: &Connection) -> rusqlite::Result<()> {
     sql::remove_mark(db, Mark::Open)?;
     remove_log(db);
     Ok(())
@@ -222,10 +221,10 @@ fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {
         .map_err(|_| Error::Stored("meta: changes_lost".to_owned()))
 }
 
-/// Takes the changes that were found to be lost and that the ledger does not name yet, once.
+/// Returns the losses that the ledger does not name yet, and removes their mark.
 ///
 /// # Errors
-/// What SQLite reports.
+/// The errors of SQLite.
 pub fn take_lost(tx: &mut WriteTx<'_>) -> Result<Vec<Lost>, Error> {
     take_lost_from(tx.db)
 }
@@ -246,13 +245,13 @@ mod tests {
         SessionKey::new([5; 32])
     }
 
-    /// Makes a record with its log, as a host leaves it that is killed: `commits` changes are in the log alone.
+    /// Makes a record with the log of a killed host: `commits` changes are only in the log.
     fn killed(directory: &Path, commits: usize) -> PathBuf {
         let (path, copy) = (directory.join("state.db"), directory.join("killed.db"));
         create(&path).expect("made");
         let db = connect(&path, &key()).expect("opened");
         migrations::run(&db, &path, &key()).expect("a schema");
-        opened(&db, &path, &Log::Missing).expect("noted");
+        mark_open(&db, &path, &Log::Missing).expect("noted");
         for number in 0..commits {
             let sql = "INSERT INTO meta (key, value) VALUES (?1, hex(randomblob(9000)))";
             db.execute(sql, [format!("k{number}")]).expect("written");
@@ -263,11 +262,11 @@ mod tests {
     }
 
     fn lost(path: &Path) -> Vec<Lost> {
-        let log = look(path).expect("read");
+        let log = inspect(path).expect("read");
         let db = connect(path, &key()).expect("opened");
-        opened(&db, path, &log).expect("noted");
+        mark_open(&db, path, &log).expect("noted");
         let lost = take_lost_from(&db).expect("read");
-        closed(&db).expect("noted");
+        mark_closed(&db).expect("noted");
         lost
     }
 
@@ -275,7 +274,7 @@ mod tests {
     fn log_of_a_killed_host_is_whole_and_nothing_is_lost() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 20);
-        assert_eq!(look(&path).expect("read"), Log::Whole);
+        assert_eq!(inspect(&path).expect("read"), Log::Whole);
         assert_eq!(lost(&path), []);
     }
 
@@ -286,7 +285,7 @@ mod tests {
         let whole = std::fs::read(path_of(&path)).expect("read");
         for cut in [1, 100, PAGE_BYTES, PAGE_BYTES + 10, whole.len() - 40, whole.len() - HEADER_BYTES - 1] {
             std::fs::write(path_of(&path), &whole[..whole.len() - cut]).expect("written");
-            let found = look(&path).expect("read");
+            let found = inspect(&path).expect("read");
             assert!(matches!(found, Log::Whole | Log::Empty), "{cut}: {found:?}");
         }
     }
@@ -297,23 +296,23 @@ mod tests {
         let path = killed(directory.path(), 8);
         let whole = std::fs::read(path_of(&path)).expect("read");
         let third = HEADER_BYTES + 2 * (FRAME_HEADER_BYTES + PAGE_BYTES);
-        // In the header, and in the head and the page of the first and the third frame. Behind the last one are older frames.
+        // Bytes of the header, and of the first and the third frame (frame header and page). Older frames follow the last one.
         let of_frame = |begin: usize| [2, 9, 17, 600].map(|byte| begin + byte);
         let places = (0..24).chain(of_frame(HEADER_BYTES)).chain(of_frame(third));
         for at in places {
             let mut damaged = whole.clone();
             damaged[at] ^= 4;
             std::fs::write(path_of(&path), damaged).expect("written");
-            let found = look(&path).expect("read");
+            let found = inspect(&path).expect("read");
             assert!(matches!(found, Log::Damaged(commits) if commits > 0), "byte {at}: {found:?}");
         }
         std::fs::write(path_of(&path), &whole).expect("written");
-        let all = look(&path).expect("read");
-        assert_eq!(all, Log::Whole, "the bytes as they were");
+        let all = inspect(&path).expect("read");
+        assert_eq!(all, Log::Whole, "the original bytes");
     }
 
     #[test]
-    fn damaged_log_is_noted_once_and_survives_until_told() {
+    fn damaged_log_is_reported_exactly_once() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 8);
         let mut bytes = std::fs::read(path_of(&path)).expect("read");
@@ -321,11 +320,11 @@ mod tests {
         std::fs::write(path_of(&path), bytes).expect("written");
         let found = lost(&path);
         assert!(matches!(&found[..], [Lost::Damaged { commits }] if *commits >= 8), "{found:?}");
-        assert_eq!(lost(&path), [], "told once");
+        assert_eq!(lost(&path), [], "reported once");
     }
 
     #[test]
-    fn log_that_is_gone_after_an_unclean_end_is_lost() {
+    fn missing_log_after_an_unclean_end_is_a_loss() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 8);
         std::fs::remove_file(path_of(&path)).expect("removed");
@@ -333,19 +332,19 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 8);
         std::fs::write(path_of(&path), "").expect("emptied");
-        assert_eq!(lost(&path), [Lost::Missing], "an empty one is none");
+        assert_eq!(lost(&path), [Lost::Missing], "an empty log counts as missing");
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 8);
         let db = connect(&path, &key()).expect("opened");
-        emptied(&db).expect("noted");
+        mark_emptied(&db).expect("noted");
         sql::empty_log(&db).expect("emptied");
         drop(db);
-        std::fs::write(path_of(&path), "").expect("as an erasure leaves it");
+        std::fs::write(path_of(&path), "").expect("the state after an erasure");
         assert_eq!(lost(&path), [], "an erasure empties it");
     }
 
     #[test]
-    fn look_beside_no_host_leaves_the_log_in_place() {
+    fn offline_look_leaves_the_log_in_place() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = killed(directory.path(), 8);
         let before = std::fs::read(path_of(&path)).expect("read");
@@ -353,7 +352,8 @@ mod tests {
         assert!(std::fs::read(path_of(&path)).expect("still there") == before);
         assert_eq!(lost(&path), []);
     }
-    /// Makes the record refuse every change of what it notes about itself, by SQL's word for it.
+
+    /// Adds a trigger that refuses this kind of change (an SQL keyword) of the table `meta`.
     fn refuse(path: &Path, change: &str) {
         let sql = format!("CREATE TRIGGER refuse BEFORE {change} ON meta BEGIN SELECT RAISE(ABORT, 'refused'); END");
         connect(path, &key()).expect("opened").execute_batch(&sql).expect("made");
@@ -409,7 +409,7 @@ mod tests {
         run(async { State::open_beside(&path, &key()).expect("opened").close().await });
         assert!(path_of(&path).exists(), "it belongs to another process");
         let db = connect(&path, &key()).expect("opened");
-        assert_eq!(read_lost(&db).expect("read"), [], "it was not judged");
+        assert_eq!(read_lost(&db).expect("read"), [], "it was not inspected");
         let mark = sql::mark(&db, Mark::Open).expect("read");
         assert_eq!(mark.as_deref(), Some(FILLED), "the record still says that it is open");
     }

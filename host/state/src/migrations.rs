@@ -1,7 +1,7 @@
-//! The schema of `state.db`, in versions that only ever go forward.
+//! The versions of the schema of `state.db`, and their migrations, which only go forward.
 //!
-//! Never changes a version that was released, and never a file before there is a snapshot of it beside it; a newer file than this
-//! program knows is refused. See [`crate::snapshot`].
+//! Never changes a released version, and never migrates a file without a snapshot. A file with a newer schema is refused. See
+//! [`crate::snapshot`].
 
 use super::sql::{self, Mark};
 use super::{Error, WriteTx, snapshot};
@@ -10,11 +10,11 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// One script a version; the file's `user_version` says how many have run.
+/// One script for each version. `user_version` of the file is the number of scripts that have run.
 ///
 /// A version adds to the schema where it can. One that has to rebuild a table makes the new table, copies the rows, drops the old table
-/// and renames the new one. Foreign keys are off meanwhile, so that the rows that refer to it stay; a version that leaves a row without
-/// the row to which it refers is undone.
+/// and renames the new one. Foreign keys are off meanwhile, so that the rows that refer to the table stay. A version that leaves
+/// a broken reference is rolled back.
 ///
 /// A new kind of channel needs such a version: `channels.kind` has a CHECK with the names of the kinds, and a host that does not know a
 /// name refuses the row when it reads it. The test `rebuilt_channels_keep_their_wirings` has the script for it, which also keeps the
@@ -36,21 +36,21 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v14.sql"),
 ];
 
-/// A change of the schema.
+/// A migration of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
-    /// The version before.
+    /// The earlier version.
     pub from: i64,
-    /// The version now.
+    /// The new version.
     pub to: i64,
-    /// Name of the snapshot from before, in the directory of the state.
+    /// File name of the snapshot of the earlier version.
     pub snapshot: String,
 }
 
-/// Runs what is missing, all of it or nothing; the earlier content is saved in a snapshot first.
+/// Runs the missing versions in one transaction, after a snapshot of the file.
 ///
 /// # Errors
-/// [`Error::Migration`], and then the file is as it was; those of [`check`] and [`snapshot::take`].
+/// [`Error::Migration`], and then the file is unchanged; the errors of [`check`] and [`snapshot::take`].
 pub fn run(db: &Connection, path: &Path, key: &SessionKey) -> Result<(), Error> {
     run_these(VERSIONS, db, path, key)
 }
@@ -62,12 +62,12 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
         return Ok(());
     }
     let note = match found {
-        // There is nothing to go back to.
+        // A new file has no earlier content.
         0 => None,
         _ => {
             let taken = snapshot::take(db, path, key, found + 1)?;
             let name = taken.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            tracing::info!(from = found, to, snapshot = name, "the state is brought up to date");
+            tracing::info!(from = found, to, snapshot = name, "migrating the schema of the state");
             Some(Migrated { from: found, to, snapshot: name })
         }
     };
@@ -89,24 +89,24 @@ fn run_these(versions: &[&str], db: &Connection, path: &Path, key: &SessionKey) 
         db.execute_batch(&format!("PRAGMA user_version = {to}; COMMIT;"))
     };
     let enforced = sql::has_foreign_keys(db)?;
-    // A table that is dropped loses its rows first, and the rows that refer to them would go with them.
+    // Dropping a table deletes its rows first, which would also delete the rows that refer to them.
     sql::set_foreign_keys(db, false)?;
     let changed = change();
     if changed.is_err() && !db.is_autocommit() {
-        // An error means that it is undone already.
+        // An error means that it was rolled back already.
         let _ = sql::roll_back(db);
     }
     sql::set_foreign_keys(db, enforced)?;
     changed.map_err(|source| {
-        let kept = note.map_or_else(String::new, |note| format!(", and so does its copy {}", note.snapshot));
+        let kept = note.map_or_else(String::new, |note| format!(", and its snapshot is {}", note.snapshot));
         Error::Migration { path: path.display().to_string(), from: found, to, kept, source: Box::new(source) }
     })
 }
 
-/// Takes the change of the schema that the ledger does not have yet, once.
+/// Returns the migration that the ledger does not name yet, and removes its mark.
 ///
 /// # Errors
-/// What SQLite reports.
+/// The errors of SQLite.
 pub fn take_note(tx: &mut WriteTx<'_>) -> Result<Option<Migrated>, Error> {
     take_note_from(tx.db)
 }
@@ -116,10 +116,10 @@ fn take_note_from(db: &Connection) -> Result<Option<Migrated>, Error> {
     text.map(|text| serde_json::from_str(&text).map_err(|_| Error::Stored("meta: migrated".to_owned()))).transpose()
 }
 
-/// Returns the file's version, if this program knows it.
+/// Returns the version of the file.
 ///
 /// # Errors
-/// [`Error::Newer`] for one that it does not know.
+/// [`Error::Newer`] for a version that this program does not know.
 pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Error> {
     let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = VERSIONS.len() as i64;
@@ -136,7 +136,7 @@ mod tests {
     use crate::{connect, create, open_to_look};
 
     #[test]
-    fn the_rebuilt_journal_has_every_index_of_the_table_before() {
+    fn rebuilt_deliveries_table_keeps_every_index() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
         create(&path).expect("made");
@@ -154,7 +154,7 @@ mod tests {
         assert!(!before.is_empty() && before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
     }
 
-    /// Makes the record as it was before the version whose script has these words, and returns its number.
+    /// Makes a record with all versions before the one whose script has these words, and returns the number of that version.
     fn before_version(words: &str, db: &Connection, path: &Path, key: &SessionKey) -> usize {
         let at = VERSIONS.iter().position(|script| script.contains(words)).expect("a version");
         run_these(&VERSIONS[..at], db, path, key).expect("the versions before");
@@ -227,10 +227,10 @@ mod tests {
         assert_eq!(found, (true, false));
     }
 
-    /// The rows of the oldest home that is kept, of version 5.
+    /// Rows of a home of version 5, the oldest one that the tests keep.
     const OLDEST_ROWS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/ops/migration/v5.sql"));
 
-    /// Makes `channels` anew with the columns that it has now, and one more kind.
+    /// Rebuilds `channels` with its current columns and one more kind.
     const REBUILD_OF_CHANNELS: &str = "
         CREATE TABLE rebuilt (
           generation INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(before.len(), 2);
         run(&db, &path, &key).expect("every version");
         assert_eq!(rows(&db), before);
-        // Another script in the place of the newest one.
+        // Runs another script instead of the newest one.
         let run_instead = |script: &'static str| {
             let earlier = &VERSIONS[..VERSIONS.len() - 1];
             db.execute_batch(&format!("PRAGMA user_version = {}", earlier.len())).expect("set");
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(take_note_from(&db).expect("read"), None);
         let copy = open_to_look(&snapshot::all(&path)[0].path, &key).expect("it opens");
         assert_eq!(schema(&copy), before);
-        run(&db, &path, &key).expect("the next start has it right");
+        run(&db, &path, &key).expect("the next start succeeds");
         let to = VERSIONS.len() as i64;
         let note = Migrated { from: 5, to, snapshot: "state.db.before-v6".to_owned() };
         assert_eq!(take_note_from(&db).expect("read"), Some(note));

@@ -1,8 +1,8 @@
-//! Opens the file of the record: its cipher, its journal, and a look through all pages.
+//! Connections to the file of the record: cipher, journal mode, and a check of all pages.
 //!
-//! Never makes a file in passing, and never removes the log of a record that says that it is open. See [`crate::log`].
+//! Never creates a missing file when it opens one, and never removes the log of a record that is marked as open. See [`crate::log`].
 
-use super::{Error, ReadTx, SEARCH_LOOKS, SEARCH_UNTIL, is_damage, log, migrations, sql, wall_clock};
+use super::{Error, ReadTx, SEARCH_CHECKS, SEARCH_UNTIL, is_damage, log, migrations, sql, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-/// A file that is longer is not looked through at the start: that would take longer than an operator waits.
-const LOOKED_THROUGH_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Longest file whose pages a start checks: with a longer one, the start would take too long.
+const CHECKED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Steps of SQLite between two looks at the time of a search.
-const STEPS_BETWEEN_LOOKS: i32 = 1000;
+/// Steps of SQLite between two checks of the deadline of a search.
+const STEPS_BETWEEN_CHECKS: i32 = 1000;
 
 /// Makes an empty file of mode 0600, unless there is one.
 pub(super) fn create(path: &Path) -> Result<(), Error> {
@@ -27,16 +27,15 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Prepares the cipher library. A thread that opens a file while another thread makes the first connection of the process finds the
-/// library unprepared, and its key is refused.
+/// Initialises the cipher library. Otherwise a thread that opens a file while another thread makes the first connection of the
+/// process may find the library uninitialised, and its key is refused.
 pub(super) fn prepare_cipher() {
     static PREPARED: Once = Once::new();
-    // A library that cannot be prepared fails again, with its error, for the file that is to be opened.
+    // An error is ignored here: it occurs again, with its text, for the file that the caller opens.
     PREPARED.call_once(|| drop(Connection::open_in_memory()));
 }
 
-/// Opens a file that is there: one that is missing is never made in passing. Its log stays when the connection is closed, unless
-/// [`remove_log`] is called.
+/// Opens an existing file; a missing one is not created. The log stays when the connection closes, unless [`remove_log`] is called.
 pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     prepare_cipher();
@@ -44,7 +43,7 @@ pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error
     sql::unlock(&db, key)?;
     keep_log(&db);
     db.busy_timeout(Duration::from_secs(5))?;
-    // A plan does not look at values: with a bound LIMIT, a statement would be parsed and planned anew each time it runs.
+    // Query plans ignore bound values. Otherwise SQLite plans a statement with a bound LIMIT again at each run.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     match sql::configure(&db) {
@@ -61,9 +60,9 @@ pub(super) fn connect(path: &Path, key: &SessionKey) -> Result<Connection, Error
     }
 }
 
-/// Reads every page once, so that damage is found at the start and not in the middle of a change.
-pub(super) fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
-    if std::fs::metadata(path).is_ok_and(|found| found.len() > LOOKED_THROUGH_BYTES_MAX) {
+/// Checks every page once, so that a start finds damage before a change does.
+pub(super) fn check_pages(db: &Connection, path: &Path) -> Result<(), Error> {
+    if std::fs::metadata(path).is_ok_and(|found| found.len() > CHECKED_BYTES_MAX) {
         return Ok(());
     }
     let damaged = |why: String| Error::Damaged { path: path.display().to_string(), why };
@@ -78,28 +77,28 @@ pub(super) fn look_through(db: &Connection, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Leaves the log as it is when this connection is the last to be closed; the setting concerns this connection alone.
+/// Leaves the log unchanged if this connection closes last. The setting affects this connection only.
 pub(super) fn keep_log(db: &Connection) {
     set_keeps_log(db, true);
 }
 
-/// Lets SQLite write the log into the file and remove it when this connection is the last to be closed.
+/// Lets SQLite write the log into the file and remove it if this connection closes last.
 pub(super) fn remove_log(db: &Connection) {
     set_keeps_log(db, false);
 }
 
 fn set_keeps_log(db: &Connection, keeps: bool) {
-    // It may fail only where SQLite lacks the setting, and ours has it.
+    // It fails only if SQLite lacks the setting, and the bundled version has it.
     let _ = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps);
 }
 
-/// Opens the state to look at it, beside a running host or without one.
+/// Opens the state for reading, whether a host runs or not.
 ///
 /// # Errors
-/// As `State::open`; a file of an older version is not brought up to date, as nothing is written.
+/// As `State::open`. A file of an older version is not migrated, because nothing is written.
 pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
-    // The log that a crash left stays for the next start. Where there is none, SQLite makes an empty one and has to remove it: the
-    // next start would take it for one that an erasure emptied.
+    // The log of a crashed host stays for the next start. If there is none, SQLite makes an empty log and must remove it: otherwise the
+    // next start would take it for the log after an erasure.
     let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
     let db = connect(path, key)?;
     migrations::check(&db, path, key)?;
@@ -110,14 +109,14 @@ pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> 
     Ok(db)
 }
 
-/// The state as it was at one moment, beside a running host or without one.
+/// One snapshot of the state, whether a host runs or not.
 pub struct View {
     db: Connection,
     now: i64,
 }
 
 impl View {
-    /// Opens the state to look at one snapshot of it, which begins with the first statement.
+    /// Opens the state for reading. The snapshot begins with the first statement.
     ///
     /// # Errors
     /// As [`open_to_look`].
@@ -127,34 +126,34 @@ impl View {
         Ok(Self { db, now: wall_clock() })
     }
 
-    /// Returns the transaction that reads the snapshot.
+    /// Returns the transaction on the snapshot.
     pub const fn tx(&self) -> ReadTx<'_> {
         ReadTx { db: &self.db, now: self.now, wall: self.now, prune: self.now }
     }
 }
 
-/// Looks at the state by the functions that a transaction is handed to, beside a running host or without one.
+/// Calls `look` with a transaction on one snapshot of the state, whether a host runs or not.
 ///
 /// # Errors
-/// As [`open_to_look`], and those of `look`.
+/// As [`open_to_look`], and the errors of `look`.
 pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&ReadTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
     look(&View::open(path, key)?.tx())
 }
 
-/// Opens a connection that cannot write.
+/// Opens a read-only connection.
 pub(super) fn connect_to_read(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let db = connect(path, key)?;
     sql::forbid_writes(&db)?;
     Ok(db)
 }
 
-/// Opens a connection whose statements end when the time of their search is over.
+/// Opens a read-only connection whose statements are interrupted at the deadline of their search.
 pub(super) fn connect_for_searches(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
     let mut db = connect_to_read(path, key)?;
     let is_over = || {
-        SEARCH_LOOKS.set(SEARCH_LOOKS.get() + 1);
+        SEARCH_CHECKS.set(SEARCH_CHECKS.get() + 1);
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
     };
-    db.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_over))?;
+    db.progress_handler(STEPS_BETWEEN_CHECKS, Some(is_over))?;
     Ok(db)
 }

@@ -1,8 +1,7 @@
-//! The state under another key: a whole copy beside the original, changed, re-encrypted, proven, and put in its place in one
-//! step.
+//! The copy of the state under another key: copied, changed, re-encrypted, checked, and then renamed over the original.
 //!
-//! Never writes into the original but to close its log, and never leaves a file behind it that SQLite could take for the new
-//! one's. See `key_rotation` of the host.
+//! Never writes to the original except to close its log, and never leaves a journal that SQLite could apply to the new file. See
+//! `key_rotation` of the host.
 
 use super::{Error, ReadTx, WriteTx, connect, create, log, migrations, sql, wall_clock};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -11,10 +10,10 @@ use rusqlite::backup::Backup;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Pages that are copied between two checks for another writer.
+/// Pages that one step of the copy copies.
 const PAGES_AT_ONCE: i32 = 1024;
 
-/// A copy in the making. While it lives no other process can open the original.
+/// An unfinished copy. While it exists, no other process can open the original.
 pub struct Copy {
     original: Connection,
     copy: Connection,
@@ -26,17 +25,17 @@ impl Copy {
     /// Copies the state at `path`, page by page, to a new file `to`.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::InUse`] while another process has it open.
+    /// [`Error::WrongKey`], [`Error::Newer`], and [`Error::InUse`] while another process has the state open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
-        let left = log::look(path)?;
+        let left = log::inspect(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
-        // The changes that a crash left are taken in here, and those that it lost are noted; afterwards neither file needs a log.
-        // Until then an error leaves the log in place.
-        log::opened(&original, path, &left)?;
-        log::closed(&original)?;
-        // Out of the write-ahead log, which a renamed file would leave behind, and alone.
-        match sql::take_alone(&original) {
+        // This takes in the changes in the log of a crash and records lost ones. Afterwards neither file needs a log. An error before
+        // that leaves the log in place.
+        log::mark_open(&original, path, &left)?;
+        log::mark_closed(&original)?;
+        // No write-ahead log, which a renamed file would leave behind, and no other connection.
+        match sql::lock_exclusively(&original) {
             Ok(mode) if mode == "memory" => {}
             Ok(_) => return Err(Error::InUse(path.display().to_string())),
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
@@ -46,7 +45,7 @@ impl Copy {
         }
         create(to)?;
         let mut copy = connect(to, key)?;
-        sql::leave_log(&copy)?;
+        sql::disable_wal(&copy)?;
         Backup::new(&original, &mut copy)?.run_to_completion(PAGES_AT_ONCE, Duration::ZERO, None)?;
         Ok(Self { original, copy, from: path.to_owned(), to: to.to_owned() })
     }
@@ -54,7 +53,7 @@ impl Copy {
     /// Changes the copy, in one transaction.
     ///
     /// # Errors
-    /// What `change` says, and then nothing is changed.
+    /// The errors of `change`, and then the copy is unchanged.
     pub fn change<T, E: From<Error>>(&mut self, change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, E>) -> Result<T, E> {
         let last = sql::newest_entry_at(&self.copy).map_err(Error::from)?;
         let wall = wall_clock();
@@ -66,35 +65,35 @@ impl Copy {
         Ok(changed)
     }
 
-    /// Encrypts the copy anew and proves it: every page opens under the new key, and SQLite finds nothing wrong with it.
+    /// Encrypts the copy under the new key and checks it: every page opens, and SQLite finds no damage.
     ///
     /// # Errors
-    /// When it does not; the original is as it was.
+    /// The damage that the check finds. The original is unchanged.
     pub fn rekey(self, key: &SessionKey) -> Result<Ready, Error> {
         let Self { original, copy, from, to } = self;
         sql::rekey(&copy, key)?;
         drop(copy);
         let proof = connect(&to, key)?;
         prove(&proof, "the copy under the new key")?;
-        // No log beside it: only the file itself is renamed.
-        sql::leave_log(&proof)?;
+        // No log, because only the database file is renamed.
+        sql::disable_wal(&proof)?;
         drop(proof);
         Ok(Ready { original, from, to })
     }
 }
 
-/// Checks that every page opens under the key of this connection, and that SQLite finds nothing wrong with them.
+/// Checks that every page opens under the key of this connection, and that SQLite finds no damage.
 ///
 /// # Errors
-/// With the first thing that is.
+/// The first damage.
 pub(super) fn prove(db: &Connection, what: &str) -> Result<(), Error> {
     match sql::first_fault(db)? {
-        Some(wrong) => Err(Error::Stored(format!("{what} is not whole: {wrong}"))),
+        Some(wrong) => Err(Error::Stored(format!("{what} is damaged: {wrong}"))),
         None => Ok(()),
     }
 }
 
-/// A copy that was proven.
+/// A checked copy.
 pub struct Ready {
     original: Connection,
     from: PathBuf,
@@ -102,21 +101,20 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Puts the copy into the place of the original, in one step that outlives a power cut.
+    /// Renames the copy over the original, atomically and durably.
     ///
     /// # Errors
-    /// When the system does not; then the original is still there. A name that may not outlive a power cut is logged and kept.
+    /// The errors of the system; the original is then still there. A failed sync after the rename is only logged.
     pub fn take_over(self) -> std::io::Result<()> {
         let sync = |path: &Path| std::fs::File::open(path)?.sync_all();
         sync(&self.to)?;
         std::fs::rename(&self.to, &self.from)?;
-        // From here on only the new key opens the file under this name, and a caller that is told of an error would throw that
-        // key away.
+        // From here on only the new key opens the file, and a caller that gets an error would discard that key.
         if let Err(error) = self.from.parent().map_or(Ok(()), sync) {
             let path = self.from.display();
-            tracing::error!(%error, "{path} is under the new key, and after a power cut it may be under the old one again");
+            tracing::error!(%error, "{path} is encrypted under the new key; after a power cut it may be under the old one again");
         }
-        // Only now may others open the file under this name. Its journal was in memory, so nothing of it is left under the name.
+        // Only now may other processes open the file. The journal of the original was in memory, so no journal file remains.
         drop(self.original);
         Ok(())
     }
@@ -134,20 +132,20 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (from, to) = (directory.path().join("state.db"), directory.path().join("state.db.next"));
         let (old, new) = (SessionKey::new([1; 32]), SessionKey::new([2; 32]));
-        // In a thread of its own, as a user without root's rights: they are for each thread by itself.
+        // A thread of its own runs as an unprivileged user, because file access rights belong to a thread.
         let take_over = || {
             if geteuid().is_root() {
-                let nobody = Uid::from_raw(65534);
-                chown(directory.path(), Some(nobody.as_raw()), None).expect("given");
-                setfsuid(nobody);
+                let unprivileged = Uid::from_raw(65534);
+                chown(directory.path(), Some(unprivileged.as_raw()), None).expect("given");
+                setfsuid(unprivileged);
             }
             create(&from).expect("made");
             migrations::run(&connect(&from, &old).expect("opened"), &from, &old).expect("a schema");
             let ready = Copy::of(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
             let may = |mode| std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).expect("set");
-            // Names can be changed in it, and it cannot be opened.
+            // With this mode, files can be renamed in the directory, and it cannot be opened.
             may(0o300);
-            assert!(std::fs::File::open(directory.path()).is_err(), "the sync has to fail");
+            assert!(std::fs::File::open(directory.path()).is_err(), "the sync must fail");
             let taken = ready.take_over();
             may(0o700);
             taken

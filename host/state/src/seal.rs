@@ -1,6 +1,6 @@
-//! Makes and checks seals: HMAC-SHA256 over the contract's tuple, under a key that lives as long as this start.
+//! The seals of items: HMAC-SHA256 over the tuple of the contract, under a key that exists until the host stops.
 //!
-//! The root secret is never written; a restart seals anew what stands in the index. Next: `items`.
+//! The root secret is never written. After a restart, the host seals the recorded items again. See `turns::items` of the host.
 
 use crate::keys;
 use crate::locked::{self, LockedSecret};
@@ -13,38 +13,38 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// Seals for every session, for as long as the daemon lives.
+/// Maker and verifier of the seals of all sessions.
 pub struct Sealer {
     root: LockedSecret,
     boot: BootId,
 }
 
-/// Why there is no sealer.
+/// The reason that a sealer cannot be made.
 pub type Error = locked::Error<keys::Error>;
 
 impl Sealer {
-    /// A sealer with a fresh root secret.
+    /// Makes a sealer with a fresh root secret.
     ///
     /// # Errors
-    /// Without random bytes or a page of locked memory.
+    /// The system has no random bytes, or refuses to lock a page of memory.
     pub fn new(boot: BootId) -> Result<Self, Error> {
         let root = LockedSecret::new(|bytes| keys::random::<32>().map(|random| *bytes = random))?;
         Ok(Self { root, boot })
     }
 
-    /// The start of the daemon that its seals belong to.
+    /// Returns the id of the host start to which the seals belong.
     pub const fn boot(&self) -> BootId {
         self.boot
     }
 
-    /// The ref of an item whose tuple stands in the record; its boot becomes this one.
+    /// Returns the ref of a recorded item, with the id of this start.
     pub fn seal(&self, recorded: &Tuple) -> Ref {
         let t = Tuple { boot: self.boot, ..recorded.clone() };
         let seal = self.mac(&t);
         Ref { item: t.item, kind: t.kind, seq: t.seq, issued_at: t.issued_at, boot: t.boot, digest: t.digest, seal }
     }
 
-    /// Whether this ref is, in every field, what [`Sealer::seal`] gives for the recorded tuple.
+    /// Returns whether this ref equals the ref that [`Sealer::seal`] makes of the recorded tuple, in every field.
     pub fn verify(&self, reference: &Ref, recorded: &Tuple) -> bool {
         let expected = self.seal(recorded);
         let same_seal = expected.seal.as_bytes().ct_eq(reference.seal.as_bytes());
@@ -62,7 +62,7 @@ impl Sealer {
         let mut key = Zeroizing::new([0; 32]);
         Hkdf::<Sha256>::new(Some(b"ironclaw-seal/1"), self.root.expose())
             .expand(session.to_string().as_bytes(), key.as_mut_slice())
-            .expect("32 bytes are within what HKDF gives");
+            .expect("HKDF gives up to 8160 bytes");
         key
     }
 }
@@ -117,7 +117,7 @@ mod tests {
         }
         let restarted = Sealer::new(BootId::new()).expect("a page");
         assert!(!restarted.verify(&reference, &original), "another start");
-        assert!(restarted.verify(&restarted.seal(&original), &original), "sealed anew from the record");
+        assert!(restarted.verify(&restarted.seal(&original), &original), "sealed again from the record");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A copy of the state from before each change of its schema: the way back when a newer version is not what it should be.
+//! The snapshots of the state before each migration: the way back to an older version.
 //!
-//! Never leaves half a copy under a name that counts, and never outlives an erasure, because it would still hold what a person
-//! had erased. See [`crate::migrations`].
+//! Never leaves an incomplete copy under the name of a snapshot. An erasure removes all snapshots, because they still hold the
+//! erased content. See [`crate::migrations`].
 
 use super::opening::prepare_cipher;
 use super::{Error, connect, log, rekey, sql};
@@ -15,13 +15,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Snapshots that are kept; the oldest goes first.
+/// Snapshots that are kept; the oldest is removed first.
 pub const KEPT_MAX: usize = 3;
 
-/// Beginning of the name of a directory into which the way back puts a newer record aside; its schema follows.
+/// Prefix of the directory into which the way back moves a newer record; the version of its schema follows.
 const ASIDE: &str = "state-v";
 
-/// Bytes that a change of the schema may need beside the snapshot, over and above the size of what it changes.
+/// Bytes that a migration may need in addition to the snapshot and the size of the state.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
 /// A snapshot beside the state.
@@ -29,35 +29,35 @@ const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 pub struct Snapshot {
     /// Its path.
     pub path: PathBuf,
-    /// The version that ran first after it was made; its content has the one before.
+    /// The first version that ran after the snapshot; the snapshot has the version before it.
     pub before: i64,
 }
 
-/// Copies the state as it is, before version `before` runs on it.
+/// Copies the state before version `before` runs on it.
 ///
 /// # Errors
-/// [`Error::NoRoom`] before anything is written; [`Error::Snapshot`] when the copy cannot be made or is not whole.
+/// [`Error::NoRoom`] before the copy begins; [`Error::Snapshot`] when the copy cannot be made or is damaged.
 pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Result<Snapshot, Error> {
     let target = name(path, before);
     let fault = |what: &str, why: &dyn std::fmt::Display| Error::Snapshot {
         path: target.display().to_string(),
         why: format!("{what}: {why}"),
     };
-    // First, as it may be what takes the room.
-    discard_unfinished(path).map_err(|error| fault("cannot remove what an earlier start left", &error))?;
-    room(path, &target)?;
+    // First, because an unfinished copy may be the reason that the disk is full.
+    discard_unfinished(path).map_err(|error| fault("cannot remove the unfinished copy of an earlier start", &error))?;
+    check_room(path, &target)?;
     let unfinished = unfinished(&target);
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
     drop(made.map_err(|error| fault("cannot be made", &error))?);
     let copied = || -> Result<(), Error> {
         let mut copy = connect(&unfinished, key)?;
-        sql::leave_log(&copy)?;
-        // In one step, so that no other process can write in the middle of it.
+        sql::disable_wal(&copy)?;
+        // In one step, so that no other process can write in between.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
-        log::closed(&copy)?;
+        log::mark_closed(&copy)?;
         rekey::prove(&copy, "the snapshot")
     };
-    let kept = copied().map_err(|error| fault("is not a whole copy", &error)).and_then(|()| {
+    let kept = copied().map_err(|error| fault("is not a complete copy", &error)).and_then(|()| {
         let keep = || -> io::Result<()> {
             File::open(&unfinished)?.sync_all()?;
             fs::rename(&unfinished, &target)?;
@@ -66,20 +66,20 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         keep().map_err(|error| fault("cannot be kept", &error))
     });
     if let Err(error) = kept {
-        // It is ours, and nothing depends on it.
+        // Only this function uses the unfinished copy.
         let _ = discard(&unfinished);
         return Err(error);
     }
     let over = all(path);
     for old in over.iter().take(over.len().saturating_sub(KEPT_MAX)) {
         if let Err(error) = fs::remove_file(&old.path) {
-            tracing::warn!(%error, "{} is one snapshot too many and cannot be removed", old.path.display());
+            tracing::warn!(%error, "cannot remove the old snapshot {}", old.path.display());
         }
     }
     Ok(Snapshot { path: target, before })
 }
 
-/// Returns every snapshot beside the state at `path`, oldest version first.
+/// Returns every snapshot of the state at `path`, oldest version first.
 pub fn all(path: &Path) -> Vec<Snapshot> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
@@ -96,15 +96,14 @@ pub fn all(path: &Path) -> Vec<Snapshot> {
     found
 }
 
-/// Removes every snapshot, and what is left of one that was never finished; gives what was removed. For an erasure, and for a key
-/// that is gone.
+/// Removes every snapshot and unfinished copy, and returns the paths of the removed snapshots. An erasure and a key rotation call it.
 ///
 /// # Errors
-/// With the first that stays; the others are gone all the same.
+/// The first snapshot that cannot be removed; the others are removed all the same.
 pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let fault = |path: &Path, why: String| Error::Snapshot { path: path.display().to_string(), why };
-    let unfinished = discard_unfinished(path)
-        .map_err(|error| fault(path, format!("was not finished and cannot be removed: {error}")));
+    let unfinished =
+        discard_unfinished(path).map_err(|error| fault(path, format!("is unfinished and cannot be removed: {error}")));
     let remove = |Snapshot { path, .. }: Snapshot| match fs::remove_file(&path).and_then(|()| sync_directory(&path)) {
         Ok(()) => Ok(path),
         Err(error) => Err(fault(&path, format!("cannot be removed: {error}"))),
@@ -113,24 +112,24 @@ pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     unfinished.and_then(|()| removed.into_iter().collect())
 }
 
-/// Returns what to type to go back to the newest snapshot that a version which knows `known` can open under `key`, or why there
-/// is no way back.
+/// Returns the commands that go back to the newest snapshot that opens under `key` and whose version is at most `known`. Without
+/// such a snapshot, it returns a sentence that says so.
 pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
     let mut newest = all(path).into_iter().rev();
     let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
     let Some(snapshot) = usable else {
-        return "no snapshot of an earlier schema lies beside it that the master key opens".to_owned();
+        return "no snapshot of an earlier schema opens under the master key".to_owned();
     };
     let name = snapshot.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = path.with_file_name(format!("{ASIDE}{found}"));
     let (file, kept, aside) = (quoted(path), quoted(&aside.join(&name)), quoted(&aside));
     format!(
-        "or go back to the snapshot {name}, which knows nothing of what happened since: \
+        "or go back to the snapshot {name}, which has none of the later changes: \
          mkdir -m 700 {aside} && mv {file}* {aside}/ && cp -p {kept} {file}"
     )
 }
 
-/// Returns the records that were put aside to go back to a snapshot. They are the operator's, and no erasure reaches them.
+/// Returns the directories with records that an operator moved to go back to a snapshot. No erasure reaches them.
 pub fn aside(path: &Path) -> Vec<PathBuf> {
     let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
     let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
@@ -140,12 +139,12 @@ pub fn aside(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Snapshots that this key does not open: they are from before it took the place of another.
+/// Returns the snapshots that this key does not open; they are from before a key rotation.
 pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
     all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
 }
 
-/// Returns whether this key opens the snapshot; nothing is written, neither into it nor beside it.
+/// Returns whether this key opens the snapshot. It writes no file.
 fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     let mut address = "file:".to_owned();
     for byte in snapshot.as_os_str().as_encoded_bytes() {
@@ -165,7 +164,7 @@ fn opens(snapshot: &Path, key: &SessionKey) -> bool {
     look().is_ok()
 }
 
-/// Quotes a path as one word of a shell.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
@@ -181,7 +180,7 @@ fn unfinished(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.unfinished"))
 }
 
-/// Removes what is left of snapshots that were never finished, whichever version they were for.
+/// Removes unfinished copies of any version.
 fn discard_unfinished(path: &Path) -> io::Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Ok(());
@@ -207,13 +206,13 @@ fn discard(unfinished: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the directory of a file, because the name as well must outlive a power cut.
+/// Syncs the directory of a file, because its name must survive a power cut too.
 fn sync_directory(file: &Path) -> io::Result<()> {
     file.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
-/// Checks that there is room for the snapshot, and then as much again for the change itself.
-fn room(path: &Path, target: &Path) -> Result<(), Error> {
+/// Checks that the disk has space for the snapshot, and as much again for the migration itself.
+fn check_room(path: &Path, target: &Path) -> Result<(), Error> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     let needed = (size(path) + size(&log)) * 2 + ROOM_BYTES_MIN;
@@ -248,7 +247,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
         assert_eq!(all(&path), [], "a fresh file has nothing to go back to");
-        // Content of the log alone belongs to the copy as well.
+        // The copy also has content that is only in the log.
         db.execute("INSERT INTO meta (key, value) VALUES ('word', 'kept')", []).expect("written");
         for before in 10..15 {
             take(&db, &path, &key(), before).expect("taken");
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_copy_counts_as_none_and_is_out_of_the_way_of_the_next() {
+    fn unfinished_copy_is_ignored_and_then_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, db) = state(directory.path());
         for before in [8, 9] {
@@ -280,11 +279,11 @@ mod tests {
         fs::write(unfinished(&name(&path, 10)), "half").expect("written");
         assert_eq!(remove_all(&path).expect("removed"), [name(&path, 9)]);
         assert_eq!(all(&path), []);
-        assert!(!unfinished(&name(&path, 10)).exists(), "half a copy holds erased content as well");
+        assert!(!unfinished(&name(&path, 10)).exists(), "an unfinished copy has erased content too");
         fs::create_dir(name(&path, 3)).expect("made");
         take(&db, &path, &key(), 9).expect("taken");
         assert!(remove_all(&path).is_err_and(|error| error.to_string().contains("before-v3 cannot be removed")));
-        assert!(!name(&path, 9).exists(), "the others are gone all the same");
+        assert!(!name(&path, 9).exists(), "the others are removed all the same");
     }
 
     #[test]
@@ -305,9 +304,9 @@ mod tests {
         assert!(way_back(&path, &other, 9, 5).starts_with("no snapshot"));
         assert_eq!(under_other_keys(&path, &key()), [] as [PathBuf; 0]);
         assert_eq!(under_other_keys(&path, &other).len(), 3);
-        assert_eq!((fs::read(name(&path, 6)).expect("readable"), names()), (whole, before), "it was only looked at");
+        assert_eq!((fs::read(name(&path, 6)).expect("readable"), names()), (whole, before), "it was only read");
         drop(db);
-        let commands = way.split("what happened since: ").nth(1).expect("the commands");
+        let commands = way.split("the later changes: ").nth(1).expect("the commands");
         assert!(std::process::Command::new("sh").args(["-c", commands]).status().is_ok_and(|status| status.success()));
         assert!(open_to_look(&path, &key()).is_ok());
         assert_eq!(aside(&path), [home.join("state-v9")]);

@@ -1,5 +1,4 @@
-//! The statements of this crate: the key and the settings of a connection, transactions, checkpoints, checks of all pages, and the
-//! marks in `meta`.
+//! The SQL statements of this crate: key and settings of a connection, transactions, checkpoints, page checks, and marks in `meta`.
 //!
 //! The scripts of the schema and its version are in [`crate::migrations`]. The statements of the ledger are in `ironclaw-ledger`, and
 //! those of all other tables in `tables` of the host.
@@ -8,9 +7,9 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{Connection, OptionalExtension, Result};
 use zeroize::Zeroizing;
 
-/// Gives the cipher its key and parameters; nothing is read yet.
+/// Sets the key and the parameters of the cipher; it reads no page yet.
 pub(super) fn unlock(db: &Connection, key: &SessionKey) -> Result<()> {
-    // Processors have instructions for this hash; the queues' parameters are the contract's, these are ours.
+    // Processors have instructions for SHA-256. The contract sets the parameters of the queues; these belong to the host.
     let open = Zeroizing::new(format!(
         "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
         key.to_hex().as_str()
@@ -24,7 +23,7 @@ pub(super) fn rekey(db: &Connection, key: &SessionKey) -> Result<()> {
     db.execute_batch(&rekey)
 }
 
-/// Sets how a connection writes: to a write-ahead log, synced with each commit, with zeros over what is deleted.
+/// Configures a connection: write-ahead log, a sync at each commit, zeros over deleted content.
 pub(super) fn configure(db: &Connection) -> Result<()> {
     db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; \
@@ -32,29 +31,29 @@ pub(super) fn configure(db: &Connection) -> Result<()> {
     )
 }
 
-/// Forbids this connection to write.
+/// Makes this connection read-only.
 pub(super) fn forbid_writes(db: &Connection) -> Result<()> {
     db.execute_batch("PRAGMA query_only = ON;")
 }
 
-/// Leaves the write-ahead log, and deletes the journal after each commit.
-pub(super) fn leave_log(db: &Connection) -> Result<()> {
+/// Switches from the write-ahead log to a journal that SQLite deletes after each commit.
+pub(super) fn disable_wal(db: &Connection) -> Result<()> {
     db.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
 }
 
-/// Locks the file for this connection alone and leaves the write-ahead log for a journal in memory. Returns the mode of the journal,
-/// which is `memory` unless another connection has the file open.
-pub(super) fn take_alone(db: &Connection) -> Result<String> {
+/// Locks the file exclusively, and switches from the write-ahead log to a journal in memory. Returns the journal mode, which is
+/// `memory` unless another connection has the file open.
+pub(super) fn lock_exclusively(db: &Connection) -> Result<String> {
     db.execute_batch("PRAGMA locking_mode = EXCLUSIVE;")?;
     db.query_row("PRAGMA journal_mode = MEMORY", [], |row| row.get(0))
 }
 
-/// Returns what SQLite says of the pages when it looks at each of them once: `ok`, or the first fault.
+/// Checks each page once; returns `ok` or the first error.
 pub(super) fn quick_check(db: &Connection) -> Result<String> {
     db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
 }
 
-/// Returns the first fault that the cipher or SQLite finds in any page.
+/// Returns the first error that the cipher or SQLite finds in any page.
 pub(super) fn first_fault(db: &Connection) -> Result<Option<String>> {
     for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
         let mut statement = db.prepare(check)?;
@@ -71,12 +70,12 @@ pub(super) fn read_schema(db: &Connection) -> Result<()> {
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
-/// Begins a transaction, which reads one snapshot from its first statement on.
+/// Begins a transaction that reads one snapshot, from its first statement on.
 pub(super) fn begin(db: &Connection) -> Result<()> {
     db.prepare_cached("BEGIN")?.execute([]).map(drop)
 }
 
-/// Begins a transaction that may write at once.
+/// Begins a transaction with the write lock.
 pub(super) fn begin_to_write(db: &Connection) -> Result<()> {
     db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop)
 }
@@ -86,52 +85,52 @@ pub(super) fn has_foreign_keys(db: &Connection) -> Result<bool> {
     db.query_row("PRAGMA foreign_keys", [], |row| row.get(0))
 }
 
-/// Has this connection enforce foreign keys, or not; outside of a transaction only.
+/// Turns the enforcement of foreign keys on or off; works only outside of a transaction.
 pub(super) fn set_foreign_keys(db: &Connection, on: bool) -> Result<()> {
     db.execute_batch(if on { "PRAGMA foreign_keys = ON" } else { "PRAGMA foreign_keys = OFF" })
 }
 
-/// Returns how many rows refer to a row that is not there.
+/// Returns the number of rows that refer to a missing row.
 pub(super) fn broken_references(db: &Connection) -> Result<i64> {
     db.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
 }
 
-/// Ends a transaction and keeps its changes.
+/// Commits the transaction.
 pub(super) fn commit(db: &Connection) -> Result<()> {
     db.prepare_cached("COMMIT")?.execute([]).map(drop)
 }
 
-/// Ends a transaction and takes back its changes.
+/// Rolls the transaction back.
 pub(super) fn roll_back(db: &Connection) -> Result<()> {
     db.execute_batch("ROLLBACK")
 }
 
-/// Begins a job in a transaction.
+/// Begins a job: a savepoint in the transaction.
 pub(super) fn begin_job(db: &Connection) -> Result<()> {
     db.prepare_cached("SAVEPOINT job")?.execute([]).map(drop)
 }
 
-/// Takes back the changes of the job, which [`end_job`] ends.
+/// Rolls back the changes of the job; [`end_job`] must still end it.
 pub(super) fn roll_back_job(db: &Connection) -> Result<()> {
     db.prepare_cached("ROLLBACK TO job")?.execute([]).map(drop)
 }
 
-/// Ends the job; its changes belong to the transaction.
+/// Ends the job; its changes become part of the transaction.
 pub(super) fn end_job(db: &Connection) -> Result<()> {
     db.prepare_cached("RELEASE job")?.execute([]).map(drop)
 }
 
-/// Writes changes of the log into the file, as far as no reader and no writer is in the way.
+/// Writes the changes of the log into the file, as far as no reader or writer blocks that.
 pub(super) fn checkpoint_passively(db: &Connection) -> Result<()> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Writes the changes of the log into the file; waits for other connections that use them, up to the timeout of this one.
+/// Writes the changes of the log into the file; waits for other connections up to the busy timeout.
 pub(super) fn checkpoint(db: &Connection) -> Result<()> {
     db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))
 }
 
-/// Writes the changes of the log into the file, and truncates the log. A busy reader makes it incomplete, which is no error.
+/// Writes the changes of the log into the file, and truncates the log. With a busy reader it is incomplete, without an error.
 pub(super) fn empty_log(db: &Connection) -> Result<()> {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
@@ -141,14 +140,14 @@ pub(super) fn newest_entry_at(db: &Connection) -> Result<Option<i64>> {
     db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))
 }
 
-/// A row of `meta` in which this crate keeps a mark. The host keeps its own rows there under other keys.
+/// A row of `meta` with a mark of this crate. The host has its own rows there under other keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Set in the record's own file while a host or a command has it open, so that a log has to be beside it.
+    /// Set in the database file while a host or a command has it open; then there must be a log.
     Open,
-    /// Changes that were found to be lost, until the ledger names them.
+    /// Lost changes that the ledger does not name yet.
     ChangesLost,
-    /// A change of the schema, until the ledger names it.
+    /// A migration that the ledger does not name yet.
     Migrated,
 }
 
@@ -162,12 +161,12 @@ impl Mark {
     }
 }
 
-/// Returns the value of a mark that is set.
+/// Returns the value of a mark, if it is set.
 pub(super) fn mark(db: &Connection, mark: Mark) -> Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [mark.key()], |row| row.get(0)).optional()
 }
 
-/// Sets a mark, in the place of its earlier value.
+/// Sets a mark, and replaces its earlier value.
 pub(super) fn set_mark(db: &Connection, mark: Mark, value: &str) -> Result<()> {
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [mark.key(), value]).map(drop)
 }
@@ -177,7 +176,7 @@ pub(super) fn remove_mark(db: &Connection, mark: Mark) -> Result<()> {
     db.execute("DELETE FROM meta WHERE key = ?1", [mark.key()]).map(drop)
 }
 
-/// Removes a mark, and returns the value that it had.
+/// Removes a mark, and returns its value.
 pub(super) fn take_mark(db: &Connection, mark: Mark) -> Result<Option<String>> {
     let mut delete = db.prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING value")?;
     let mut rows = delete.query([mark.key()])?;

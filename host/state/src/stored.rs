@@ -1,8 +1,8 @@
-//! Columns that hold a word of an enum, or JSON.
+//! The conversions of columns with an enum or JSON.
 //!
-//! A column with another text is an error that names the column. See `registry` of the host.
+//! Any other text in a column is an error that names the column. See `registry` of the host.
 
-/// Implements `Display`, `ToSql` and `FromSql` by `name` and `FromStr`.
+/// Implements `Display`, `ToSql` and `FromSql` with the `name` method and `FromStr` of a type.
 #[macro_export]
 macro_rules! stored_by_name {
     ($($type:ty),+ $(,)?) => {
@@ -20,8 +20,8 @@ pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, colu
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
-/// Makes the error for a column that holds what this version does not write.
+/// Makes the error for a column with a value that this version does not write.
 pub fn bad(column: &str) -> rusqlite::Error {
-    let what = format!("column {column} holds what this version does not write");
+    let what = format!("column {column} has a value that this version does not write");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
 }

@@ -1,7 +1,7 @@
-//! The threads of the record: one writes, several changes to a commit; one reads, several reads to a snapshot; one searches, each
-//! search with a snapshot of its own.
+//! The three threads of the record. The writer groups changes into one commit, the reader groups reads into one snapshot, and the
+//! searcher uses one snapshot for each search.
 //!
-//! None leaves a caller without an answer, and nothing is built on damage. See [`crate::events`].
+//! Every caller gets an answer, and after damage no thread commits a change. See [`crate::events`].
 
 use super::clock::{Clock, wall_clock};
 use super::events::Events;
@@ -17,29 +17,29 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Changes that share a commit, and reads that share a snapshot.
 pub(super) const GROUP_MAX: usize = 64;
 
-/// Searches that share a snapshot. A search may take long, and no checkpoint passes the snapshot that it reads from.
+/// Searches that share a snapshot. A search may take long, and a checkpoint cannot pass its snapshot.
 pub(super) const SEARCH_GROUP_MAX: usize = 1;
 
-/// Work in a transaction. Returns whether its changes are kept.
+/// A function that works in a transaction, and returns whether to keep its changes.
 pub(super) type Work = Box<dyn FnOnce(&mut WriteTx<'_>) -> bool + Send>;
 
-/// Work that waits for a thread.
+/// Work in the queue of a thread.
 pub(super) struct Job {
     pub(super) work: Work,
-    /// Whether it needs a transaction of its own.
+    /// Flag: the job needs a transaction of its own.
     pub(super) alone: bool,
-    /// Receives the result of the commit, or of the beginning of a snapshot.
+    /// Receiver of the result of the commit, or of the begin of the snapshot.
     pub(super) reply: oneshot::Sender<Result<(), Error>>,
 }
 
 fn reply_to_all(replies: Vec<oneshot::Sender<Result<(), Error>>>, result: &rusqlite::Result<()>) {
     for reply in replies {
-        // The caller may have gone; the commit is kept all the same.
+        // The caller may have stopped waiting; the commit is kept.
         let _ = reply.send(result.as_ref().copied().map_err(|error| Error::Unwritten(error.to_string())));
     }
 }
 
-/// State of the threads for their watcher.
+/// Metrics and damage flag that the threads share.
 #[derive(Clone)]
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
@@ -47,9 +47,9 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Tells of the damage that this thread came upon since the last call; damage is never taken back. Gives whether there is any,
-    /// and is called after each job.
-    fn look(&self) -> bool {
+    /// Reports damage that this thread found since the last call, and returns whether any thread found damage. It is called after each
+    /// job, and the flag is never reset.
+    fn report_damage(&self) -> bool {
         if DAMAGE.take() && !self.damaged.send_replace(true) {
             tracing::error!("SQLite found damage in the state database");
         }
@@ -58,13 +58,13 @@ impl Watched {
 }
 
 pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    // A half-done job must not leave a host that looks alive and records nothing.
+    // A panic in a job must not leave a running host that records nothing.
     let run = move || {
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
             std::process::abort();
         }
     };
-    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system starts one thread at start-up")
+    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system can start a thread when the host starts")
 }
 
 pub(super) fn write_loop(
@@ -78,8 +78,8 @@ pub(super) fn write_loop(
     let mut held: Option<Job> = None;
     let mut is_emptied = false;
     while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
-        // The other thread may have found damage.
-        if watched.look() {
+        // Another thread may have found damage.
+        if watched.report_damage() {
             break;
         }
         watched.metrics.group_begins();
@@ -95,41 +95,42 @@ pub(super) fn write_loop(
             }
         } else {
             group.settle_log(db, &mut is_emptied);
-            for entry in &group.told {
+            for entry in &group.entries {
                 watched.metrics.entry(entry.event, entry.refuses);
             }
-            events.tell(group.told);
+            events.notify(group.entries);
         }
         reply_to_all(group.replies, &committed);
         watched.metrics.group_ends();
-        if watched.look() {
+        if watched.report_damage() {
             break;
         }
-        // Earlier jobs are in the queue before the job that woke us, and are done by now or in the next group.
+        // Jobs from before the one that woke this thread are done by now, or they are in the next group.
         if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
             break;
         }
     }
     drop(held);
-    refuse_the_rest(jobs);
+    drop_waiting_jobs(jobs);
 }
 
 /// Changes that share a commit.
 #[derive(Default)]
 struct Group {
     replies: Vec<oneshot::Sender<Result<(), Error>>>,
-    /// Entries of the ledger, for those who watch it.
-    told: Vec<Committed>,
-    /// Whether any of them changed a row.
+    /// Ledger entries for the subscribers.
+    entries: Vec<Committed>,
+    /// Flag: a job of this group changed a row.
     wrote: bool,
-    /// Whether any of them wants the log emptied, because it removed what must not stay there.
+    /// Flag: a job of this group requests an empty log, because it erased content.
     empty_log: bool,
-    /// When the commit itself began.
+    /// Start of the commit itself.
     committing: Option<Instant>,
 }
 
 impl Group {
-    /// Does `first` and what waits behind it, and commits. A job that wants a transaction to itself ends the group, and is held.
+    /// Runs `first` and the jobs that wait behind it, and commits. A job that needs its own transaction ends the group and goes to
+    /// `held`.
     fn commit(
         &mut self,
         db: &Connection,
@@ -146,7 +147,7 @@ impl Group {
             let mut tx = WriteTx::new(ReadTx { db, now, wall, prune });
             self.perform(job, &mut tx)?;
             if DAMAGE.get() {
-                // Nothing is built on it, and nothing that shares its commit.
+                // After damage, no job of this group is committed.
                 let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
                 return Err(rusqlite::Error::SqliteFailure(damage, None));
             }
@@ -161,7 +162,7 @@ impl Group {
         sql::commit(db)
     }
 
-    /// Does one job, and takes back what it changed if it says so.
+    /// Runs one job, and rolls its changes back if it does not keep them.
     fn perform(&mut self, job: Job, tx: &mut WriteTx<'_>) -> rusqlite::Result<()> {
         let db = tx.db;
         sql::begin_job(db)?;
@@ -170,7 +171,7 @@ impl Group {
         self.empty_log |= tx.empty_log;
         if keep {
             self.wrote |= db.total_changes() > before;
-            self.told.append(&mut tx.entries);
+            self.entries.append(&mut tx.entries);
         } else {
             sql::roll_back_job(db)?;
         }
@@ -179,36 +180,36 @@ impl Group {
         Ok(())
     }
 
-    /// Empties the log if a job of this group wants it, or notes that it is no longer empty.
+    /// Empties the log if a job of this group requests that, or marks it as filled.
     fn settle_log(&self, db: &Connection, is_emptied: &mut bool) {
         if self.empty_log {
-            let _ = log::emptied(db);
-            // Busy readers make it incomplete; the next one, or the stop of the daemon, completes it.
+            let _ = log::mark_emptied(db);
+            // With busy readers it is incomplete; the next call or the stop of the host completes it.
             let _ = sql::empty_log(db);
             *is_emptied = true;
         } else if self.wrote && *is_emptied {
-            *is_emptied = log::filled(db).is_err();
+            *is_emptied = log::mark_filled(db).is_err();
         }
     }
 }
 
-/// Closes the connection that writes, once it is the last.
+/// Closes the write connection; it must be the last one.
 pub(super) fn close(db: Connection, owner: log::Owner, watched: &Watched) {
-    // While the record says that it is open its log has to stay, and a damaged record stays as it is.
-    if owner == log::Owner::Another || watched.look() || log::closed(&db).is_err() {
+    // The log of a record that is marked as open must stay, and a damaged record is not changed.
+    if owner == log::Owner::Another || watched.report_damage() || log::mark_closed(&db).is_err() {
         return;
     }
     if let Err(error) = sql::empty_log(&db) {
         DAMAGE.set(DAMAGE.get() || is_damage(&error));
     }
-    if watched.look() {
+    if watched.report_damage() {
         keep_log(&db);
     }
 }
 
-/// Takes what was on its way while the thread ended, and drops it, which tells the waiting caller. A receiver that is only
-/// dropped leaves such a job in the channel for as long as there is another sender, and its sender waiting.
-fn refuse_the_rest(mut jobs: mpsc::Receiver<Job>) {
+/// Drops the jobs that arrive while the thread ends, so that their callers get an error. A receiver that is only dropped leaves such
+/// a job in the channel while there is another sender, and its caller waits for ever.
+fn drop_waiting_jobs(mut jobs: mpsc::Receiver<Job>) {
     jobs.close();
     while let Some(job) = jobs.blocking_recv() {
         drop(job);
@@ -224,8 +225,8 @@ pub(super) fn read_loop(
     watched: &Watched,
 ) {
     while let Some(first) = jobs.blocking_recv() {
-        // Those that wait share a snapshot, which is taken now: after each commit of a change, a new one reads its pages from the
-        // file again. A later caller gets a later one, or they might miss what they were told is on disk.
+        // The waiting reads share a new snapshot, because after each commit a snapshot reads its pages from the file again. A later
+        // read gets a later snapshot; otherwise it could miss a change that was reported as written.
         let group: Vec<Job> =
             std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())).take(group_max).collect();
         let begun = sql::begin(&db);
@@ -236,11 +237,11 @@ pub(super) fn read_loop(
             reply_to_all(vec![job.reply], &begun);
         }
         let _ = sql::commit(&db);
-        watched.look();
-        // Earlier jobs are in the queue before the job that woke us, and are done by now or in the next group.
+        watched.report_damage();
+        // Jobs from before the one that woke this thread are done by now, or they are in the next group.
         if closing.load(Ordering::SeqCst) && jobs.is_empty() {
             break;
         }
     }
-    refuse_the_rest(jobs);
+    drop_waiting_jobs(jobs);
 }

@@ -1,8 +1,8 @@
-//! Transactions on the state: one that reads, and one that also writes.
+//! The transactions on the state: a read transaction and a write transaction.
 //!
 //! A function that takes a [`ReadTx`] cannot change a row. Only this crate makes transactions.
 
-use super::{Error, SEARCH_LOOKS, SEARCH_UNTIL};
+use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
@@ -24,10 +24,10 @@ pub struct WriteTx<'a> {
     pub(super) empty_log: bool,
 }
 
-/// A ledger entry that is on disk.
+/// A committed ledger entry.
 #[derive(Debug, Clone)]
 pub struct Committed {
-    /// Its number.
+    /// Number of the entry.
     pub seq: u64,
     /// The event that it records.
     pub event: LedgerEvent,
@@ -37,25 +37,25 @@ pub struct Committed {
     pub message: Option<MessageId>,
     /// The turn that it is about.
     pub turn: Option<TurnId>,
-    /// Whether it is a refusal or withdrawal.
+    /// Flag: the entry is a refusal or a withdrawal.
     pub refuses: bool,
 }
 
 impl<'a> ReadTx<'a> {
-    /// Prepares a statement that reads, and refuses one that changes rows or ends the transaction.
+    /// Prepares a read statement; refuses one that changes rows or ends the transaction.
     fn reading(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
         let statement = self.db.prepare_cached(sql)?;
-        // A statement without columns, such as ROLLBACK, is read-only for SQLite, and would end the transaction.
+        // SQLite counts a statement without columns, such as ROLLBACK, as read-only, but it would end the transaction.
         if !statement.readonly() || statement.column_count() == 0 {
             return Err(Error::NotReading(sql.to_owned()));
         }
         Ok(statement)
     }
 
-    /// Returns what `read` makes of the first row that `sql` finds; `None` if it finds none.
+    /// Returns the first row that `sql` finds, converted by `read`; `None` if there is no row.
     ///
     /// # Errors
-    /// Those of SQLite, and those of `read`.
+    /// The errors of SQLite, and of `read`.
     pub fn find<T>(
         &self,
         sql: &str,
@@ -65,10 +65,10 @@ impl<'a> ReadTx<'a> {
         Ok(self.reading(sql)?.query_row(params, read).optional()?)
     }
 
-    /// Returns what `read` makes of the first row that `sql` finds.
+    /// Returns the first row that `sql` finds, converted by `read`.
     ///
     /// # Errors
-    /// Those of SQLite, such as that there is no row, and those of `read`.
+    /// The errors of SQLite, such as a missing row, and of `read`.
     pub fn get<T>(
         &self,
         sql: &str,
@@ -78,10 +78,10 @@ impl<'a> ReadTx<'a> {
         Ok(self.reading(sql)?.query_row(params, read)?)
     }
 
-    /// Returns what `read` makes of each row that `sql` finds, in their order.
+    /// Returns all rows that `sql` finds, in order, converted by `read`.
     ///
     /// # Errors
-    /// Those of SQLite, and those of `read`.
+    /// The errors of SQLite, and of `read`.
     pub fn list<T, C: FromIterator<T>>(
         &self,
         sql: &str,
@@ -91,10 +91,10 @@ impl<'a> ReadTx<'a> {
         Ok(self.reading(sql)?.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Calls `each` with the rows that `sql` finds, one after the other, until it returns `false`.
+    /// Calls `each` with each row that `sql` finds, until it returns `false`.
     ///
     /// # Errors
-    /// Those of SQLite, and those of `each`.
+    /// The errors of SQLite, and of `each`.
     pub fn each<E: From<Error>>(
         &self,
         sql: &str,
@@ -115,38 +115,37 @@ impl<'a> ReadTx<'a> {
     /// Returns whether `sql` finds a row.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// The errors of SQLite.
     pub fn exists(&self, sql: &str, params: impl Params) -> Result<bool, Error> {
         Ok(self.reading(sql)?.exists(params)?)
     }
 
-    /// Returns the time as the record counts it, milliseconds since the epoch. It is never less than any time before, so it stays
-    /// ahead for as long as the machine's clock was ahead. It is for the times of entries and of what is compared with them, and
-    /// not for expiry.
+    /// Returns the time of the record, in milliseconds since the epoch. It never goes back, so after the machine's clock was set ahead,
+    /// it stays there until the clock catches up. It is for the times of entries and for comparisons with them, not for expiry.
     pub const fn now(&self) -> i64 {
         self.now
     }
 
-    /// Returns the machine's clock as it is set now, milliseconds since the epoch: for days, ceilings, ages and expiry, and for
-    /// times that people read. It goes back when it is set back, so nothing is put in order by it.
+    /// Returns the machine's clock, in milliseconds since the epoch. It is for days, ceilings, ages and expiry, and for times that
+    /// people read. It may go back, so it orders nothing.
     pub const fn wall(&self) -> i64 {
         self.wall
     }
 
-    /// Returns the time by which ages are counted where something is dropped for good: the machine's clock, but not what it
-    /// jumped ahead by until it has gone steadily for `STEADY_AFTER`.
+    /// Returns the time for the age of rows that are dropped for good: the machine's clock, without a jump ahead until the clock has run
+    /// steadily for `STEADY_AFTER`.
     pub const fn prune_time(&self) -> i64 {
         self.prune
     }
 
-    /// Returns whether the time of this search is over; `false` outside of a search.
+    /// Returns whether the deadline of this search has passed; `false` outside of a search.
     pub fn is_out_of_time(&self) -> bool {
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Returns how often searches of this thread looked at their time limit, which is a measure of their work.
+    /// Returns how often the searches of this thread checked their deadline: a measure of their work.
     pub fn work(&self) -> u64 {
-        SEARCH_LOOKS.get()
+        SEARCH_CHECKS.get()
     }
 }
 
@@ -163,18 +162,19 @@ impl<'a> WriteTx<'a> {
         Self { read, entries: Vec::new(), empty_log: false }
     }
 
-    /// Runs a statement that changes rows, and returns how many it changed.
+    /// Runs a statement that changes rows, and returns their number.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// The errors of SQLite.
     pub fn execute(&mut self, sql: &str, params: impl Params) -> Result<usize, Error> {
         Ok(self.read.db.prepare_cached(sql)?.execute(params)?)
     }
 
-    /// Runs a statement that changes at most one row, and returns what `read` makes of what it returns; `None` if it changed none.
+    /// Runs a statement with `RETURNING` that changes at most one row. Returns its result, converted by `read`; `None` if it changed no
+    /// row.
     ///
     /// # Errors
-    /// Those of SQLite, and those of `read`.
+    /// The errors of SQLite, and of `read`.
     pub fn returning<T>(
         &mut self,
         sql: &str,
@@ -184,10 +184,10 @@ impl<'a> WriteTx<'a> {
         Ok(self.read.db.prepare_cached(sql)?.query_row(params, read).optional()?)
     }
 
-    /// Runs a statement that changes one row, and returns what `read` makes of what it returns.
+    /// Runs a statement with `RETURNING` that changes one row, and returns its result, converted by `read`.
     ///
     /// # Errors
-    /// Those of SQLite, such as that it changed no row, and those of `read`.
+    /// The errors of SQLite, such as an unchanged row, and of `read`.
     pub fn returning_one<T>(
         &mut self,
         sql: &str,
@@ -197,7 +197,7 @@ impl<'a> WriteTx<'a> {
         Ok(self.read.db.prepare_cached(sql)?.query_row(params, read)?)
     }
 
-    /// Queues a ledger entry for the subscribers, who get it after the commit.
+    /// Queues a ledger entry for the subscribers, which get it after the commit.
     pub fn entry(&mut self, entry: Committed) {
         self.entries.push(entry);
     }

@@ -1,4 +1,5 @@
--- Who gave a role or a token, and when in the order of the ledger: a yes counts beside another one only if neither gave the other.
+-- The giver of a role or a token, and its place in the order of the ledger. Two approvals count together only if neither person gave
+-- the other one their role or token.
 -- `*_by` is a canonical list of pairs, each of a person and the token that they came with or null; null where the host gave it.
 ALTER TABLE people ADD COLUMN role_seq INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE people ADD COLUMN role_by TEXT;
@@ -8,8 +9,8 @@ ALTER TABLE agent_roles ADD COLUMN given_seq INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE agent_roles ADD COLUMN given_by TEXT;
 ALTER TABLE changes ADD COLUMN asked_seq INTEGER NOT NULL DEFAULT 0;
 
--- What waits was asked for before this version: its place, and that of roles and tokens, are read from the ledger. An archive is
--- older than every entry that is still here.
+-- Changes that wait are older than this version. Their place, and that of roles and tokens, comes from the ledger. Archives are older
+-- than all entries in the table.
 UPDATE changes SET asked_seq = coalesce(
   (SELECT max(seq) FROM ledger WHERE data ->> 'what' = 'change.proposed' AND data ->> 'change' = changes.id),
   (SELECT min(seq) FROM ledger), 0) WHERE status IN ('pending','approved','unknown');

@@ -1,4 +1,4 @@
--- Bounds for each person and channel: whose conversation it is (of whoever sent its first message), and what a message takes.
+-- Quotas for each person and channel: the owner of a conversation (the sender of its first message), and the size of a message.
 ALTER TABLE sessions ADD COLUMN person_id TEXT;
 UPDATE sessions SET person_id = first.principal FROM
   (SELECT session_id, principal, min(seq) FROM messages WHERE principal GLOB 'per_*' GROUP BY session_id) AS first
@@ -12,14 +12,14 @@ UPDATE messages SET bytes = coalesce(
 CREATE INDEX messages_waiting_of ON messages (principal, bytes) WHERE status IN ('queued','processing') AND trigger = 1;
 CREATE INDEX messages_waiting_on ON messages (channel, bytes) WHERE status IN ('queued','processing') AND trigger = 1;
 
--- Numbers of removed sessions whose files are gone. One that is not usable may still own files in a directory that was granted.
+-- User ids of removed sessions. One that is not usable may still own files in a granted directory.
 CREATE TABLE uids_free (
   uid_offset INTEGER PRIMARY KEY NOT NULL,
   usable INTEGER NOT NULL
 ) STRICT;
 
--- An index of notes in which each word begins with its agent, so that a search reads the words of one agent alone. The host fills
--- it at its next start.
+-- An index of notes. Each word has its agent as a prefix, so that a search reads only the words of one agent. The host fills it at
+-- its next start.
 DROP TABLE memories_text;
 CREATE VIRTUAL TABLE memories_text USING fts5 (words, content = '', tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'");
 INSERT INTO memories_text (memories_text, rank) VALUES ('secure-delete', 1);

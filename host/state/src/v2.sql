@@ -5,7 +5,7 @@ CREATE TABLE ledger_keys (
   made_at INTEGER NOT NULL
 ) STRICT;
 
--- In which archived chain a message or a turn is spoken of. Only helps `why` to find entries; no hash covers it.
+-- The archived chains that mention a message or a turn. The table only helps `why` to find entries; no hash covers it.
 CREATE TABLE ledger_archived (
   subject TEXT NOT NULL,
   first_seq INTEGER NOT NULL,

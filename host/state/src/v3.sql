@@ -1,7 +1,7 @@
--- Tokens get a name, an end, and a state that sticks; those from before stay what they were, without an end.
+-- Tokens get a name, an expiry, and a state that never returns to live. Earlier tokens have no expiry.
 CREATE TABLE tokens_new (
-  id TEXT PRIMARY KEY NOT NULL,    -- names the token and is none
-  digest TEXT NOT NULL UNIQUE,     -- SHA-256 of 256 random bits; the text is nowhere
+  id TEXT PRIMARY KEY NOT NULL,    -- names the token, and is not secret
+  digest TEXT NOT NULL UNIQUE,     -- SHA-256 of 256 random bits; the text is not stored
   person_id TEXT NOT NULL REFERENCES people (id),
   name TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('live','expired','revoked')),

@@ -6,13 +6,13 @@ CREATE TABLE secrets (
   changed_at INTEGER NOT NULL
 ) STRICT;
 
--- Model endpoints. `scripted` is always there and stands in no row. Which one is the default stands in `meta`.
+-- Model endpoints. `scripted` always exists and has no row. `meta` has the name of the default endpoint.
 CREATE TABLE models (
   name TEXT PRIMARY KEY NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('openai','anthropic','scripted')),
   base_url TEXT,
   model TEXT NOT NULL,
-  secret TEXT,                 -- name of the secret that holds its key
+  secret TEXT,                 -- name of the secret with its key
   input_price INTEGER NOT NULL,  -- millionths of a currency for a million tokens
   output_price INTEGER NOT NULL,
   streams INTEGER NOT NULL,
@@ -25,5 +25,5 @@ CREATE TABLE model_fallbacks (
   PRIMARY KEY (model, position)
 ) STRICT, WITHOUT ROWID;
 
--- Whether an agent's model was never chosen: then it goes over to the next default. Before this there was one model.
+-- Marks agents without a chosen model: they follow the default. Before this version there was one model.
 ALTER TABLE agents ADD COLUMN follows_default INTEGER NOT NULL DEFAULT 1;

@@ -1,5 +1,4 @@
--- What models were asked for and what it took, by day in UTC. What was spent was spent: a row outlives its session and its
--- agent, and holds nothing of them but their ids.
+-- Requests to models and their usage, by day in UTC. A row outlives its session and its agent, and has only their ids.
 CREATE TABLE usage (
   day INTEGER NOT NULL,        -- days since the epoch
   agent_id TEXT NOT NULL,
@@ -13,13 +12,13 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_by_session ON usage (session_id);
 
--- An agent's own ceilings; what is null is not set.
+-- The ceilings of an agent; null means not set.
 CREATE TABLE agent_budgets (
   agent_id TEXT PRIMARY KEY NOT NULL,
   tokens_per_day INTEGER,
   cost_per_day_micros INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- Why a turn had no output of a model: a word, and a sentence of the host for the person.
+-- The reason that a turn has no output of a model: a code, and a sentence of the host for the person.
 ALTER TABLE turns ADD COLUMN failure TEXT;
 ALTER TABLE turns ADD COLUMN failure_words TEXT;

@@ -1,26 +1,26 @@
--- Channels beside the loopback: where messages come from and replies go.
+-- Channels other than the loopback.
 CREATE TABLE channels (
   generation INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again, unlike a name
   name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL CHECK (kind IN ('webhook')),
-  url TEXT NOT NULL,           -- where replies go
-  idempotent INTEGER NOT NULL, -- whether it shows a delivery once that is sent to it twice
+  url TEXT NOT NULL,           -- target of replies
+  idempotent INTEGER NOT NULL, -- 1: it shows a delivery once, even if it receives it twice
   wrapped BLOB NOT NULL,       -- the signing secret, under the master key
   created_at INTEGER NOT NULL
 ) STRICT;
 
--- Which agent hears what comes in on a channel.
+-- The agents that receive the messages of a channel.
 CREATE TABLE wirings (
   channel TEXT PRIMARY KEY NOT NULL REFERENCES channels (name) ON DELETE CASCADE,
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX wirings_by_agent ON wirings (agent_id);
 
--- Signed events that became messages: the same one again is the same message, another one under its id is refused.
+-- Signed events that became messages. A repeated event is the same message, and another event with the same id is refused.
 CREATE TABLE events (
   channel TEXT NOT NULL,
   event_id TEXT NOT NULL,
-  digest TEXT NOT NULL,        -- of the event as it came
+  digest TEXT NOT NULL,        -- of the received event
   message_id TEXT NOT NULL,
   session_id TEXT NOT NULL,
   received_at INTEGER NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX events_by_age ON events (received_at);
 
--- Deliveries as a journal: what is sent again and when, and how it ended. `failed` is `dead` from here on.
+-- The journal of deliveries: attempts, retry times and outcomes. From this version on, `failed` is `dead`.
 CREATE TABLE journal (
   id TEXT PRIMARY KEY NOT NULL,
   session_id TEXT NOT NULL REFERENCES sessions (id),
@@ -36,13 +36,13 @@ CREATE TABLE journal (
   item TEXT NOT NULL,
   row_id TEXT,
   channel TEXT NOT NULL,
-  generation INTEGER,          -- of the channel that it is for: another one of its name is not meant
+  generation INTEGER,          -- of its channel; a later channel with the same name has another one
   platform_id TEXT NOT NULL,
   thread_id TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('intent','sending','received','unknown','dead','dropped')),
   attempts INTEGER NOT NULL,
-  next_at INTEGER,             -- an intent that was tried is not sent before
-  reason TEXT,                 -- why it was not received, in the host's own words
+  next_at INTEGER,             -- time of the next attempt
+  reason TEXT,                 -- why it was not received, in words of the host
   created_at INTEGER NOT NULL,
   settled_at INTEGER
 ) STRICT;

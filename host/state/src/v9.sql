@@ -1,30 +1,30 @@
--- Changes of what an agent is or may do: proposed, decided by people, applied once.
+-- Changes of an agent or its capabilities: proposed, decided by people, applied once.
 CREATE TABLE changes (
   ordinal INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
   id TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL,
-  agent_id TEXT,               -- whom it concerns, or whose wish it is; none where a person asked and nobody is concerned
+  agent_id TEXT,               -- the agent that it concerns or that proposed it; null for a change by a person that concerns no agent
   requester TEXT NOT NULL,     -- agt_… or per_…
-  principal TEXT NOT NULL,     -- per_…: on whose behalf
-  session_id TEXT,             -- where it was asked for, by an agent
+  principal TEXT NOT NULL,     -- per_…: the person on whose behalf
+  session_id TEXT,             -- the session of the agent that proposed it
   turn_id TEXT,
   message_id TEXT,
   call_id TEXT UNIQUE,
   payload TEXT NOT NULL,       -- canonical, completed by the checks
-  before TEXT NOT NULL,        -- the same setting as it stood then, canonical
-  facts TEXT NOT NULL,         -- what the names in it meant then, canonical
-  digest TEXT NOT NULL,        -- of who asks for what: two requests of the same for the same are one
+  before TEXT NOT NULL,        -- the earlier value of the setting, canonical
+  facts TEXT NOT NULL,         -- the referenced names at that time, canonical
+  digest TEXT NOT NULL,        -- of requester and content: two equal requests of one requester are one
   labels TEXT NOT NULL,        -- of the output that asked
   reason TEXT NOT NULL,
   generation INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('pending','approved','applied','rejected','expired','withdrawn','failed','unknown')),
-  shown TEXT,                  -- digest of what whoever decided it was shown
+  shown TEXT,                  -- digest of the review page of the decision
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   decided_by TEXT,             -- per_…
   decided_at INTEGER,
   applied_at INTEGER,
-  outcome TEXT                 -- in the host's words, or why a person said no
+  outcome TEXT                 -- in words of the host, or the reason of a rejection
 ) STRICT;
 CREATE INDEX changes_by_status ON changes (status, ordinal);
 CREATE UNIQUE INDEX changes_asked ON changes (digest) WHERE status = 'pending';
@@ -34,7 +34,7 @@ CREATE INDEX changes_by_agent ON changes (agent_id, status, ordinal);
 CREATE INDEX changes_by_principal ON changes (principal, status, ordinal);
 CREATE INDEX changes_by_session ON changes (session_id) WHERE session_id IS NOT NULL;
 
--- What people said about a change; each is good for it once.
+-- The approvals of a change; each one counts once.
 CREATE TABLE approvals (
   id TEXT PRIMARY KEY NOT NULL,
   change_id TEXT NOT NULL REFERENCES changes (id),
@@ -48,7 +48,7 @@ CREATE TABLE approvals (
 CREATE UNIQUE INDEX approvals_once ON approvals (change_id, person_id) WHERE state = 'live';
 CREATE INDEX approvals_by_change ON approvals (change_id);
 
--- Who may talk to an agent, and who decides what concerns it alone.
+-- The roles of people at an agent: the right to talk to it, and the right to decide on its own changes.
 ALTER TABLE agents ADD COLUMN access TEXT NOT NULL DEFAULT 'everyone' CHECK (access IN ('everyone','members'));
 CREATE TABLE agent_roles (
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
@@ -57,7 +57,7 @@ CREATE TABLE agent_roles (
   PRIMARY KEY (agent_id, person_id)
 ) STRICT, WITHOUT ROWID;
 
--- Directories of the host in an agent's jail.
+-- Directories of the host in the jail of an agent.
 CREATE TABLE agent_mounts (
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
   target TEXT NOT NULL,
@@ -66,19 +66,19 @@ CREATE TABLE agent_mounts (
   PRIMARY KEY (agent_id, target)
 ) STRICT, WITHOUT ROWID;
 
--- Software in an agent's jail: what was asked for, and the layer that came of it.
+-- Software in the jail of an agent: the requested packages, and their layer.
 CREATE TABLE agent_packages (
   agent_id TEXT PRIMARY KEY NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
   packages TEXT NOT NULL,      -- canonical, the payload of its change
-  layer TEXT NOT NULL,         -- digest of everything in it, and the name of its directory
+  layer TEXT NOT NULL,         -- digest of its content, and the name of its directory
   made_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Which messages of a channel open a turn.
+-- The rule of a wiring for messages that open a turn.
 ALTER TABLE wirings ADD COLUMN engage TEXT NOT NULL DEFAULT 'all' CHECK (engage IN ('all','pattern'));
 ALTER TABLE wirings ADD COLUMN pattern TEXT;
 
--- MCP servers that a person confirmed, and which of their tools an agent has.
+-- MCP servers that a person confirmed, and the tools of them that an agent has.
 CREATE TABLE mcp_servers (
   name TEXT PRIMARY KEY NOT NULL,
   url TEXT NOT NULL,

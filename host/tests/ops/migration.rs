@@ -96,7 +96,7 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     std::fs::write(snapshot("state.db.before-v99"), "of a version that is newer still").expect("written");
     let answer = world.ctl(&["up", "--detach"]).refused("has schema 99");
     assert!(answer.stderr.contains("state.db.before-v6") && !answer.stderr.contains("before-v99"), "{}", answer.stderr);
-    let commands = answer.stderr.split("what happened since: ").nth(1).expect("the commands").lines().next();
+    let commands = answer.stderr.split("the later changes: ").nth(1).expect("the commands").lines().next();
     let commands = commands.expect("a line").trim();
     let typed = Command::new("sh").args(["-c", commands]).status();
     assert!(typed.is_ok_and(|status| status.success()), "{commands}");

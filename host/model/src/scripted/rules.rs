@@ -1,6 +1,6 @@
-//! The rules of a script: a TOML file with a `[[rule]]` table each, tried in their order.
+//! The rules of a script: a TOML file with one `[[rule]]` table for each rule, in order.
 //!
-//! Never guesses: an unknown key, a pattern that is none or a placeholder that nothing fills refuses the whole file. See
+//! Never guesses: an unknown key, an invalid pattern or an unknown placeholder refuses the whole file. See
 //! [`crate::scripted::template`] for the placeholders.
 
 use super::template::{self, Argument, Template};
@@ -8,33 +8,33 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The placeholders that the results of calls fill.
+/// Placeholders for the results of calls.
 const OF_RESULTS: [&str; 3] = ["result", "ok", "error"];
-/// The only key of a table that is replaced by the JSON in its text.
+/// The single key of a table that the JSON in its text replaces.
 const JSON: &str = "@json";
 /// Rules in one file.
 const RULES_MAX: usize = 1024;
-/// The longest that an output may be made to take.
+/// Longest time that a rule may give to an output.
 const WAIT_MS_MAX: u64 = 600_000;
-/// Default of a rule without `reply_error`.
+/// The default of `reply_error`.
 const REPLY_ERROR: &str = "That did not work: {error}";
 
-/// One rule, checked.
+/// A checked rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Pattern of the last words of the person.
     pub(super) when: Regex,
-    /// The calls of each step; a step is asked for when the results of the one before are there.
+    /// The calls of each step. A step follows the results of the one before.
     steps: Vec<Vec<Call>>,
-    /// The answer when a step had a result that was none.
+    /// The answer after a failed call.
     pub(super) reply_error: Template,
     /// End of the rule, after the steps.
     pub(super) ending: Ending,
-    /// Time that each of its outputs takes.
+    /// Time that each output of the rule takes.
     pub(super) wait: Duration,
 }
 
-/// A call to ask for.
+/// A call that a rule requests.
 #[derive(Debug)]
 pub(super) struct Call {
     /// The tool.
@@ -46,37 +46,37 @@ pub(super) struct Call {
 /// End of a rule, after its steps.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// Words.
+    /// A reply.
     Reply(Template),
-    /// Words that depend on what the person said before.
+    /// A reply that depends on earlier words.
     Recall(Recall),
-    /// The steps again, for ever.
+    /// The same steps again, for ever.
     Loop,
     /// No output: the endpoint fails with this message.
     Fail(String),
     /// An output without words and calls.
     Empty,
-    /// Exactly these words, without a preface.
+    /// Exactly this text, without a preface.
     Raw(String),
 }
 
-/// Looks for earlier words.
+/// A search for earlier words.
 #[derive(Debug)]
 pub(super) struct Recall {
-    /// Author of the recalled words.
+    /// The kind of part to search.
     pub(super) over: Over,
-    /// Pattern that they must match.
+    /// Pattern of the earlier words.
     pub(super) when: Regex,
-    /// Groups that must read the same there and in the rule's own match, but for case.
+    /// Groups that must be equal in both matches, ignoring case.
     pub(super) same: Vec<String>,
-    /// The answer with the newest that fit.
+    /// The answer with the newest words that fit.
     pub(super) reply: Template,
-    /// The answer if none do.
+    /// The answer if no words fit.
     pub(super) otherwise: Template,
 }
 
 impl Rule {
-    /// Returns the calls to ask for after so many steps, if any are left.
+    /// Returns the calls of the next step after `done` steps, if there is one.
     pub(super) fn step(&self, done: usize) -> Option<&[Call]> {
         let at = match self.ending {
             Ending::Loop => done % self.steps.len(),
@@ -86,13 +86,13 @@ impl Rule {
     }
 }
 
-/// The reason that a file is no script.
+/// The reason that a script is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not TOML, or a key beside `builtin` and `rule`.
+    /// The file is not TOML, or has a key other than `builtin` and `rule`.
     #[error("a script is TOML with builtin and [[rule]]")]
     File(#[source] Box<toml::de::Error>),
-    /// More rules than a script may have.
+    /// The script has too many rules.
     #[error("{0} rules are over the limit of {RULES_MAX}")]
     TooMany(usize),
     /// A key that is missing, unknown or of the wrong type.
@@ -105,7 +105,7 @@ pub enum Error {
         source: Box<toml::de::Error>,
     },
     /// A pattern that cannot be compiled.
-    #[error("rule {rule}: {field} is no regular expression")]
+    #[error("rule {rule}: {field} is not a regular expression")]
     Pattern {
         /// Number and name.
         rule: String,
@@ -114,7 +114,7 @@ pub enum Error {
         /// The regular expression's error.
         source: regex::Error,
     },
-    /// A text with a placeholder that nothing fills, or a brace without its partner.
+    /// A text with an unknown placeholder or a single brace.
     #[error("rule {rule}: {field} has {source}")]
     Template {
         /// Number and name.
@@ -124,7 +124,7 @@ pub enum Error {
         /// The template's error.
         source: template::Error,
     },
-    /// Keys that do not go together.
+    /// A combination of keys or values that is not allowed.
     #[error("rule {rule}: {problem}")]
     Shape {
         /// Number and name.
@@ -134,7 +134,7 @@ pub enum Error {
     },
 }
 
-/// Reads a script: its rules, and whether the built-in ones come after them.
+/// Parses a script. Returns its rules, and whether the built-in ones follow.
 pub(super) fn parse(text: &str) -> Result<(Vec<Rule>, bool), Error> {
     let script: Script = toml::from_str(text).map_err(|error| Error::File(Box::new(error)))?;
     if script.rule.len() > RULES_MAX {
@@ -207,7 +207,7 @@ struct WrittenRecall {
     otherwise: String,
 }
 
-/// Author of recalled words.
+/// The kind of part that a recall searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Over {
@@ -217,7 +217,7 @@ pub(super) enum Over {
     Summary,
 }
 
-/// Check of one rule; every error names it.
+/// The check of one rule; every error names the rule.
 struct Check {
     rule: String,
 }
@@ -277,7 +277,7 @@ impl Check {
             toml::Value::Boolean(flag) => Argument::Fixed(flag.into()),
             toml::Value::Float(number) if number.is_finite() => Argument::Fixed(number.into()),
             toml::Value::Float(_) => return self.refuse("arguments hold a number that JSON does not have"),
-            // JSON has no dates; a date is its text, as `toml` itself gives it in most places.
+            // JSON has no dates, so a date becomes its text.
             toml::Value::Datetime(date) => Argument::Fixed(date.to_string().into()),
             toml::Value::Array(entries) => {
                 Argument::List(entries.into_iter().map(|entry| self.argument(entry, known)).collect::<Result<_, _>>()?)
@@ -286,7 +286,7 @@ impl Check {
                 Some(toml::Value::String(text)) if entries.len() == 1 => {
                     Argument::Json(self.template("arguments", text, known)?)
                 }
-                _ => return self.refuse("@json stands alone, before a text"),
+                _ => return self.refuse("@json must be the only key, with a text as its value"),
             },
             toml::Value::Table(entries) => Argument::Object(
                 entries
@@ -315,7 +315,7 @@ impl Check {
             source,
         })?;
         if pattern.capture_names().flatten().any(|name| OF_RESULTS.contains(&name)) {
-            return self.refuse("result, ok and error are no names for a group");
+            return self.refuse("a group must not be named result, ok or error");
         }
         Ok(pattern)
     }

@@ -1,7 +1,7 @@
-//! Texts with placeholders, and the values that fill them.
+//! Templates with placeholders, and their values.
 //!
-//! Never reads what it has filled in: a value is put into a string as it is, and is no template, JSON or pattern there, unless
-//! the rule itself says that it is JSON. See [`crate::scripted::rules`].
+//! Never interprets a value: it is inserted unchanged and is not a template, JSON or a pattern, unless the rule declares it
+//! as JSON. See [`crate::scripted::rules`].
 
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
@@ -9,7 +9,7 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A text with placeholders, written `{name}` or `$name`; a literal brace or dollar sign is written twice.
+/// A text with placeholders: `{name}` or `$name`. A literal brace or dollar sign is doubled.
 #[derive(Debug, Clone)]
 pub(super) struct Template(Vec<Piece>);
 
@@ -19,19 +19,19 @@ enum Piece {
     Placeholder(String),
 }
 
-/// The error of a template's text.
+/// The reason that a template is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing fills it.
-    #[error("the placeholder {0:?}, which nothing fills there")]
+    /// An unknown placeholder.
+    #[error("the unknown placeholder {0:?}")]
     Unknown(String),
-    /// A brace without its partner.
-    #[error("a single brace; a literal one is written twice")]
+    /// A single brace.
+    #[error("a single brace; double it for a literal one")]
     Brace,
 }
 
 impl Template {
-    /// Reads a text that may have the placeholders of `known`.
+    /// Parses a text with the placeholders of `known`.
     pub(super) fn parse(text: &str, known: &[&str]) -> Result<Self, Error> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -69,7 +69,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Renders the text, filled in; a placeholder without a value gives nothing.
+    /// Renders the text; a placeholder without a value is empty.
     pub(super) fn render(&self, values: &Values) -> String {
         self.0
             .iter()
@@ -80,7 +80,7 @@ impl Template {
             .collect()
     }
 
-    /// Returns whether it is one placeholder and nothing else, and that has no value.
+    /// Returns whether the template is a single placeholder without a value.
     fn is_absent(&self, values: &Values) -> bool {
         matches!(self.0.as_slice(), [Piece::Placeholder(name)] if !values.0.contains_key(name.as_str()))
     }
@@ -96,15 +96,14 @@ fn name_length(text: &str) -> usize {
 pub(super) enum Argument {
     Fixed(Value),
     Text(Template),
-    /// The template's text is read as JSON; where it is none, it stays the text that it is.
+    /// A template whose text is parsed as JSON; an invalid text stays a string.
     Json(Template),
     List(Vec<Argument>),
     Object(Vec<(String, Argument)>),
 }
 
 impl Argument {
-    /// Renders the value, filled in; `None` for a string that is just one placeholder without a value, which is left out of its
-    /// place.
+    /// Renders the value. `None` for a single placeholder without a value; the caller omits it.
     pub(super) fn render(&self, values: &Values) -> Option<Value> {
         Some(match self {
             Self::Fixed(value) => value.clone(),
@@ -120,8 +119,7 @@ impl Argument {
     }
 }
 
-/// Reads a text with the strict reader. A text that it refuses is used as a text: the code that judges the call says what is
-/// wrong.
+/// Parses a text as strict JSON. An invalid text stays a string, and the check of the call reports the error.
 fn read(text: String) -> Value {
     canonical::parse(text.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX)).unwrap_or(Value::String(text))
 }
@@ -131,7 +129,7 @@ fn read(text: String) -> Value {
 pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Values<'a> {
-    /// Adds every named group that took part in a match.
+    /// Adds every named group of a match that has a value.
     pub(super) fn add(&mut self, pattern: &'a Regex, captures: &Captures<'a>) {
         for name in pattern.capture_names().flatten() {
             if let Some(found) = captures.name(name) {
@@ -145,7 +143,7 @@ impl<'a> Values<'a> {
         self.0.insert(name, value);
     }
 
-    /// Returns the value; empty if there is none.
+    /// Returns a value; empty if there is none.
     pub(super) fn get(&self, name: &str) -> &'a str {
         self.0.get(name).copied().unwrap_or_default()
     }

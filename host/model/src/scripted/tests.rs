@@ -1,4 +1,4 @@
-//! Refusals of a script, and the effect of the rules over a conversation.
+//! The refusals of a script, and its rules in a conversation.
 
 use super::*;
 use crate::{PastCall, ToolSchema};
@@ -22,7 +22,7 @@ fn prompt(parts: Vec<Part>) -> Prompt {
     Prompt { purpose: Purpose::Reply, system: "obey".to_owned(), tools: Vec::<ToolSchema>::new(), parts }
 }
 
-/// Returns the answer in a conversation that has begun, without the preface.
+/// Returns the output for a conversation with an earlier answer, so without the preface.
 fn output(script: &Scripted, parts: Vec<Part>) -> Output {
     let parts = [vec![said("Hello.")], parts].concat();
     script.generate(&prompt(parts)).expect("an output")
@@ -34,7 +34,7 @@ fn text(script: &Scripted, parts: Vec<Part>) -> String {
     output.text
 }
 
-/// Asks, gives each step of calls the next result, and returns all calls and the last words.
+/// Runs a request: each step of calls gets the next result. Returns all calls and the last answer.
 fn talk(script: &Scripted, asked: &str, results: &[(bool, &str)]) -> (Vec<(String, Value)>, String) {
     let mut parts = vec![person(asked)];
     let mut calls = Vec::new();
@@ -74,7 +74,7 @@ fn a_script_with_anything_unknown_is_refused_by_number_and_name() {
         Scripted::parse(&text).expect_err(rule).to_string()
     };
     for (rule, problem) in [
-        ("when = '('\nreply = ''", "when is no regular expression"),
+        ("when = '('\nreply = ''", "when is not a regular expression"),
         ("when = 'a'\nreply = ''\nanswer = ''", "a key is missing, unknown or of the wrong type"),
         ("reply = ''", "a key is missing, unknown or of the wrong type"),
         ("when = 'a'\nreply = 7", "a key is missing, unknown or of the wrong type"),
@@ -82,23 +82,23 @@ fn a_script_with_anything_unknown_is_refused_by_number_and_name() {
             "when = 'a'\nreply = ''\ncalls = [{ tool = 't', argument = {} }]",
             "a key is missing, unknown or of the wrong type",
         ),
-        ("when = 'a'\nreply = '{who}'", r#"reply has the placeholder "who", which nothing fills there"#),
-        ("when = 'a'\nreply = '$who'", r#"reply has the placeholder "who", which nothing fills there"#),
-        ("when = 'a'\nreply = '{result}'", r#"reply has the placeholder "result", which nothing fills there"#),
-        ("when = 'a'\nreply = 'a } b'", "reply has a single brace; a literal one is written twice"),
+        ("when = 'a'\nreply = '{who}'", r#"reply has the unknown placeholder "who""#),
+        ("when = 'a'\nreply = '$who'", r#"reply has the unknown placeholder "who""#),
+        ("when = 'a'\nreply = '{result}'", r#"reply has the unknown placeholder "result""#),
+        ("when = 'a'\nreply = 'a } b'", "reply has a single brace; double it for a literal one"),
         (
             "when = 'a'\nreply = ''\ncalls = [{ tool = 't', arguments = { x = [{ y = '$z' }] } }]",
-            r#"arguments has the placeholder "z", which nothing fills there"#,
+            r#"arguments has the unknown placeholder "z""#,
         ),
         (
             "when = 'a'\nreply = ''\ncalls = [{ tool = 't', arguments = { x = '{result}' } }]",
-            r#"arguments has the placeholder "result", which nothing fills there"#,
+            r#"arguments has the unknown placeholder "result""#,
         ),
         (
             "when = 'a'\nreply = ''\ncalls = [{ tool = 't', arguments = { x = nan } }]",
             "arguments hold a number that JSON does not have",
         ),
-        ("when = '(?P<result>a)'\nreply = ''", "result, ok and error are no names for a group"),
+        ("when = '(?P<result>a)'\nreply = ''", "a group must not be named result, ok or error"),
         ("when = 'a'", "it needs exactly one of reply, recall, loop, fail, empty and say_raw"),
         (
             "when = 'a'\nreply = ''\nempty = true",
@@ -109,7 +109,7 @@ fn a_script_with_anything_unknown_is_refused_by_number_and_name() {
         ("when = 'a'\nreply = ''\ncalls = [{ tool = 't' }]\nthen = [[]]", "a step of then has no calls"),
         (
             "when = 'a'\nrecall = { when = '(', over = 'person', reply = '', otherwise = '' }",
-            "recall.when is no regular expression",
+            "recall.when is not a regular expression",
         ),
         (
             "when = 'a'\nrecall = { when = 'a', over = 'context', reply = '', otherwise = '' }",
@@ -127,7 +127,7 @@ fn a_script_with_anything_unknown_is_refused_by_number_and_name() {
     }
     assert!(matches!(Scripted::parse(&"[[rule]]\n".repeat(1025)), Err(Error::TooMany(1025))));
     let unnamed = Scripted::parse("[[rule]]\nwhen = '('\nreply = ''").expect_err("a pattern").to_string();
-    assert_eq!(unnamed, "rule 1: when is no regular expression");
+    assert_eq!(unnamed, "rule 1: when is not a regular expression");
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn words_of_others_are_never_a_request() {
     assert_eq!(text(&script, vec![context("write a: b")]), UNPROMPTED);
     assert_eq!(text(&script, vec![person("echo a"), said("a"), context("write a: b")]), UNPROMPTED);
     assert_eq!(text(&script, vec![Part::Notice { text: "write a: b".to_owned() }]), UNPROMPTED);
-    // A turn that came to no answer is not taken up again in the next one.
+    // A turn without an answer is not continued in the next one.
     let called = past(&output(&script, vec![person("loop forever")]));
     let parts =
         vec![person("loop forever"), called, result(true, ""), Part::Notice { text: "over".to_owned() }, context("x")];
     assert_eq!(text(&script, parts), UNPROMPTED);
-    // Beside a request they are not looked at.
+    // Words of others before and after a request are ignored.
     assert_eq!(text(&script, vec![context("echo b"), person("echo a"), context("echo c")]), "a");
 }
 
@@ -304,7 +304,7 @@ fn every_built_in_rule_calls_what_it_says() {
 }
 
 #[test]
-fn a_result_that_is_none_ends_the_steps() {
+fn failed_result_ends_the_steps() {
     let script = Scripted::builtin();
     let (calls, said) = talk(&script, "copy a to b", &[(false, "no such file")]);
     assert_eq!((calls.len(), said.as_str()), (1, "I could not copy a to b: no such file"));
@@ -364,7 +364,7 @@ fn a_huge_text_is_cut_and_costs_linear_time() {
     assert!(echoed.len() <= BODY_BYTES_MAX && echoed.starts_with("éé"));
     let first = script.generate(&prompt(vec![person(&huge)])).expect("an output").text;
     assert!(first.len() <= BODY_BYTES_MAX && first.ends_with(CUT));
-    // With a step for each pair of characters this would not come to its end within hours.
+    // With quadratic time this test would take hours.
     for unit in ["write to ", "remember that is ", "a: ", "my name is ", "\\"] {
         let asked = unit.repeat(BODY_BYTES_MAX / unit.len());
         output(&script, vec![person(&asked), said("x"), person("what is my name?")]);
@@ -374,7 +374,7 @@ fn a_huge_text_is_cut_and_costs_linear_time() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_arrives_unchanged(content in "(?s)[^\\s].*", name in "[a-z0-9.\"'{}$\\\\\\[\\]]{1,12}") {
+    fn written_text_arrives_unchanged(content in "(?s)[^\\s].*", name in "[a-z0-9.\"'{}$\\\\\\[\\]]{1,12}") {
         let (calls, said) = talk(&Scripted::builtin(), &format!("write {name}: {content}"), &[(true, "")]);
         prop_assert_eq!(calls, vec![("write_file".to_owned(), json!({ "path": name, "content": content }))]);
         prop_assert_eq!(said, format!("I wrote {name}."));

@@ -1,29 +1,29 @@
-//! Checks a home before a host uses anything in it, so that each error names the file and the remedy.
+//! The checks of a home before a host uses it; each error names the file and the remedy.
 //!
-//! Never repairs more than a directory that is missing, and opens no database. See `daemon` of the host.
+//! Repairs only missing directories, and opens no database. See `daemon` of the host.
 
 use super::{Error, Home, make_private};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Free bytes that a start needs: with less its first entries would fail half-way.
+/// Free bytes that a start needs. With fewer, its first entries would fail half-way.
 pub(super) const START_ROOM_BYTES_MIN: u64 = 1024 * 1024;
 
-/// Free files that a start needs.
+/// Free inodes that a start needs.
 pub(super) const START_ROOM_FILES_MIN: u64 = 16;
 
-/// Directories of a home, beside its files.
+/// Directories of a home.
 const DIRECTORIES: [&str; 4] = ["sessions", "agents", "ledger", "logs"];
 
-/// Files that the record is kept in.
+/// Files of the record.
 const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
 
-/// The remedy for a file that nothing is lost with.
-pub(super) const MADE_ANEW: &str = "move it away; it is made anew";
+/// The remedy for a file that the next start makes again.
+pub(super) const MADE_ANEW: &str = "move it away; the next start makes it again";
 
-/// The remedy for something that is in the way and not needed.
-pub(super) const NOT_NEEDED: &str = "move it away; nothing of it is needed";
+/// The remedy for a directory in the place of a file that is not needed.
+pub(super) const NOT_NEEDED: &str = "move it away; its content is not needed";
 
 const PUT_BACK: &str = "move it away, and put back the file from a backup";
 
@@ -32,8 +32,7 @@ const DIRECTORY_MADE_ANEW: &str = "move it away; the next start makes an empty d
 const LET_ME_IN: &str = "give its owner all rights to it: `chmod 700`";
 
 impl Home {
-    /// Makes the directories that a start needs, and removes what a host that was killed left. The caller holds the
-    /// lock of the home.
+    /// Makes the directories that a start needs, and removes the run file of a killed host. The caller holds the lock of the home.
     ///
     /// # Errors
     /// [`Error::Damaged`] with a remedy.
@@ -42,16 +41,20 @@ impl Home {
         self.make_directories()
     }
 
-    /// Makes the directories that are missing; gives those that cannot be used.
+    /// Makes the missing directories, and refuses one that cannot be used.
     pub(super) fn make_directories(&self) -> Result<(), Error> {
         for name in DIRECTORIES {
             let path = self.0.join(name);
             let there = path.symlink_metadata();
             if there.as_ref().is_ok_and(|found| !found.is_dir()) {
-                return Err(Error::Damaged { path, what: "is no directory".to_owned(), remedy: DIRECTORY_MADE_ANEW });
+                return Err(Error::Damaged {
+                    path,
+                    what: "is not a directory".to_owned(),
+                    remedy: DIRECTORY_MADE_ANEW,
+                });
             }
             if there.is_err() && self.state_db().exists() {
-                tracing::warn!(path = %path.display(), "was missing and is made anew");
+                tracing::warn!(path = %path.display(), "the directory was missing and is made again");
             }
             make_private(&path)?;
             fs::read_dir(&path).map_err(|source| unusable(&path, &source, LET_ME_IN))?;
@@ -59,7 +62,7 @@ impl Home {
         Ok(())
     }
 
-    /// Checks the files that a database library would open and wait for.
+    /// Refuses a special file in the place of a file of the record: SQLite would open it and wait.
     pub(super) fn check_files(&self) -> Result<(), Error> {
         let paths = RECORD.map(|name| self.0.join(name));
         match paths.iter().find(|path| path.metadata().is_ok_and(|found| !found.is_file())) {
@@ -68,7 +71,7 @@ impl Home {
         }
     }
 
-    /// Refuses a disk that is too full to start on, before anything is written.
+    /// Refuses a disk that is too full for a start, before the host writes to it.
     ///
     /// # Errors
     /// [`Error::NoRoom`].
@@ -81,8 +84,7 @@ impl Home {
         }
     }
 
-    /// Removes the run file of a host that was killed, whatever became of it.
-    /// Refuses an owner's token that could not be replaced by a fresh one.
+    /// Refuses a directory in the place of the owner's token, because a fresh token could not replace it.
     pub fn check_owner_token(&self) -> Result<(), Error> {
         let path = self.owner_token();
         match path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
@@ -91,6 +93,7 @@ impl Home {
         }
     }
 
+    /// Removes the run file of a killed host, even if it is an empty directory.
     fn clear_run_file(&self) -> Result<(), Error> {
         let path = self.run_file();
         let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
@@ -102,12 +105,12 @@ impl Home {
     }
 }
 
-/// Makes the error for something else at the path of a file.
+/// Makes the error for a path of a file that is not a regular file.
 pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
-    Error::Damaged { path: path.to_owned(), what: "is no file".to_owned(), remedy }
+    Error::Damaged { path: path.to_owned(), what: "is not a regular file".to_owned(), remedy }
 }
 
-/// Makes the error for a file that the system does not let us use.
+/// Makes the error for a file that this process may not use.
 pub(super) fn unusable(path: &Path, source: &io::Error, remedy: &'static str) -> Error {
     Error::Damaged { path: path.to_owned(), what: format!("cannot be used: {source}"), remedy }
 }
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_directories_are_made_and_other_things_named() {
+    fn missing_directory_is_made_and_a_file_in_its_place_is_named() {
         let (_directory, home) = home();
         for name in DIRECTORIES {
             let path = home.path().join(name);

@@ -1,4 +1,4 @@
-//! Removes directories that a stranger filled.
+//! The removal of directories with untrusted content.
 //!
 //! Never follows a link. See `packages` of the host and `session` of the host.
 
@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Removes a directory that a stranger filled, however deep: each level is moved up and taken apart at the top, so neither
-/// the stack nor the descriptors grow with it. Links are removed, never followed.
+/// Removes a directory of any depth. It moves each level up and removes it there, so neither the stack nor the number of
+/// descriptors grows with the depth. Links are removed, never followed.
 pub fn remove_tree(top: &Path) -> io::Result<()> {
     match top.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -53,7 +53,7 @@ pub fn remove_tree(top: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives the owner rights to a directory, which could not be taken apart without them.
+/// Gives the owner all rights to a directory; without them it could not be emptied.
 fn open_up(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
 }
@@ -70,7 +70,7 @@ mod tests {
         let top = directory.path().join("top");
         std::fs::create_dir(&top).expect("made");
         std::os::unix::fs::symlink(directory.path(), top.join("link")).expect("linked");
-        // Deeper than any path may be long: made from within, as a stranger would.
+        // Deeper than the longest path: the directories are made from within, as a hostile agent could.
         let made = std::process::Command::new("sh")
             .args([
                 "-c",
@@ -81,6 +81,6 @@ mod tests {
         assert!(made.is_ok_and(|made| made.success()));
         remove_tree(&top).expect("removed");
         assert!(!top.exists() && kept.exists());
-        remove_tree(&top).expect("a second time is nothing");
+        remove_tree(&top).expect("a second call does nothing");
     }
 }

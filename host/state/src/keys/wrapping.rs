@@ -1,4 +1,4 @@
-//! Keys and secrets as they are stored: wrapped under a key that comes from the master key, and the bodies under those.
+//! The stored form of keys and secrets, wrapped under a key from the master key, and of bodies under the keys of sessions.
 //!
 //! A sealed value opens under its own name alone. Never touches a database. See `key_rotation` of the host.
 
@@ -11,12 +11,12 @@ use zeroize::{Zeroize, Zeroizing};
 
 const NONCE_BYTES: usize = 24;
 
-/// Key that wraps and unwraps the keys of sessions.
+/// Key that wraps and unwraps the keys of sessions and the ledger, and secrets.
 pub struct WrappingKey(pub(super) Bytes);
 
 /// A fresh signing key of the ledger.
 pub struct LedgerSecret {
-    /// Its name: the public key, 64 hex characters.
+    /// Name of the key: the public key, 64 hex characters.
     pub name: String,
     /// The secret half.
     pub secret: Zeroizing<[u8; KEY_BYTES]>,
@@ -24,16 +24,16 @@ pub struct LedgerSecret {
     pub stored: Vec<u8>,
 }
 
-/// The two keys of a session: one that its sandbox gets, one that never leaves the host.
+/// The two keys of a session: its sandbox gets one, and the other never leaves the host.
 pub struct SessionKeys {
-    /// Opens both queues; the sandbox gets it.
+    /// Key of both queues; the sandbox gets it.
     pub queue: SessionKey,
-    /// Opens the bodies in `state.db`; the sandbox does not.
+    /// Key of the bodies in `state.db`; the sandbox does not get it.
     pub content: ContentKey,
 }
 
 impl WrappingKey {
-    /// Makes two fresh keys, and their stored form.
+    /// Makes two fresh keys and their stored form.
     pub fn make(&self, session: SessionId) -> Result<(SessionKeys, [Vec<u8>; 2]), Error> {
         let (queue, content) = (Zeroizing::new(random()?), Bytes::random()?);
         let stored = [
@@ -58,7 +58,7 @@ impl WrappingKey {
         Ok(ContentKey(copied?))
     }
 
-    /// Makes a fresh signing key of the ledger, and its stored form under its name, which `name` makes of it.
+    /// Makes a fresh signing key of the ledger and its stored form. `name` computes the name of the key.
     pub fn make_ledger_key(&self, name: impl FnOnce(&[u8; KEY_BYTES]) -> String) -> Result<LedgerSecret, Error> {
         let secret = Zeroizing::new(random()?);
         let name = name(&secret);
@@ -66,12 +66,12 @@ impl WrappingKey {
         Ok(LedgerSecret { name, secret, stored })
     }
 
-    /// Opens the stored signing key of the ledger of this name.
+    /// Opens the stored signing key of the ledger with this name.
     pub fn ledger_key(&self, name: &str, stored: &[u8]) -> Result<Zeroizing<[u8; KEY_BYTES]>, Error> {
         self.unwrap(stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
-    /// Wraps the two stored keys of a session under another key instead.
+    /// Wraps the two stored keys of a session under another key.
     pub fn rewrap(&self, other: &Self, session: SessionId, stored: &[Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Error> {
         let [queue, content] = stored;
         Ok([
@@ -80,17 +80,17 @@ impl WrappingKey {
         ])
     }
 
-    /// Wraps the stored signing key of the ledger of this name under another key instead.
+    /// Wraps the stored signing key of the ledger with this name under another key.
     pub fn rewrap_ledger_key(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
         self.pass(other, stored, format!("ledger key {name}"), "the wrapped key of the ledger")
     }
 
-    /// Wraps a secret of the operator's for storage under its name; under another name it does not open.
+    /// Wraps a secret of the operator for storage under its name. It does not open under another name.
     pub fn wrap_secret(&self, name: &str, text: &SecretText) -> Result<Vec<u8>, Error> {
         seal(&self.0.0, text.expose().as_bytes(), format!("secret {name}").as_bytes())
     }
 
-    /// Opens the stored secret of this name.
+    /// Opens the stored secret with this name.
     pub fn secret(&self, name: &str, stored: &[u8]) -> Result<SecretText, Error> {
         let sealed = Error::Sealed("a stored secret");
         let Some(opened) = open(&self.0.0, stored, format!("secret {name}").as_bytes()) else { return Err(sealed) };
@@ -103,7 +103,7 @@ impl WrappingKey {
         }
     }
 
-    /// Wraps the stored secret of this name under another key instead.
+    /// Wraps the stored secret with this name under another key.
     pub fn rewrap_secret(&self, other: &Self, name: &str, stored: &[u8]) -> Result<Vec<u8>, Error> {
         let text = self.secret(name, stored)?;
         let wrapped = other.wrap_secret(name, &text)?;
@@ -113,7 +113,7 @@ impl WrappingKey {
         Ok(wrapped)
     }
 
-    /// Wraps it under the other key, and opens it again to see that it is the same.
+    /// Wraps a stored key under the other key, and opens the result again to compare it.
     fn pass(&self, other: &Self, stored: &[u8], context: String, what: &'static str) -> Result<Vec<u8>, Error> {
         let key = self.unwrap(stored, context.clone(), what)?;
         let wrapped = seal(&other.0.0, key.as_slice(), context.as_bytes())?;
@@ -138,7 +138,7 @@ impl WrappingKey {
 pub struct ContentKey(Bytes);
 
 impl ContentKey {
-    /// Encrypts a body into its stored form; only for this item.
+    /// Encrypts the body of this item into its stored form.
     pub fn seal(&self, item: ItemId, body: &[u8]) -> Result<Vec<u8>, Error> {
         seal(&self.0.0, body, item.to_string().as_bytes())
     }
@@ -149,7 +149,7 @@ impl ContentKey {
     }
 }
 
-/// Encrypts with XChaCha20-Poly1305 and a random nonce in front.
+/// Encrypts with XChaCha20-Poly1305, and puts the random nonce in front.
 fn seal(key: &[u8; KEY_BYTES], plain: &[u8], context: &[u8]) -> Result<Vec<u8>, Error> {
     let nonce = random::<NONCE_BYTES>()?;
     let cipher = XChaCha20Poly1305::new(key.into());

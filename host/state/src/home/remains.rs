@@ -1,25 +1,24 @@
-//! Remains that show that a home held a record, so that a new one is never made beside the remains of another.
+//! The check for files that show that a home had a record. A host never makes a new record beside them.
 //!
-//! Only looks, and opens none of the files. See `daemon` of the host.
+//! Opens none of these files. See `daemon` of the host.
 
 use super::{Error, Home};
 use std::fs;
 use std::path::PathBuf;
 
-/// There from the first step of setting up a home to the last.
+/// File that exists during the setup of a home.
 const SETUP_FILE: &str = "setup.unfinished";
 
 impl Home {
-    /// Returns whether the record's file is there and holds anything. A path that is no file is left to the check of the home's
-    /// files.
+    /// Returns whether the file of the record exists and is not empty. A special file counts too: another check refuses it.
     pub fn has_record(&self) -> bool {
         fs::metadata(self.state_db()).is_ok_and(|found| !found.is_file() || found.len() > 0)
     }
 
-    /// Refuses a home without a record that had one.
+    /// Refuses a home that had a record and has none now.
     ///
     /// # Errors
-    /// [`Error::RecordMissing`] with what shows that there was a record.
+    /// [`Error::RecordMissing`] with the file that shows that there was a record.
     pub fn check_for_lost_record(&self) -> Result<(), Error> {
         if self.has_record() || self.setup_file().exists() {
             return Ok(());
@@ -31,14 +30,14 @@ impl Home {
         }
     }
 
-    /// Returns a file that only exists after a host was set up, one that the record names. `None` while a setup is unfinished.
+    /// Returns a file that exists only after the setup of a host. `None` while a setup is unfinished.
     pub fn remains(&self) -> Option<PathBuf> {
         if self.setup_file().exists() {
             return None;
         }
         let file = [self.owner_token(), self.keys_file()].into_iter().find(|path| path.exists());
         let filled = ["sessions", "ledger", "agents"].map(|name| self.0.join(name)).into_iter().find(|directory| {
-            // A directory that cannot be read may hold anything.
+            // An unreadable directory may have entries.
             fs::read_dir(directory).map_or_else(
                 |error| error.kind() != std::io::ErrorKind::NotFound,
                 |mut entries| entries.next().is_some(),
@@ -47,7 +46,7 @@ impl Home {
         file.or(filled).or_else(|| self.snapshot())
     }
 
-    /// Returns a key or a write-ahead log without the record that belongs to it.
+    /// Returns a write-ahead log or a master key, which belong to a record.
     fn key_or_log(&self) -> Option<PathBuf> {
         let mut log = self.state_db().into_os_string();
         log.push("-wal");
@@ -57,19 +56,19 @@ impl Home {
         if has_log { Some(log) } else { key }
     }
 
-    /// Returns a copy of the record from before an upgrade, or one that was about to take its place.
+    /// Returns a snapshot, or the copy of the record from an unfinished key rotation.
     fn snapshot(&self) -> Option<PathBuf> {
         let names = fs::read_dir(&self.0).ok()?.flatten().map(|entry| entry.file_name());
         let is_copy = |name: &str| name.starts_with("state.db.before-v") || name == "state.db.next";
         names.filter(|name| name.to_str().is_some_and(is_copy)).map(|name| self.0.join(name)).min()
     }
 
-    /// Notes that a record is being made in this home, until [`Home::end_setup`].
+    /// Marks the setup of this home as unfinished, until [`Home::end_setup`].
     pub fn begin_setup(&self) -> Result<(), Error> {
         super::write_private(&self.setup_file(), b"")
     }
 
-    /// Notes that the home is set up.
+    /// Marks the setup of this home as finished.
     pub fn end_setup(&self) -> Result<(), Error> {
         super::remove(&self.setup_file())
     }
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_remains_of_a_record_refuses_a_new_one() {
+    fn each_trace_of_an_earlier_record_refuses_a_new_one() {
         let made = || {
             let directory = tempfile::tempdir().expect("a temporary directory");
             let home = Home::create(&directory.path().join("home")).expect("made");
@@ -118,7 +117,7 @@ mod tests {
                 let opened = Home::open(home.path());
                 assert!(matches!(opened, Err(Error::RecordMissing { .. })), "{name}: {opened:?}");
             }
-            // A setup that was cut short goes on.
+            // An interrupted setup continues.
             home.begin_setup().expect("written");
             home.check_for_lost_record().expect("it is not finished");
             home.end_setup().expect("removed");

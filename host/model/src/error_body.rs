@@ -1,6 +1,6 @@
-//! Meaning of an answer with an error: its status, the words that well-known servers use, and how long it asks to wait.
+//! The parser of error answers: the status, the known words of servers, and the requested wait.
 //!
-//! Never hands a provider's words on except as a detail for the operator. See [`crate::fault`].
+//! Never returns a provider's words except as a detail for the operator. See [`crate::fault`].
 
 use super::fault::Fault;
 use jiff::Timestamp;
@@ -8,30 +8,30 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Subject of a refusal where another way of asking may work.
+/// The subject of a refusal after which a request with other options may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
-    /// It does not know how to be asked for the usage of a stream.
+pub enum Complaint {
+    /// The server does not know the option for the usage of a stream.
     Usage,
-    /// It bounds its output by another field.
+    /// The server limits the output with another field.
     LimitField,
-    /// Its model has no room for so long an output.
+    /// The limit on the output is too large for the model.
     LimitSize,
 }
 
-/// The complaint of a body: words to recognise, and words to show.
+/// The body of an error: words to recognise, and words to show.
 #[derive(Debug, Default)]
-pub struct Said {
-    /// In lower case: type, code and message.
+pub struct ErrorBody {
+    /// Type, code and message, in lower case.
     recognised: String,
     /// The message.
     pub words: String,
-    /// The status that the body itself names.
+    /// The status in the body itself.
     status: Option<u16>,
 }
 
-impl Said {
-    /// Reads the body of an answer with an error; its content may be anything.
+impl ErrorBody {
+    /// Parses the body of an error answer; it may have any content.
     pub fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(body) => Self::of(&body),
@@ -42,14 +42,14 @@ impl Said {
         }
     }
 
-    /// Reads the error that this JSON is, if it is one: also with status 200, and in the middle of a stream.
+    /// Returns the error in this JSON, if there is one. Servers also send errors with status 200 or within a stream.
     pub fn in_answer(body: &Value) -> Option<Self> {
         let error = body.get("error").filter(|error| !error.is_null())?;
         (error.is_object() || error.is_string()).then(|| Self::of(body))
     }
 
     fn of(body: &Value) -> Self {
-        // Most wrap it in `error`; Mistral and some gateways do not.
+        // Most servers wrap the error in `error`; Mistral and some gateways do not.
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let message = [&error["message"], error, &body["message"], &body["detail"], &error["detail"]];
         let words = message.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
@@ -70,14 +70,14 @@ impl Said {
         Self { recognised: format!("{kind} {code} {}", words.to_lowercase()), words, status }
     }
 
-    /// Returns the fault of an answer that had status 200 and was an error nevertheless.
+    /// Returns the fault of an error answer with status 200.
     pub fn fault_inside(&self, has_key: bool) -> Fault {
         self.fault(self.status.unwrap_or(500), None, has_key)
     }
 
-    /// Returns the fault of an answer with this status.
+    /// Returns the fault of an error answer with this status.
     pub fn fault(&self, status: u16, retry_after: Option<Duration>, has_key: bool) -> Fault {
-        // First what a status says unclearly or wrongly.
+        // First the errors whose status is unclear or wrong.
         if self.has(&[
             "does not support tools",
             "support tool use",
@@ -113,7 +113,7 @@ impl Said {
             413 => Fault::ContextTooLong,
             429 => Fault::RateLimited { retry_after },
             503 | 529 => Fault::Overloaded { retry_after },
-            // Passing by their definition, whatever the rest of the four hundreds is.
+            // By definition, 408 and 409 are transient, unlike the other 4xx.
             408 | 409 | 500..=599 => Fault::ServerError { status, retry_after },
             _ if self.has(&["model_not_found", "is not a valid model", "invalid model", "model not found"]) => {
                 Fault::ModelUnknown
@@ -122,19 +122,19 @@ impl Said {
         }
     }
 
-    /// Returns whether it complains that the request asks for the usage of a stream, which older servers do not know.
-    pub fn is_about_usage(&self) -> bool {
+    /// Returns whether the error is about the option for the usage of a stream, which older servers do not know.
+    pub fn complains_of_usage(&self) -> bool {
         self.has(&["stream_options", "include_usage"])
     }
 
-    /// Returns what it complains about in the bound on the output, if it does.
-    pub fn about_limit(&self) -> Option<About> {
+    /// Returns the complaint about the limit on the output, if there is one.
+    pub fn limit_complaint(&self) -> Option<Complaint> {
         if !self.has(&["max_tokens", "max_completion_tokens"]) {
             None
         } else if self.has(&["unsupported", "not supported", "unrecognized", "instead"]) {
-            Some(About::LimitField)
+            Some(Complaint::LimitField)
         } else {
-            Some(About::LimitSize)
+            Some(Complaint::LimitSize)
         }
     }
 
@@ -143,7 +143,7 @@ impl Said {
     }
 }
 
-/// Returns how long an answer asks to wait: seconds, or a date.
+/// Returns the wait that an answer requests, in seconds or until a date.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.trim().parse::<u32>().ok()) {
@@ -154,7 +154,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(asked).ok()?;
-    // A date that is over asks for no wait.
+    // A date in the past means no wait.
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
@@ -164,8 +164,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn well_known_servers_are_understood_by_what_they_say() {
-        let read = |status: u16, body: &str| Said::read(body.as_bytes()).fault(status, None, true);
+    fn errors_of_known_servers_are_recognised() {
+        let read = |status: u16, body: &str| ErrorBody::read(body.as_bytes()).fault(status, None, true);
         for (status, body, fault) in [
             (401, "", Fault::KeyRefused),
             (403, "<html>", Fault::KeyRefused),
@@ -190,23 +190,24 @@ mod tests {
         ] {
             assert_eq!(read(status, body), fault, "{status} {body}");
         }
-        assert_eq!(Said::read(b"").fault(401, None, false), Fault::KeyWanted);
+        assert_eq!(ErrorBody::read(b"").fault(401, None, false), Fault::KeyWanted);
     }
 
     #[test]
-    fn complaint_about_the_bound_says_which_other_way_may_do() {
-        let about =
-            |words: &str| Said::read(json!({ "error": { "message": words } }).to_string().as_bytes()).about_limit();
+    fn complaint_about_the_limit_is_recognised() {
+        let complaint = |words: &str| {
+            ErrorBody::read(json!({ "error": { "message": words } }).to_string().as_bytes()).limit_complaint()
+        };
         let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
-        assert_eq!(about(renamed), Some(About::LimitField));
+        assert_eq!(complaint(renamed), Some(Complaint::LimitField));
         let vllm = "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens";
-        assert_eq!(about(vllm), Some(About::LimitSize));
-        assert_eq!(about("This model's maximum context length is 4096 tokens"), None);
+        assert_eq!(complaint(vllm), Some(Complaint::LimitSize));
+        assert_eq!(complaint("This model's maximum context length is 4096 tokens"), None);
     }
 
     #[test]
-    fn an_error_with_status_200_is_one_nevertheless() {
-        let inside = |body: Value| Said::in_answer(&body).map(|said| said.fault_inside(true));
+    fn error_with_status_200_is_recognised() {
+        let inside = |body: Value| ErrorBody::in_answer(&body).map(|error| error.fault_inside(true));
         assert_eq!(
             inside(json!({ "error": { "code": 429, "message": "slow" } })),
             Some(Fault::RateLimited { retry_after: None })
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_asked_for_in_seconds_or_until_a_date() {
+    fn requested_wait_is_read_as_seconds_or_a_date() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let wait = |name: &'static str, value: &str| {
             let mut headers = HeaderMap::new();
