@@ -12,8 +12,8 @@ mod server;
 
 use figures::{Report, Samples};
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_model::draft::Draft;
 use ironclaw_model::endpoint::{self, Bounds, Candidate, Kind, Prices, Spec};
+use ironclaw_model::streaming::PartialAnswer;
 use ironclaw_model::{Allowance, Part, Prompt};
 use server::{Act, Server};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -123,7 +123,7 @@ fn prompt() -> Prompt {
 
 /// Returns the seconds until a listener gets the first word, and until the output is complete.
 async fn ask(candidates: &[Candidate], prompt: &Prompt) -> (f64, f64) {
-    let draft = Draft::default();
+    let draft = PartialAnswer::default();
     let mut words = draft.watch();
     let begun = Instant::now();
     let first = tokio::spawn(async move {

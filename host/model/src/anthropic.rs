@@ -140,7 +140,7 @@ fn end(reason: &Value) -> Option<End> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draft::Draft;
+    use super::super::streaming::PartialAnswer;
     use super::super::{Output, Part, PastCall, WantedCall};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn stream_is_assembled_and_cached_tokens_are_counted() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let mut assembly = Assembly::new(&draft);
         let events = [
             r#"{"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
@@ -220,7 +220,7 @@ mod tests {
         let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"a","input":{"x":1}}}"#;
         let ended = |reason: &str| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
         for (reason, fault) in [("max_tokens", Fault::Truncated), ("refusal", Fault::Withheld)] {
-            let draft = Draft::default();
+            let draft = PartialAnswer::default();
             let mut assembly = Assembly::new(&draft);
             for data in [call, &ended(reason), &ended("tool_use"), r#"{"type":"message_stop"}"#] {
                 let read = super::super::json::read(data.as_bytes(), 100).expect("JSON");
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn whole_answer_is_read_and_a_refusal_is_recognised() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let read = |body: Value| {
             let mut assembly = Assembly::new(&draft);
             whole(&body, &mut assembly)?;

@@ -3,8 +3,8 @@
 //! Never holds more than the limit of an output: the first excess piece ends it. See [`crate::openai`] and
 //! [`crate::anthropic`].
 
-use super::draft::Draft;
 use super::fault::Fault;
+use super::streaming::PartialAnswer;
 use super::{Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl TokenCounts {
 /// An incomplete output.
 #[derive(Debug)]
 pub struct Assembly<'a> {
-    draft: &'a Draft,
+    draft: &'a PartialAnswer,
     text: String,
     calls: Vec<Piece>,
     bytes: usize,
@@ -73,7 +73,7 @@ struct Piece {
 
 impl<'a> Assembly<'a> {
     /// Makes an empty assembly that also writes its words to the draft.
-    pub fn new(draft: &'a Draft) -> Self {
+    pub fn new(draft: &'a PartialAnswer) -> Self {
         Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: TokenCounts::default(), end: None }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Assembly<'a> {
             // Half a call may be valid JSON with another meaning.
             Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
             Some(End::Length) => self.mark(UNFINISHED),
-            // Words before a missing call are not an answer.
+            // PartialText before a missing call are not an answer.
             Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
             Some(End::Withheld) => self.mark(WITHHELD),
         }
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String)> {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let mut assembly = Assembly::new(&draft);
         for (index, id, tool, arguments) in pieces {
             assembly.call(*index, id, tool, arguments).expect("small");
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn too_large_output_ends_with_the_first_excess_piece() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let mut assembly = Assembly::new(&draft);
         assembly.words(&"a".repeat(BODY_BYTES_MAX)).expect("exactly");
         assert_eq!(assembly.words("a"), Err(Fault::TooLarge));
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_end_that_cuts_an_output_short_is_kept() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         for (first, fault) in [(End::Length, Fault::Truncated), (End::Withheld, Fault::Withheld)] {
             for then in [End::Whole, End::Length, End::Withheld] {
                 for ends in [[first, then], [End::Whole, first]] {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn answer_without_an_end_or_with_half_a_call_is_no_output() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let with = |end, words: &str, tool: &str| {
             let mut assembly = Assembly::new(&draft);
             assembly.words(words).expect("small");
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn answer_out_of_time_keeps_its_words_and_no_half_call() {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let with = |words: &str, tool: &str| {
             let mut assembly = Assembly::new(&draft);
             assembly.words(words).expect("small");

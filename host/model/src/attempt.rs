@@ -2,8 +2,8 @@
 //!
 //! Never sends a request. See [`crate::remote`].
 
-use super::draft::Draft;
 use super::endpoint::Prices;
+use super::streaming::PartialAnswer;
 use super::{Allowance, Prompt, Usage};
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ pub struct AttemptBudget<'a> {
     /// Bound on the usage of all attempts together.
     pub allowance: Allowance,
     /// Sink of the words of the output.
-    pub draft: &'a Draft,
+    pub draft: &'a PartialAnswer,
     /// Usage of the attempts so far.
     pub usage: Usage,
 }

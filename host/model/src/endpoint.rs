@@ -5,11 +5,11 @@
 
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Availability;
-use super::draft::Draft;
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
 use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
+use super::streaming::PartialAnswer;
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
 };
@@ -291,7 +291,7 @@ impl Endpoint {
             tools: vec![tool],
             parts: vec![Part::Person { text: "Reply with the single word: ready".to_owned() }],
         };
-        let (begun, draft) = (Instant::now(), Draft::default());
+        let (begun, draft) = (Instant::now(), PartialAnswer::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
         let allowance = Allowance::NONE;
         let mut budget = AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
@@ -376,7 +376,7 @@ pub async fn generate(
     candidates: &[Candidate],
     prompt: &Prompt,
     bounds: Bounds,
-    draft: &Draft,
+    draft: &PartialAnswer,
 ) -> Result<Answered, Error> {
     let Bounds { until, allowance } = bounds;
     let mut budget = AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
@@ -460,10 +460,10 @@ mod tests {
         let bounds = Bounds { until: Instant::now() + Duration::from_secs(60), allowance: Allowance::NONE };
         let candidate = |endpoint| Candidate { endpoint, key: None };
         let mut chain: Vec<Candidate> = endpoints.chain("odd").into_iter().map(candidate).collect();
-        let answered = generate(&chain, &prompt, bounds, &Draft::default()).await.expect("an output");
+        let answered = generate(&chain, &prompt, bounds, &PartialAnswer::default()).await.expect("an output");
         assert_eq!(answered.endpoint, "well");
         chain.truncate(1);
-        let Err(Error::Failed(failed)) = generate(&chain, &prompt, bounds, &Draft::default()).await else {
+        let Err(Error::Failed(failed)) = generate(&chain, &prompt, bounds, &PartialAnswer::default()).await else {
             panic!("it answered")
         };
         assert!(failed.sentence().contains("`ironctl model remove odd`"), "{failed}");
@@ -482,7 +482,7 @@ mod tests {
             let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
             let candidates: Vec<Candidate> =
                 endpoints.chain("scripted").into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
-            let (until, draft) = (Instant::now() + Duration::from_secs(60), Draft::default());
+            let (until, draft) = (Instant::now() + Duration::from_secs(60), PartialAnswer::default());
             let answered = generate(&candidates, &prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
                 .await
                 .expect("an output");

@@ -10,7 +10,6 @@ mod assembly;
 mod attempt;
 pub mod backoff;
 mod breaker;
-pub mod draft;
 pub mod endpoint;
 mod error_body;
 mod events;
@@ -24,6 +23,7 @@ pub mod reach;
 mod remote;
 mod render;
 pub mod scripted;
+pub mod streaming;
 
 pub use address::check_url;
 

@@ -172,7 +172,7 @@ fn end(reason: &Value) -> Option<End> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draft::Draft;
+    use super::super::streaming::PartialAnswer;
     use super::super::{Output, Part, PastCall, ToolSchema, WantedCall};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
@@ -186,7 +186,7 @@ mod tests {
     };
 
     fn streamed(events: &[&str]) -> Result<Output, Fault> {
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let mut assembly = Assembly::new(&draft);
         for data in events {
             if is_last(data, &mut assembly) {
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn whole_answer_is_read_and_anything_else_is_malformed() {
         let read = |body: Value| {
-            let draft = Draft::default();
+            let draft = PartialAnswer::default();
             let mut assembly = Assembly::new(&draft);
             whole(&body, &mut assembly)?;
             let counted = assembly.counted;

@@ -129,7 +129,7 @@ impl fmt::Debug for Resolver {
 
 /// The refusal of a name without an allowed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AddressRefused {
     /// All addresses are public, and the URL is plain http.
     #[error("none of its addresses is loopback or private")]
     Public,
@@ -159,8 +159,8 @@ impl Resolver {
         let admitted: Vec<_> = found.into_iter().filter(|found| self.reach.admits(found.ip())).collect();
         match (admitted.is_empty(), forbidden) {
             (false, _) => Ok(admitted),
-            (true, true) => Err(Refused::Forbidden.into()),
-            (true, false) => Err(Refused::Public.into()),
+            (true, true) => Err(AddressRefused::Forbidden.into()),
+            (true, false) => Err(AddressRefused::Public.into()),
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    async fn resolved(reach: Reach, name: &str, answers: &[&'static str]) -> Result<Vec<String>, Refused> {
+    async fn resolved(reach: Reach, name: &str, answers: &[&'static str]) -> Result<Vec<String>, AddressRefused> {
         let resolver = Resolver::over(reach, Arc::new(Answers(answers.to_vec())));
         match resolver.resolve(name.parse().expect("a name")).await {
             Ok(found) => Ok(found.map(|address| address.ip().to_string()).collect()),
@@ -228,7 +228,11 @@ mod tests {
     async fn a_name_that_resolves_to_metadata_is_refused() {
         for reach in [Reach::Near, Reach::Anywhere] {
             for address in FORBIDDEN {
-                assert_eq!(resolved(reach, "hook.example", &[address]).await, Err(Refused::Forbidden), "{address}");
+                assert_eq!(
+                    resolved(reach, "hook.example", &[address]).await,
+                    Err(AddressRefused::Forbidden),
+                    "{address}"
+                );
             }
         }
         // The allowed addresses are used, and each connection resolves the name again.
@@ -242,7 +246,7 @@ mod tests {
             assert_eq!(resolved(Reach::Near, "model.lan", &[near]).await, Ok(vec![near.to_owned()]));
         }
         for far in ["8.8.8.8", "100.64.0.1", "0.0.0.0", "2001:db8::1", "::ffff:8.8.8.8"] {
-            assert_eq!(resolved(Reach::Near, "model.lan", &[far]).await, Err(Refused::Public), "{far}");
+            assert_eq!(resolved(Reach::Near, "model.lan", &[far]).await, Err(AddressRefused::Public), "{far}");
             assert!(resolved(Reach::Anywhere, "model.lan", &[far]).await.is_ok(), "{far}");
         }
     }

@@ -9,7 +9,7 @@ pub use history::history;
 pub use why::why;
 
 use super::auth::{Current, check_still_valid};
-use super::draft::PartialOutput;
+use super::streaming::PartialOutput;
 use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
 use crate::inbound::channel::{Received, loopback};

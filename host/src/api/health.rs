@@ -112,7 +112,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     now.ready = unready(&api).await.is_none();
     now.write_queue = state.write_queue();
     now.state_bytes = state.bytes();
-    now.home_free_bytes = api.about.home.room().map(|room| room.free_bytes);
+    now.home_free_bytes = api.about.home.free_space().map(|room| room.free_bytes);
     Ok(Exposition(state.metrics().text(&now)))
 }
 

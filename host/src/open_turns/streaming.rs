@@ -1,10 +1,10 @@
 //! Partial outputs of the open turns, for the clients that follow a conversation.
 //!
 //! A partial output is never the answer, and ends with its turn. The answer is the sealed output in the record. See
-//! [`ironclaw_model::draft`].
+//! [`ironclaw_model::streaming`].
 
 use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_model::draft::{Draft, Words};
+use ironclaw_model::streaming::{PartialAnswer, PartialText};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ pub struct PartialOutputs(Mutex<HashMap<SessionId, Current>>);
 #[derive(Debug)]
 struct Current {
     turn: TurnId,
-    draft: Draft,
+    draft: PartialAnswer,
     /// Closed when the turn is over.
     over: watch::Sender<()>,
 }
@@ -25,7 +25,7 @@ struct Current {
 #[derive(Debug)]
 pub struct ActiveRequest {
     /// The partial output, which all requests of a turn share.
-    pub draft: Draft,
+    pub draft: PartialAnswer,
     over: watch::Receiver<()>,
 }
 
@@ -43,7 +43,7 @@ impl PartialOutputs {
         let mut partial_outputs = self.lock();
         let current = match partial_outputs.remove(&session) {
             Some(current) if current.turn == turn => current,
-            _ => Current { turn, draft: Draft::default(), over: watch::Sender::new(()) },
+            _ => Current { turn, draft: PartialAnswer::default(), over: watch::Sender::new(()) },
         };
         let working = ActiveRequest { draft: current.draft.clone(), over: current.over.subscribe() };
         partial_outputs.insert(session, current);
@@ -62,7 +62,7 @@ impl PartialOutputs {
     }
 
     /// Watches the partial output of a turn, if it made a model request.
-    pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
+    pub fn watch(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<PartialText>> {
         let partial_outputs = self.lock();
         partial_outputs.get(&session).filter(|current| current.turn == turn).map(|current| current.draft.watch())
     }
@@ -88,7 +88,7 @@ mod tests {
         assert!(partial_outputs.is_asking(session, turn) && !partial_outputs.is_asking(session, TurnId::new()));
         second.draft.begin();
         second.draft.push("words");
-        assert_eq!(*seen.borrow_and_update(), Words { attempt: 2, text: "words".to_owned() });
+        assert_eq!(*seen.borrow_and_update(), PartialText { attempt: 2, text: "words".to_owned() });
         partial_outputs.end(session);
         assert!(partial_outputs.watch(session, turn).is_none());
     }

@@ -16,7 +16,7 @@ use crate::turns::turn;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::shortage::Shortage;
-use ironclaw_model::draft::Words;
+use ironclaw_model::streaming::PartialText;
 use ironclaw_state::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Sessions {
     }
 
     /// Watches the partial output of a turn, if it has a running model request.
-    pub fn words(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<Words>> {
+    pub fn words(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<PartialText>> {
         self.runtime.turns.partial_outputs.watch(session, turn)
     }
 

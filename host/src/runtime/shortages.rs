@@ -15,7 +15,7 @@ pub const ROOM_INODES_MIN: u64 = 32;
 
 /// Returns the shortage that a launch in this home would meet, from the figures of the file system.
 pub fn no_room(home: &Home) -> Option<Shortage> {
-    let room = home.room()?;
+    let room = home.free_space()?;
     if room.is_read_only {
         return Some(Shortage::ReadOnly);
     }
@@ -40,7 +40,7 @@ fn probe(home: &Home) -> Option<Shortage> {
     if let Some(shortage) = no_room(home) {
         return Some(shortage);
     }
-    if let Err(error) = home.try_to_write() {
+    if let Err(error) = home.probe_write() {
         return Shortage::of(&error);
     }
     match thread::Builder::new().spawn(|| ()) {

@@ -106,7 +106,7 @@ impl Link {
     /// Sends the queue key. Call it once, after [`Self::hello`] and the check of the process.
     pub async fn welcome(&mut self, key: &SessionKey, turn: TurnLimits) -> Result<(), Error> {
         let session = self.session;
-        let failpoint = ironclaw_state::failpoint::wanted();
+        let failpoint = ironclaw_state::failpoint::requested();
         let mut welcome = Welcome { session, key: key.to_hex().to_string(), turn, failpoint };
         let frame = socket::frame(&welcome);
         welcome.key.zeroize();

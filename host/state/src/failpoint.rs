@@ -35,7 +35,7 @@ pub fn clock_shift_ms() -> i64 {
 
 /// Returns the point that the test requested.
 #[inline]
-pub fn wanted() -> Option<String> {
+pub fn requested() -> Option<String> {
     #[cfg(feature = "failpoints")]
     return std::env::var("IRONCLAW_FAILPOINT").ok();
     #[cfg(not(feature = "failpoints"))]

@@ -247,7 +247,7 @@ impl Home {
     }
 
     /// Returns the free space for this user on the file system of the home, if the system reports it.
-    pub fn room(&self) -> Option<FreeSpace> {
+    pub fn free_space(&self) -> Option<FreeSpace> {
         let found = nix::sys::statvfs::statvfs(&self.0).ok()?;
         Some(FreeSpace {
             free_bytes: found.blocks_available().saturating_mul(found.fragment_size()),
@@ -258,7 +258,7 @@ impl Home {
     }
 
     /// Writes a small file in the home and removes it, to test whether the home is writable.
-    pub fn try_to_write(&self) -> io::Result<()> {
+    pub fn probe_write(&self) -> io::Result<()> {
         let path = temporary_beside(&self.0.join("try"))?;
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let written = file.write_all(&[0; PROBE_BYTES]);

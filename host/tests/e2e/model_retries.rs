@@ -5,8 +5,8 @@
 use crate::e2e::models::{acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
 use crate::support::model_server::{Act, Server};
 use ironclaw_model::Config;
-use ironclaw_model::draft::Draft;
 use ironclaw_model::endpoint::{self, Kind};
+use ironclaw_model::streaming::PartialAnswer;
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -57,7 +57,7 @@ async fn answer_that_runs_out_of_time_is_shown_marked() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (server, _act) = acting_server(Act::Stall("half of it".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
-        let (draft, until) = (Draft::default(), Instant::now() + Duration::from_secs(2));
+        let (draft, until) = (PartialAnswer::default(), Instant::now() + Duration::from_secs(2));
         let prompt = prompt(vec![person("hello")]);
         let answered = endpoint::generate(&candidates(&endpoints, "local"), &prompt, within(until), &draft).await;
         let answered = answered.expect("the part that arrived");
@@ -82,7 +82,7 @@ async fn answer_that_runs_out_of_time_ends_no_rest() {
     let sole = candidates(&endpoints, "ill");
     failed(ask(&sole, vec![person("hello")]).await);
     let until = Instant::now() + Duration::from_secs(1);
-    let cut = endpoint::generate(&sole, &prompt(vec![person("hello")]), within(until), &Draft::default()).await;
+    let cut = endpoint::generate(&sole, &prompt(vec![person("hello")]), within(until), &PartialAnswer::default()).await;
     assert!(cut.expect("the part that arrived").output.text.starts_with("half of it"));
     let both: Vec<_> = sole.into_iter().chain(candidates(&endpoints, "well")).collect();
     assert_eq!(ask(&both, vec![person("hello")]).await.expect("the other answers").output.text, "well");

@@ -7,9 +7,9 @@ mod fallbacks;
 use crate::support::model_server::{Act, Api, Seen, Server};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_model::draft::Draft;
 use ironclaw_model::endpoint::{self, Bounds, Candidate, Endpoint, Endpoints, Kind, Prices, Spec};
 use ironclaw_model::fault::Failed;
+use ironclaw_model::streaming::PartialAnswer;
 use ironclaw_model::{Allowance, Answered, Config, Error, Part, PastCall, Prompt, ToolSchema, Usage};
 use ironclaw_state::keys::SecretText;
 use serde_json::json;
@@ -71,7 +71,7 @@ pub(crate) fn within(until: Instant) -> Bounds {
 
 pub(crate) async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<Answered, Error> {
     let until = Instant::now() + Duration::from_secs(60);
-    endpoint::generate(candidates, &prompt(parts), within(until), &Draft::default()).await
+    endpoint::generate(candidates, &prompt(parts), within(until), &PartialAnswer::default()).await
 }
 
 pub(crate) fn failed(answered: Result<Answered, Error>) -> Failed {
@@ -118,7 +118,7 @@ async fn conversation_with_tools_works_over_both_apis() {
         let mut parts = vec![person("write and read")];
         let mut said = Vec::new();
         let answer = loop {
-            let draft = Draft::default();
+            let draft = PartialAnswer::default();
             let until = Instant::now() + Duration::from_secs(60);
             let answered = endpoint::generate(&candidates, &prompt(parts.clone()), within(until), &draft)
                 .await
@@ -234,7 +234,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
             }
         });
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
-        let draft = Draft::default();
+        let draft = PartialAnswer::default();
         let until = Instant::now() + Duration::from_secs(60);
         let candidates = candidates(&endpoints, "local");
         let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft)
@@ -292,11 +292,11 @@ async fn request_ends_with_its_callers_deadline() {
         let candidates = candidates(&endpoints, "local");
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
             *current.lock().expect("no holder panics") = act;
-            let (until, draft) = (Instant::now() + Duration::from_millis(400), Draft::default());
+            let (until, draft) = (Instant::now() + Duration::from_millis(400), PartialAnswer::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
             assert_eq!(failed(answered).code(), code, "{way:?}");
         }
-        let (past, draft, asked) = (Instant::now(), Draft::default(), server.seen().len());
+        let (past, draft, asked) = (Instant::now(), PartialAnswer::default(), server.seen().len());
         assert_eq!(
             failed(endpoint::generate(&candidates, &prompt(vec![person("a")]), within(past), &draft).await).code(),
             "silent"

@@ -25,8 +25,8 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Response, Verdict};
 use ironclaw_ledger::Entry;
-use ironclaw_model::draft;
 use ironclaw_model::endpoint::{self, Bounds, Endpoint};
+use ironclaw_model::streaming;
 use ironclaw_model::{Answered, Prompt, WantedCall};
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
@@ -120,7 +120,7 @@ impl Server {
         let unasked = |words| Failed::unasked(words, &agent.model);
         let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
         // No client follows the text of a summary.
-        let draft = if prepared.covers.is_some() { draft::Draft::default() } else { working.draft.clone() };
+        let draft = if prepared.covers.is_some() { streaming::PartialAnswer::default() } else { working.draft.clone() };
         let measured = self.state().metrics().ask(&agent.model);
         let asked = tokio::select! {
             biased;

@@ -76,7 +76,7 @@ impl Home {
     /// # Errors
     /// [`Error::NoRoom`].
     pub fn check_room(&self) -> Result<(), Error> {
-        let Some(room) = self.room() else { return Ok(()) };
+        let Some(room) = self.free_space() else { return Ok(()) };
         let (free_bytes, free_files) = (room.free_bytes, room.free_inodes.unwrap_or(u64::MAX));
         match free_bytes < START_ROOM_BYTES_MIN || free_files < START_ROOM_FILES_MIN {
             true => Err(Error::NoRoom { path: self.0.clone(), free_bytes, free_files }),

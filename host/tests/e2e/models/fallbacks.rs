@@ -4,9 +4,9 @@
 
 use super::{WAYS, acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
 use crate::support::model_server::Act;
-use ironclaw_model::draft::Draft;
 use ironclaw_model::endpoint::{self, Bounds, Kind, Prices, Spec};
 use ironclaw_model::fault::Fault;
+use ironclaw_model::streaming::PartialAnswer;
 use ironclaw_model::{Allowance, Config};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,7 +28,8 @@ async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
     let thought = prompt(vec![person("hello")]).estimate(Prices::default());
     let allowance = Allowance { tokens: thought.input_tokens + thought.output_tokens, ..Allowance::NONE };
     let (bounds, prompt) = (Bounds { until, allowance }, prompt(vec![person("hello")]));
-    let answered = endpoint::generate(&candidates(&endpoints, "first"), &prompt, bounds, &Draft::default()).await;
+    let answered =
+        endpoint::generate(&candidates(&endpoints, "first"), &prompt, bounds, &PartialAnswer::default()).await;
     let failed = failed(answered);
     assert_eq!((cut.seen().len(), well.seen().len()), (1, 0), "{failed:?}");
     assert_eq!(failed.failures[1].fault, Fault::OverCeiling);
@@ -44,7 +45,7 @@ async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
         let alone = Spec { fallbacks: Vec::new(), ..spec("alone", (kind, true), &drips.url()) };
         let config = Config { stream_ms: 300, ..quick() };
         let endpoints = open(&quick(), vec![first, spec("second", (kind, true), &well.url())]);
-        let (until, draft) = (Instant::now() + Duration::from_secs(4), Draft::default());
+        let (until, draft) = (Instant::now() + Duration::from_secs(4), PartialAnswer::default());
         let prompt = prompt(vec![person("a")]);
         let answered = endpoint::generate(&candidates(&endpoints, "first"), &prompt, within(until), &draft).await;
         assert_eq!(answered.expect("an output").endpoint, "second");
@@ -146,7 +147,7 @@ async fn a_hang_leaves_time_for_the_fallback() {
         let mut first = spec("first", way, &silent.url());
         first.fallbacks = vec!["second".to_owned()];
         let endpoints = open(&quick(), vec![first, spec("second", way, &well.url())]);
-        let (until, draft) = (Instant::now() + Duration::from_secs(4), Draft::default());
+        let (until, draft) = (Instant::now() + Duration::from_secs(4), PartialAnswer::default());
         let candidates = candidates(&endpoints, "first");
         let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
         assert_eq!(answered.expect("an output").endpoint, "second");

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 /// The text so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct PartialText {
     /// Number of the attempt. A new attempt discards the text of the failed one.
     pub attempt: u32,
     /// Text of the attempt so far, as the model sent it.
@@ -16,12 +16,12 @@ pub struct Words {
 
 /// Sink for the words that an endpoint streams.
 #[derive(Debug, Clone, Default)]
-pub struct Draft(watch::Sender<Words>);
+pub struct PartialAnswer(watch::Sender<PartialText>);
 
-impl Draft {
+impl PartialAnswer {
     /// Begins a new attempt, and discards the text of the one before.
     pub fn begin(&self) {
-        self.0.send_modify(|words| *words = Words { attempt: words.attempt + 1, text: String::new() });
+        self.0.send_modify(|words| *words = PartialText { attempt: words.attempt + 1, text: String::new() });
     }
 
     /// Adds more words.
@@ -30,7 +30,7 @@ impl Draft {
     }
 
     /// Subscribes to the text; the receiver sees the text so far.
-    pub fn watch(&self) -> watch::Receiver<Words> {
+    pub fn watch(&self) -> watch::Receiver<PartialText> {
         self.0.subscribe()
     }
 }

@@ -5,7 +5,7 @@
 
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::Draft;
-use ironclaw_model::draft::Words;
+use ironclaw_model::streaming::PartialText;
 use ironclaw_text::lookalike;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -18,14 +18,14 @@ const COALESCE_TIME: Duration = Duration::from_millis(20);
 pub struct PartialOutput {
     /// The turn.
     pub turn: TurnId,
-    words: watch::Receiver<Words>,
+    words: watch::Receiver<PartialText>,
     neutral: Neutralizer,
     next_at: Instant,
 }
 
 impl PartialOutput {
     /// Starts at the beginning of the present text.
-    pub fn new(turn: TurnId, words: watch::Receiver<Words>) -> Self {
+    pub fn new(turn: TurnId, words: watch::Receiver<PartialText>) -> Self {
         Self { turn, words, neutral: Neutralizer::default(), next_at: Instant::now() }
     }
 
@@ -58,7 +58,7 @@ struct Neutralizer {
 
 impl Neutralizer {
     /// Returns the new text that is safe to send. Holds back text that may become a look-alike.
-    fn take(&mut self, words: &Words) -> Option<Draft> {
+    fn take(&mut self, words: &PartialText) -> Option<Draft> {
         if words.attempt != self.attempt {
             *self = Self { attempt: words.attempt, ..Self::default() };
         }
@@ -76,11 +76,11 @@ impl Neutralizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_model::draft;
+    use ironclaw_model::streaming;
 
     /// Returns the events for text that comes in these pieces.
     fn told(pieces: &[&str]) -> Vec<Draft> {
-        let (mut neutral, mut words) = (Neutralizer::default(), Words { attempt: 1, text: String::new() });
+        let (mut neutral, mut words) = (Neutralizer::default(), PartialText { attempt: 1, text: String::new() });
         let mut told = Vec::new();
         for piece in pieces {
             words.text.push_str(piece);
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn new_attempt_starts_over_and_slow_listener_misses_nothing() {
-        let draft = draft::Draft::default();
+        let draft = streaming::PartialAnswer::default();
         draft.begin();
         draft.push("one [");
         let mut following = PartialOutput::new(TurnId::new(), draft.watch());
