@@ -6,7 +6,7 @@
 use super::Config;
 use super::address;
 use super::fault::Fault;
-use crate::reach::{Reach, Refused, Resolver};
+use crate::reach::{AddressRefused, Reach, Resolver};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, ClientBuilder, Method, Response};
 use std::error::Error as StdError;
@@ -216,10 +216,10 @@ fn builder(connect: Duration) -> ClientBuilder {
 
 /// Returns the fault of a request without an answer.
 fn fault_before_answer(error: &reqwest::Error) -> Fault {
-    if let Some(refused) = causes(error).find_map(find_cause::<Refused>) {
+    if let Some(refused) = causes(error).find_map(find_cause::<AddressRefused>) {
         match refused {
-            Refused::Public => Fault::PublicPlain,
-            Refused::Forbidden => Fault::Forbidden,
+            AddressRefused::Public => Fault::PublicPlain,
+            AddressRefused::Forbidden => Fault::Forbidden,
         }
     } else if causes(error).find_map(find_cause::<rustls::Error>).is_some() {
         Fault::Untrusted

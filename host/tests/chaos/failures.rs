@@ -277,7 +277,10 @@ fn sandbox_that_stops_reading_is_ended_and_replaced() {
         assert!(world.say("b", "hello").contains("Hello."), "no other session waits for it");
         let answer = waiting.join().expect("answered");
         assert_eq!(answer["notice"], true, "{answer}");
-        assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{answer}");
+        assert!(
+            answer["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")),
+            "{answer}"
+        );
     });
     wait_for("the sandbox to be gone", || !alive(pid));
     assert!(world.say("a", "echo two").contains("two"));
@@ -304,7 +307,7 @@ fn sandbox_without_a_reply_is_ended_and_reported() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");
-    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{chat}");
+    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")), "{chat}");
     attacked.other_answers();
     assert!(attacked.world.say("a", "hello").contains("Hello."));
 }

@@ -259,7 +259,7 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     // By a person too.
     desk.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
     for (kind, payload, word) in [
-        ("persona", r#"{"instructions":"x","instructions":"y"}"#, "twice"),
+        ("persona", r#"{"instructions":"x","instructions":"y"}"#, "duplicate key"),
         ("exec", "{}", "exec"),
         ("persona", r#""text""#, "object or list"),
     ] {
@@ -398,7 +398,7 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
     for (cut, why) in [
         ("matrix:@alice", "is linked to no person"),
         ("matrix:@alice:", "is linked to no person"),
-        ("@alice:corp.example", "is no identity"),
+        ("@alice:corp.example", "is not a valid identity"),
         ("matrix:@ALICE:corp.example", "is linked to no person"),
     ] {
         grant(cut).refused(why);

@@ -248,7 +248,7 @@ fn oversized_or_slow_fetch_is_refused_in_time() {
     let settings = format!("fetch_seconds_max = 1\nproxy = \"http://127.0.0.1:{port}/\"");
     let result = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
     assert_eq!(
-        result["message"], "cannot read what apt offers: fetching took longer than 1 seconds in all",
+        result["message"], "cannot read the index of apt: fetching took longer than 1 seconds in all",
         "{result}"
     );
     assert_eq!(shop.layers(), Vec::<String>::new());

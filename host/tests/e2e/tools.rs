@@ -49,7 +49,7 @@ fn tools_that_are_added_and_removed_leave_the_others() {
     let answer = world.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
     let id = answer["id"].as_str().expect("an id");
     let shown = world.ctl(&["change", "show", id]).ok().stdout;
-    assert!(shown.contains(r#"New: "run_command". No longer: none."#), "{shown}");
+    assert!(shown.contains("Added: \"run_command\".\n  Removed: none."), "{shown}");
     assert_eq!(world.ctl(&["--json", "approve", id]).ok().json()["status"], "applied");
     let mut with_commands: Vec<&str> = USUAL.into_iter().chain(["run_command"]).collect();
     with_commands.sort_unstable();

@@ -65,7 +65,7 @@ fn a_puppet_of_one_owner_is_no_second_voice() {
     for (name, who) in [("puppet", &puppet), ("borrowed", &borrowed), ("mara", &mara)] {
         let answer = approve(&world, who, &id);
         assert_eq!(code(&answer), (403, "approver_not_independent"), "{name}: {answer:?}");
-        assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("asked for again")), "{answer:?}");
+        assert!(answer.1["error"]["hint"].as_str().is_some_and(|hint| hint.contains("request it again")), "{answer:?}");
     }
     assert_eq!(shown(&world, &id)["status"], "pending");
     let refusals = world.entries("change.decision_refused");

@@ -236,7 +236,7 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
     world.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
     world.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
     world.ctl(&["person", "link", "owner", "matrix:@bob:example.org"]).refused("is linked to Bob");
-    world.ctl(&["person", "link", "Bob", "no-colon"]).refused("is no identity");
+    world.ctl(&["person", "link", "Bob", "no-colon"]).refused("is not a valid identity");
     world.ctl(&["person", "link", "Unknown", "chat:x"]).refused("there is no person");
     world.ctl(&["person", "unlink", "Bob", "matrix:@bob"]).refused("is not linked to Bob");
     let odd = world.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org"]).ok();

@@ -48,7 +48,7 @@ fn unshown_or_unknown_change_is_not_approved() {
     let id = desk.propose("persona");
     let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
     desk.world.ctl(&["approve", &other]).refused("there is no change");
-    desk.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("not what was shown");
+    desk.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
     let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
     assert!((400..500).contains(&status), "an approval without a digest: {status}");
     let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);

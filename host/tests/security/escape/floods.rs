@@ -38,7 +38,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let items = json!({ "ask": "items", "after_seq": 0 });
             vec![json!({ "dial": 1 }), json!({ "deaf": { "request": items, "times": 1_000_000 } })]
         })
-        .ended("longer than its 6 seconds"),
+        .ended("longer than its limit of 6 seconds"),
     ]
 }
 

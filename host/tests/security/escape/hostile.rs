@@ -257,7 +257,10 @@ fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
             attacked.other_answers();
         }
         let chat = flooding.join().expect("answered");
-        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its 2 seconds")), "{chat}");
+        assert!(
+            chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")),
+            "{chat}"
+        );
     });
     let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
     let late = at("turn.closed") - at("turn.opened");

@@ -6,7 +6,7 @@
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbound::channel::outgoing::{Body, Outcome};
-use ironclaw_model::reach::{Reach, Refused, Resolver};
+use ironclaw_model::reach::{AddressRefused, Reach, Resolver};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Default for Sender {
 }
 
 /// Returns the reason if no address of the host name is allowed, so that the request did not leave.
-fn refusal(error: &reqwest::Error) -> Option<Refused> {
+fn refusal(error: &reqwest::Error) -> Option<AddressRefused> {
     let mut causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     causes.find_map(|cause| cause.downcast_ref().copied())
 }
@@ -176,7 +176,7 @@ mod tests {
             let body = Body { kind: "test", delivery: "dlv_1", sender: "s", thread: "t", message_ids: &ids, text: "x" };
             for url in ["https://hook.example/", "https://hook.example:8443/x"] {
                 let outcome = sender.send(&url.parse().expect("a URL"), &secret, "dlv_1", 1, &body).await;
-                assert_eq!(outcome, Outcome::Later(Refused::Forbidden.to_string(), None), "{address}");
+                assert_eq!(outcome, Outcome::Later(AddressRefused::Forbidden.to_string(), None), "{address}");
             }
         }
     }
