@@ -250,10 +250,10 @@ impl Api {
         &self.record.state
     }
 
-    /// Forgets the cached tokens. Call it after each committed change of people or tokens, so that the next request sees the change.
+    /// Forgets the cached tokens and has the worker of ended tokens look. Call it after each committed change of people or tokens, so that the next request sees the change.
     fn people_changed(&self) {
         self.callers.tokens.invalidate();
-        self.callers.expiry.notify_one();
+        self.callers.token_changes.notify_one();
     }
 
     /// Serves the unix socket and the optional port until the host stops. Open requests are answered first.
@@ -262,9 +262,8 @@ impl Api {
     /// When a socket breaks.
     pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
         let refusals = self.callers.refusals.clone();
-        let expiring = tokio::spawn(tokens::expire_due(self.clone(), shutdown.clone()));
         let connections: Vec<_> = port.iter().map(Port::connections).chain([listener.connections()]).collect();
-        let withdrawing = tokio::spawn(tokens::withdraw_ended(self.clone(), connections));
+        let ending = tokio::spawn(tokens::end_due(self.clone(), connections, shutdown.clone()));
         let app = self.app();
         let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
         let unix = axum::serve(listener, unix).with_graceful_shutdown(shutdown.stopped()).into_future();
@@ -276,8 +275,7 @@ impl Api {
                 tokio::try_join!(unix, loopback).map(drop)
             }
         };
-        expiring.abort();
-        withdrawing.abort();
+        ending.abort();
         refusals.flush().await;
         served
     }

@@ -37,8 +37,9 @@ impl Fault {
 #[error("unknown denial code")]
 pub struct UnknownCode;
 
+// The name is a `tt`: the schema of the API does not read a `literal` of a macro.
 macro_rules! denial_codes {
-    ($($code:ident = $name:literal, $status:literal, $fault:ident, $meaning:literal;)+) => {
+    ($($code:ident = $name:tt, $status:literal, $fault:ident, $meaning:literal;)+) => {
         /// The code of a refusal. Its name is stable, for scripts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

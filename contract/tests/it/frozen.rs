@@ -13,7 +13,7 @@ pub(crate) fn workspace() -> PathBuf {
 /// Returns every source file of the crate: its path from the workspace, and its text.
 pub(crate) fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for directory in ["contract/src", "contract/src/seam"] {
+    for directory in ["contract/src", "contract/src/operator", "contract/src/seam"] {
         for entry in std::fs::read_dir(workspace().join(directory)).expect(directory) {
             let name = entry.expect(directory).file_name().into_string().expect("UTF-8");
             if name.ends_with(".rs") {

@@ -44,8 +44,8 @@ pub struct Callers {
     pub(super) failures: Failures,
     /// Refusals for the ledger, at a bounded rate.
     pub(super) refusals: Refusals,
-    /// Notified when the next expiry may have changed.
-    pub(super) expiry: Notify,
+    /// Notified after each change of tokens.
+    pub(super) token_changes: Notify,
     /// The last probe of the record for writability.
     pub(super) probed: Probed,
     /// Permits for large bodies.
@@ -61,7 +61,7 @@ impl Callers {
             tokens: TokenCache::default(),
             failures: Failures::default(),
             refusals: Refusals::new(state.clone(), LedgerEvent::ApiRefused),
-            expiry: Notify::new(),
+            token_changes: Notify::new(),
             probed: Probed::default(),
             large,
             rotating: tokio::sync::Mutex::default(),
@@ -177,7 +177,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
     if token.state == TokenState::Live {
         // The expiry is not recorded yet. Once recorded, it holds whatever the clock says later.
         api.state().write(tokens::expire).await?;
-        api.callers.tokens.invalidate();
+        api.people_changed();
     }
     Err(AuthError::Denied(Denied { refusal, token: Some(token.id) }))
 }

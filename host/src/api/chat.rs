@@ -12,6 +12,7 @@ use super::auth::{Current, check_still_valid};
 use super::streaming::PartialOutput;
 use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
+use crate::inbound::channel::checks::check_files;
 use crate::inbound::channel::{Received, loopback};
 use crate::inbound::identity;
 use crate::inbound::inbox::{self, Message};
@@ -42,9 +43,6 @@ use tokio::sync::broadcast::error::RecvError;
 /// Milliseconds of the longest poll.
 const WAIT_MS_MAX: u64 = 60_000;
 
-/// Files of one message.
-const FILES_MAX: usize = 8;
-
 /// Bytes of the name of a thread.
 const THREAD_BYTES_MAX: usize = 64;
 
@@ -55,14 +53,8 @@ pub async fn send(
     Path(agent): Path<String>,
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
-    if new.files.len() > FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {FILES_MAX} files")).into());
-    }
-    if let Some(file) =
-        new.files.iter().find(|file| file.name.is_empty() || file.name.len() > 255 || file.name.contains(['/', '\0']))
-    {
-        return Err(Refusal::new(DenialCode::FileName, format!("invalid file name {:?}", file.name)).into());
-    }
+    let files: Vec<_> = new.files.into_iter().map(|file| (file.name, file.text)).collect();
+    check_files(&files)?;
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
         channel: loopback::NAME.to_owned(),
@@ -75,7 +67,7 @@ pub async fn send(
         event_digest: None,
         agent,
         text: new.text,
-        files: new.files.into_iter().map(|file| (file.name, file.text)).collect(),
+        files,
     };
     let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };

@@ -23,7 +23,6 @@ use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tokio::sync::broadcast::error::RecvError;
 
 /// `GET /v1/tokens`: the caller's tokens; an owner sees all.
 pub async fn list(
@@ -181,59 +180,40 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
     }
 }
 
-/// The expiry of tokens. Each expiry is recorded when it is due, so that it holds even if no request comes with the token before a clock is
-/// set back.
-struct Expiry(Api);
+/// The ends of tokens: an expiry is recorded when it is due, and each connection whose token ended loses its admission.
+///
+/// A recorded expiry holds even if no request comes with the token before a clock is set back. A connection has a moment to show another
+/// token.
+struct TokenEnds {
+    api: Api,
+    sockets: Vec<Connections>,
+}
 
-impl Due for Expiry {
-    const FAILED: &'static str = "expired tokens were not recorded; the host tries again";
+impl Due for TokenEnds {
+    const FAILED: &'static str = "ended tokens were not withdrawn; the host tries again";
     const RETRY_AFTER: Duration = Duration::from_secs(1);
     const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let Self(api) = self;
-        let Some(next) = api.state().read(tokens::next_expiry).await? else { return Ok(Wait::Bell) };
+        let Self { api, sockets } = self;
+        let next = api.state().read(tokens::next_expiry).await?;
         let now = ironclaw_state::wall_clock();
-        if next > now {
-            return Ok(Wait::until(next, now));
+        if next.is_some_and(|next| next <= now) {
+            api.state().write(tokens::expire).await?;
+            api.callers.tokens.invalidate();
+            return Ok(Wait::AtMost(Duration::ZERO));
         }
-        api.state().write(tokens::expire).await?;
-        api.callers.tokens.invalidate();
-        Ok(Wait::AtMost(Duration::ZERO))
+        let tokens = api.state().read(registry::tokens).await?;
+        let is_live = |id: &TokenId| tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live);
+        sockets.iter().for_each(|connections| connections.withdraw_unless(is_live));
+        Ok(next.map_or(Wait::Bell, |next| Wait::until(next, now)))
     }
 }
 
-/// Expires tokens that are due, until the host stops.
-pub async fn expire_due(api: Api, shutdown: Shutdown) {
+/// Ends tokens that are due and withdraws the admission of their connections, until the host stops.
+pub async fn end_due(api: Api, sockets: Vec<Connections>, shutdown: Shutdown) {
     let callers = Arc::clone(&api.callers);
-    worker::run(Expiry(api), &callers.expiry, &shutdown).await;
-}
-
-/// Withdraws the admission of each connection whose token ended. The connection has a moment to show another one.
-pub async fn withdraw_ended(api: Api, sockets: Vec<Connections>) {
-    let mut events = api.state().events();
-    loop {
-        match events.recv().await {
-            Ok(event)
-                if !matches!(
-                    event.event,
-                    LedgerEvent::TokenRevoked | LedgerEvent::TokenRotated | LedgerEvent::TokenExpired
-                ) =>
-            {
-                continue;
-            }
-            Ok(_) | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
-        }
-        match api.state().read(registry::tokens).await {
-            Ok(tokens) => sockets.iter().for_each(|connections| {
-                connections.withdraw_unless(|id| {
-                    tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live)
-                });
-            }),
-            Err(error) => tracing::error!(%error, "cannot tell whose token ended"),
-        }
-    }
+    worker::run(TokenEnds { api, sockets }, &callers.token_changes, &shutdown).await;
 }
 
 #[cfg(test)]

@@ -284,7 +284,7 @@ mod tests {
         let in_code: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
         for (path, text) in [
             ("contract/src/operator/changes.rs", format!("none for {}, and `settings`", in_code.join(", "))),
-            ("ironctl/src/commands/change.rs", format!("none for {} and the default model", kinds.join(", "))),
+            ("ironctl/src/commands/change.rs", format!("absent for {} and the default model", kinds.join(", "))),
         ] {
             let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
             let source = std::fs::read_to_string(file).expect(path);

@@ -25,7 +25,7 @@ const NAME_CHARACTERS_MAX: usize = 64;
 const CHANNEL_BYTES_MAX: usize = 32;
 
 /// Bytes of a sender's id on a channel.
-const SENDER_BYTES_MAX: usize = 256;
+pub const SENDER_BYTES_MAX: usize = 256;
 
 /// People of one host: a team, not a public service.
 const PEOPLE_MAX: i64 = 1000;

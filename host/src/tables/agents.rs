@@ -153,20 +153,12 @@ pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error>
 
 /// Inserts an agent.
 pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
+    let Agent { id, name, model, follows_default, persona, enabled_tools, access, mode, created_at } = agent;
+    let tools = canonical::to_string(enabled_tools);
     tx.execute(
         "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
          VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
-        params![
-            agent.id,
-            agent.name,
-            agent.model,
-            agent.follows_default,
-            agent.persona,
-            canonical::to_string(&agent.enabled_tools),
-            agent.access.name(),
-            agent.mode.name(),
-            agent.created_at
-        ],
+        params![id, name, model, follows_default, persona, tools, access.name(), mode.name(), created_at],
     )?;
     Ok(())
 }

@@ -7,7 +7,7 @@
 #[inline]
 pub fn reach(point: &str) {
     #[cfg(feature = "failpoints")]
-    if wanted().as_deref() == Some(point) {
+    if requested().as_deref() == Some(point) {
         let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
         std::process::abort();
     }

@@ -3,10 +3,8 @@
 //! Never completes or shortens a value: a value that does not fit is refused. See [`crate::inbound::identity`].
 
 use crate::refusal::Refusal;
+use crate::registry::people::SENDER_BYTES_MAX;
 use ironclaw_contract::operator::DenialCode;
-
-/// Bytes of a sender's id; the same bound as for an identity.
-pub const SENDER_BYTES_MAX: usize = 256;
 
 /// Bytes of the id of a thread.
 const THREAD_BYTES_MAX: usize = 256;
@@ -47,13 +45,12 @@ pub fn check_thread(thread: &str) -> Result<(), Refusal> {
 /// Refuses too many files, and a malformed name.
 pub fn check_files(files: &[(String, String)]) -> Result<(), Refusal> {
     if files.len() > FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message takes at most {FILES_MAX} files")));
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {FILES_MAX} files")));
     }
     let is_name = |name: &str| !name.is_empty() && name.len() <= FILE_NAME_BYTES_MAX && !name.contains(['/', '\0']);
-    if files.iter().all(|(name, _)| is_name(name)) {
-        return Ok(());
-    }
-    let words = format!("a file's name has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
+    let Some((name, _)) = files.iter().find(|(name, _)| !is_name(name)) else { return Ok(()) };
+    let shown: String = name.chars().take(64).collect();
+    let words = format!("invalid file name {shown:?}: it has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
     Err(Refusal::new(DenialCode::FileName, words))
 }
 

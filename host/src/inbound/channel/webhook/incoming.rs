@@ -73,7 +73,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbound::channel::checks::SENDER_BYTES_MAX;
+    use crate::registry::people::SENDER_BYTES_MAX;
 
     #[test]
     fn a_body_of_another_shape_is_refused_and_never_completed() {
