@@ -31,7 +31,7 @@ fn set(shift: &PathBuf, ms: i64) {
 }
 
 #[test]
-fn clock_set_forward_in_a_turn_keeps_its_answer() {
+fn turn_is_answered_if_the_clock_is_set_forward() {
     let (world, shift) = world("");
     let server = Server::start(move |seen| {
         set(&shift, HOUR_MS);
@@ -50,7 +50,7 @@ fn clock_set_forward_in_a_turn_keeps_its_answer() {
 }
 
 #[test]
-fn clock_that_was_ahead_dates_no_later_turn() {
+fn turn_after_a_clock_correction_has_the_right_date() {
     let (world, shift) = world("");
     let server = Server::start(|_| Act::Say("it is done".to_owned()));
     let base = format!("{}/v1", server.url());
@@ -67,7 +67,7 @@ fn clock_that_was_ahead_dates_no_later_turn() {
 }
 
 #[test]
-fn clock_that_was_ahead_leaves_days_and_ages_alone() {
+fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
     let (world, shift) = world("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
     world.agent("a");
     assert!(world.say("a", "my name is Ada").contains("Ada"));

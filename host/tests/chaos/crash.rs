@@ -51,7 +51,7 @@ const HELLO: Sample = Sample { text: "hello", answer: "Hello.", file: None };
 const WRITE: Sample = Sample { text: "write a.txt: x", answer: "a.txt", file: Some(("a.txt", "x")) };
 
 #[test]
-fn every_fail_point_in_the_code_is_one_that_is_tested() {
+fn every_fail_point_in_the_code_is_tested() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
     let named = |directory: &str, call: &str, end: &str| -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -77,14 +77,14 @@ fn every_fail_point_in_the_code_is_one_that_is_tested() {
 }
 
 #[test]
-fn a_host_killed_at_any_point_answers_a_message_exactly_once() {
+fn message_is_answered_once_if_the_host_dies_at_any_point() {
     for who in host_users() {
         killed_at_every_point(who, &HELLO, &["call_recorded", "call_reported", "erase"]);
     }
 }
 
 #[test]
-fn host_killed_at_any_point_answers_calls_exactly_once() {
+fn call_is_answered_once_if_the_host_dies_at_any_point() {
     for who in host_users() {
         killed_at_every_point(who, &WRITE, &["erase"]);
     }
@@ -126,7 +126,7 @@ fn killed_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
 }
 
 #[test]
-fn sandbox_killed_before_its_bell_answers_exactly_once() {
+fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
     for who in host_users() {
         for sample in [&HELLO, &WRITE] {
             let mut world = World::with(who, Build::Failpoints, None);
@@ -167,7 +167,7 @@ fn sandbox_killed_before_its_bell_answers_exactly_once() {
 }
 
 #[test]
-fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
+fn launcher_death_ends_the_host_and_is_recorded() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();

@@ -78,7 +78,7 @@ fn ready(world: &World) -> (u16, Value) {
 }
 
 #[test]
-fn full_disk_is_reported_and_messages_are_answered_once_after() {
+fn full_disk_is_reported_and_messages_are_answered_later() {
     let world = World::with(own(), Build::Plain, None);
     survived(&Disk::Limit, &world);
     drop(world);
@@ -133,7 +133,7 @@ fn survived(disk: &Disk, world: &World) {
 }
 
 #[test]
-fn record_held_by_another_process_is_refused_or_waited_for() {
+fn record_locked_by_another_process_stops_start_and_messages() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -169,7 +169,7 @@ fn flip(path: &Path, at: u64, length: usize) {
 }
 
 #[test]
-fn damaged_record_is_refused_with_the_way_back_and_untouched() {
+fn damaged_record_is_refused_with_a_hint_and_not_modified() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -207,7 +207,7 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
 }
 
 #[test]
-fn damage_while_running_ends_the_host_and_a_backup_restores() {
+fn damage_ends_a_running_host_and_a_backup_restores() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -237,7 +237,7 @@ fn damage_while_running_ends_the_host_and_a_backup_restores() {
 }
 
 #[test]
-fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
+fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
     let mut world = World::with(own(), Build::Failpoints, None);
     let shift = world.home.with_file_name("shift");
     fs::write(&shift, "0").expect("written");
@@ -263,7 +263,7 @@ fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
 }
 
 #[test]
-fn sandbox_that_stops_reading_is_ended_and_replaced() {
+fn suspended_sandbox_is_ended_and_replaced() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[turn]\nseconds_max = 2\n");
     world.up();
@@ -287,7 +287,7 @@ fn sandbox_that_stops_reading_is_ended_and_replaced() {
 }
 
 #[test]
-fn sandbox_with_ten_thousand_rows_is_quarantined_alone() {
+fn only_the_sandbox_with_ten_thousand_rows_is_quarantined() {
     let attacked = Attacked::new("");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                 INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \

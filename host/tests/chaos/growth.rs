@@ -43,7 +43,7 @@ fn rows(world: &World) -> [i64; 4] {
 }
 
 #[test]
-fn the_record_does_not_grow_with_old_messages() {
+fn record_does_not_grow_with_old_messages() {
     let (seed, messages) = run_of("IRONCLAW_GROWTH", MESSAGES);
     let mut chance = Rng::with_seed(seed);
     let world = World::with(client::own(), Build::Plain, None);

@@ -74,7 +74,7 @@ fn play(template: &World, file: &str, kind: Kind) {
 }
 
 #[test]
-fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
+fn start_with_a_broken_file_in_the_home_ends_at_once() {
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let seed: usize = std::env::var("IRONCLAW_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
     println!("IRONCLAW_SEED={seed}");
@@ -100,7 +100,7 @@ fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
 }
 
 #[test]
-fn init_replaces_a_token_that_fits_no_live_token() {
+fn init_replaces_a_missing_or_invalid_token_file() {
     let world = World::with(Who::Ordinary, Build::Plain, None);
     world.up();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
@@ -131,7 +131,7 @@ fn init_replaces_a_token_that_fits_no_live_token() {
 }
 
 #[test]
-fn an_empty_policy_is_warned_of_like_a_missing_one() {
+fn empty_policy_has_the_warning_of_a_missing_one() {
     let world = World::new();
     for kind in [Kind::Empty, Kind::Missing] {
         put(&world.home.join("policy.toml"), kind);
@@ -154,7 +154,7 @@ code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
 "#;
 
 #[test]
-fn a_start_without_room_writes_nothing_and_says_how_much() {
+fn start_without_space_writes_nothing_and_says_the_need() {
     let world = World::with(crate::support::client::own(), Build::Plain, None);
     let (disk, said) = (world.home.with_file_name("disk"), world.home.with_file_name("said"));
     std::fs::create_dir(&disk).expect("a directory");

@@ -62,7 +62,7 @@ pub(crate) struct Sent {
 }
 
 #[test]
-fn random_kills_leave_every_message_answered_exactly_once() {
+fn every_message_is_answered_once_despite_random_kills() {
     let (seed, kills) = run_of("IRONCLAW_KILLS", KILLS);
     let world = World::with(client::own(), Build::Plain, None);
     world.up();

@@ -15,7 +15,7 @@ fn code_of(stderr: &str) -> String {
 }
 
 #[test]
-fn missing_or_empty_record_is_refused_and_nothing_is_made_anew() {
+fn missing_or_empty_record_is_refused_and_not_replaced() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -47,7 +47,7 @@ fn missing_or_empty_record_is_refused_and_nothing_is_made_anew() {
 }
 
 #[test]
-fn init_replaces_a_token_file_that_fits_no_live_token() {
+fn init_replaces_an_invalid_token_file_of_a_new_home() {
     let world = World::new();
     let token = world.home.join("owner.token");
     for damaged in ["", "garbage", "ic_0000"] {
@@ -63,7 +63,7 @@ fn init_replaces_a_token_file_that_fits_no_live_token() {
 }
 
 #[test]
-fn init_makes_no_master_key_beside_a_record() {
+fn init_makes_no_master_key_if_a_record_exists() {
     let world = World::new();
     let (key, away) = (world.home.join("master.key"), world.home.with_file_name("away.key"));
     std::fs::rename(&key, &away).expect("moved");
@@ -81,7 +81,7 @@ fn losses(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn damaged_or_missing_log_is_named_and_ends_approvals() {
+fn damaged_or_missing_log_is_reported_and_ends_approvals() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -127,7 +127,7 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
 }
 
 #[test]
-fn log_lost_after_an_init_beside_the_host_is_named() {
+fn log_lost_after_init_beside_a_host_is_reported() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -142,7 +142,7 @@ fn log_lost_after_an_init_beside_the_host_is_named() {
 }
 
 #[test]
-fn lost_workspace_is_named_in_the_ledger() {
+fn lost_workspace_is_recorded_in_the_ledger() {
     let world = World::new();
     world.up();
     world.agent("a");

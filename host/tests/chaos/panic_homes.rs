@@ -347,7 +347,7 @@ fn is_recorded(world: &World) -> bool {
 }
 
 #[test]
-fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
+fn panic_in_broken_homes_leaves_no_agent_process() {
     let is_root = nix::unistd::geteuid().is_root();
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     // Only root can mount a file system.
@@ -369,7 +369,7 @@ fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
 }
 
 #[test]
-fn a_panic_file_stops_a_running_host_without_a_request() {
+fn panic_file_stops_a_running_host_without_a_request() {
     let world = template(own());
     fs::remove_file(world.home.join("panic.reserve")).expect("init made it");
     let (_, mut chat, agent) = at_work(&world);
@@ -387,7 +387,7 @@ fn a_panic_file_stops_a_running_host_without_a_request() {
 }
 
 #[test]
-fn a_member_may_neither_panic_nor_take_the_host_down() {
+fn member_can_neither_panic_nor_stop_the_host() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.ctl(&["person", "add", "Bob"]).ok();
@@ -431,7 +431,7 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
+fn panic_at_an_address_fails_unless_that_host_stops() {
     let world = World::new();
     let panic = |port: u16| {
         let output = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);

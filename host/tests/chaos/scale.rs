@@ -36,7 +36,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
+fn thousand_sessions_share_fifty_slots_without_starvation() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_SEED").unwrap_or(now);
     let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
@@ -215,7 +215,7 @@ pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
 }
 
 #[test]
-fn with_one_place_three_agents_are_served_in_turns() {
+fn three_agents_share_one_slot_in_turns() {
     let world = world("[session]\nawake_max = 1\n");
     world.up();
     ["slow", "a", "b", "c"].iter().for_each(|agent| world.agent(agent));
@@ -254,7 +254,7 @@ fn with_one_place_three_agents_are_served_in_turns() {
 }
 
 #[test]
-fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
+fn sessions_that_compete_for_one_slot_lose_no_message() {
     let world = world("[session]\nawake_max = 1\n");
     world.up();
     (0..3).for_each(|agent| world.agent(&name(agent)));
@@ -302,7 +302,7 @@ fn idle_session_sleeps_without_a_process_and_wakes_again() {
 }
 
 #[test]
-fn conversations_with_names_are_sessions_of_their_own() {
+fn named_conversations_have_separate_sessions() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -324,7 +324,7 @@ fn conversations_with_names_are_sessions_of_their_own() {
 }
 
 #[test]
-fn limits_that_make_no_sense_are_refused() {
+fn inconsistent_session_limits_are_refused() {
     let world = World::new();
     for (settings, words) in [
         ("awake_max = 5000", "session.awake_max must be at most 4096"),
@@ -337,7 +337,7 @@ fn limits_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_start_finds_the_work_by_indexes_alone() {
+fn start_finds_open_work_by_indexes_only() {
     let world = World::new();
     let db = record::open(&world.home);
     for sql in [

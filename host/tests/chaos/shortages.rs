@@ -64,7 +64,7 @@ fn nothing_is_blamed(world: &World) {
 }
 
 #[test]
-fn used_up_inodes_park_no_session_and_people_are_notified() {
+fn inode_shortage_parks_no_session_and_notifies_people() {
     let mut world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     let Some(disk) = SmallDisk::under(&mut world, "size=64m,nr_inodes=2000") else { return };
@@ -111,7 +111,7 @@ fn limit_descriptors(pid: i64, count: &str) {
 }
 
 #[test]
-fn missing_descriptors_park_no_session_and_work_continues() {
+fn descriptor_shortage_parks_no_session_and_work_continues() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     world.up();

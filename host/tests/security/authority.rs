@@ -50,7 +50,7 @@ fn persona(world: &World) -> String {
 }
 
 #[test]
-fn a_puppet_of_one_owner_is_no_second_voice() {
+fn approver_created_by_the_other_does_not_count() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
     let id = persona(&world);
@@ -77,7 +77,7 @@ fn a_puppet_of_one_owner_is_no_second_voice() {
 }
 
 #[test]
-fn a_channel_is_made_and_wired_where_two_have_to_say_yes() {
+fn channel_is_created_and_then_wired_by_two_approvals() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
     let url = "http://127.0.0.1:9/in";
@@ -101,7 +101,7 @@ fn a_channel_is_made_and_wired_where_two_have_to_say_yes() {
 }
 
 #[test]
-fn policy_that_cannot_be_met_fails_the_check_and_is_reported() {
+fn unsatisfiable_policy_fails_the_check_and_is_reported() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let policy = world.home.join("policy.toml");
@@ -130,7 +130,7 @@ fn policy_that_cannot_be_met_fails_the_check_and_is_reported() {
 }
 
 #[test]
-fn a_member_sees_nothing_of_an_agent_for_others() {
+fn member_without_access_cannot_see_an_agent() {
     let world = under("");
     let mara = Raw::of_person(&world, "mara");
     world.change("a", "persona", &json!({ "instructions": "the secret of the house" }));
@@ -167,7 +167,7 @@ fn exists(world: &World, agent: &str) -> bool {
 }
 
 #[test]
-fn one_admin_alone_weakens_no_agent_where_two_decide() {
+fn one_admin_cannot_weaken_an_agent_if_two_must_approve() {
     let world = of_two();
     world.ctl(&["model", "add", "other", "--kind", "scripted", "--no-test"]).ok();
     let carol = Raw::of_person(&world, "carol");
@@ -208,7 +208,7 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
 }
 
 #[test]
-fn a_removal_whose_approver_lost_the_role_erases_nothing() {
+fn removal_fails_if_its_approver_loses_the_role() {
     let world = of_two();
     world.say("a", "hello");
     let session = world.session()["id"].clone();
@@ -230,7 +230,7 @@ fn a_removal_whose_approver_lost_the_role_erases_nothing() {
 }
 
 #[test]
-fn the_default_model_and_endpoints_in_use_are_settings() {
+fn default_model_and_used_endpoints_need_an_approval() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
     world.ctl(&["model", "add", "other", "--kind", "scripted", "--no-test"]).ok();
@@ -252,7 +252,7 @@ fn the_default_model_and_endpoints_in_use_are_settings() {
 }
 
 #[test]
-fn an_endpoint_in_use_since_its_test_is_not_replaced() {
+fn endpoint_with_a_user_since_its_test_is_not_replaced() {
     let world = under("[kind.settings]\napprovals = 2\n");
     world.ctl(&["model", "add", "x", "--kind", "scripted", "--no-test"]).ok();
     let (asked, is_asked) = mpsc::channel();
@@ -277,7 +277,7 @@ fn an_endpoint_in_use_since_its_test_is_not_replaced() {
 }
 
 #[test]
-fn setting_by_one_owner_is_a_change_in_the_ledger() {
+fn setting_by_an_owner_is_recorded_as_a_change() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");

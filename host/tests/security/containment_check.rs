@@ -52,7 +52,7 @@ fn documented() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
+fn containment_check_passes_for_every_user_and_is_recorded() {
     for who in host_users() {
         let world = with_session(who, Build::Plain);
         let answer = world.ctl(&["--json", "doctor", "--prove"]);
@@ -92,7 +92,7 @@ fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
 }
 
 #[test]
-fn an_awake_session_is_proved_without_being_disturbed() {
+fn containment_check_does_not_disturb_an_awake_session() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -105,7 +105,7 @@ fn an_awake_session_is_proved_without_being_disturbed() {
 }
 
 #[test]
-fn a_proof_that_cannot_be_made_fails_and_is_recorded() {
+fn containment_check_that_cannot_run_fails_and_is_recorded() {
     let world = with_session(Who::Ordinary, Build::Plain);
     let workspace = world.session_directory().join("workspace");
     std::fs::remove_dir_all(&workspace).expect("it is there");
@@ -140,7 +140,7 @@ enum Without {
 }
 
 #[test]
-fn proof_fails_without_any_single_wall_and_names_the_attempt() {
+fn containment_check_fails_without_any_single_wall() {
     let documented = documented();
     let named: Vec<&str> = documented.keys().map(String::as_str).collect();
     let mut all: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
@@ -196,7 +196,7 @@ fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
 }
 
 #[test]
-fn released_build_ignores_a_request_to_omit_a_wall() {
+fn release_build_ignores_a_request_to_omit_a_wall() {
     let word = WITHOUT_WALL.as_bytes();
     let knows = |build| {
         let program =
@@ -213,7 +213,7 @@ fn released_build_ignores_a_request_to_omit_a_wall() {
 }
 
 #[test]
-fn test_build_without_an_unknown_wall_makes_no_jail() {
+fn test_build_that_omits_an_unknown_wall_does_not_start() {
     let mut world = with_session(Who::Ordinary, Build::Failpoints);
     world.down();
     world.set_env(WITHOUT_WALL, Some("drawbridge"));

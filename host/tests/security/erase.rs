@@ -108,7 +108,7 @@ fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
 }
 
 #[test]
-fn removed_session_leaves_nothing_that_could_be_opened() {
+fn removed_session_leaves_no_recoverable_data() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let (session, needles) = start_a_conversation(&world);
@@ -138,7 +138,7 @@ fn removed_session_leaves_nothing_that_could_be_opened() {
 }
 
 #[test]
-fn agent_remembers_nothing_after_a_removal() {
+fn agent_has_no_memory_of_a_removed_session() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let (session, needles) = start_a_conversation(&world);
@@ -161,7 +161,7 @@ fn agent_remembers_nothing_after_a_removal() {
 }
 
 #[test]
-fn interrupted_removal_is_finished_at_the_next_start() {
+fn interrupted_removal_completes_at_the_next_start() {
     for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
         let (session, needles) = start_a_conversation(&world);

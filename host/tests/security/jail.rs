@@ -21,7 +21,7 @@ fn each(scenario: &str, look: impl Fn(Who, Value)) {
 }
 
 #[test]
-fn unenforceable_spec_is_refused_by_its_fault() {
+fn unenforceable_spec_is_refused_with_its_cause() {
     each("refusals", |who, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         for (case, words) in [
@@ -54,7 +54,7 @@ fn program_that_misses_its_gate_is_killed_in_time() {
 }
 
 #[test]
-fn kernel_report_of_a_hiding_program_matches_the_spec() {
+fn kernel_report_matches_the_spec_even_if_a_program_hides() {
     each("report", |who, result| {
         assert_eq!(result["faults"], Value::Null, "{who:?}");
         let report = &result["report"];
@@ -68,7 +68,7 @@ fn kernel_report_of_a_hiding_program_matches_the_spec() {
 }
 
 #[test]
-fn a_program_finds_its_link_and_nothing_of_the_host() {
+fn jailed_program_sees_its_link_and_no_part_of_the_host() {
     each("look", |who, seen| {
         assert_eq!(seen["descriptors"], serde_json::json!([0, 1, 2, 3]), "{who:?}");
         assert_eq!(seen["variables"], 0, "{who:?}");
@@ -92,12 +92,12 @@ fn role_in_the_launcher_is_jailed_without_its_environment() {
 }
 
 #[test]
-fn a_program_that_dies_is_reported_with_its_signal() {
+fn signal_of_a_dead_program_is_reported() {
     each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
 }
 
 #[test]
-fn a_jail_that_is_killed_leaves_nothing() {
+fn killed_jail_leaves_no_process() {
     each("kill", |who, result| {
         assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
         assert_eq!(result["left"], false, "{who:?}");
@@ -105,14 +105,14 @@ fn a_jail_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn launch_without_a_waiting_caller_is_ended() {
+fn launch_without_a_waiting_caller_is_killed() {
     each("abandoned", |who, result| {
         assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{who:?}");
     });
 }
 
 #[test]
-fn launches_at_the_same_time_do_not_disturb_each_other() {
+fn concurrent_launches_do_not_disturb_each_other() {
     each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
 }
 
@@ -144,7 +144,7 @@ fn wait_until_ended(pids: &[u64]) {
 }
 
 #[test]
-fn dead_launcher_takes_every_jail_along_and_is_noticed() {
+fn launcher_death_ends_every_jail_and_is_detected() {
     for who in host_users() {
         let stage = JailFixture::new(who);
         let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
@@ -161,7 +161,7 @@ fn dead_launcher_takes_every_jail_along_and_is_noticed() {
 }
 
 #[test]
-fn a_host_that_dies_takes_launcher_and_jails_along() {
+fn host_death_ends_its_launcher_and_every_jail() {
     for who in host_users() {
         let stage = JailFixture::new(who);
         let (mut host, _lines, [launcher, init, program]) = staying(&stage, "stay");
@@ -195,7 +195,7 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
 }
 
 #[test]
-fn swapped_grant_or_reserved_target_is_refused() {
+fn replaced_mount_source_or_reserved_target_is_refused() {
     each("granted", |who, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         // The program has no gate, and this is its only fault: its mounts are there.
@@ -217,7 +217,7 @@ fn swapped_grant_or_reserved_target_is_refused() {
 }
 
 #[test]
-fn jail_with_host_programs_and_a_layer_holds_like_one_without() {
+fn jail_with_host_programs_and_a_layer_contains_attempts() {
     for scenario in ["programs", "programs-in-a-layer"] {
         each(scenario, |who, result| {
             let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {result}"));

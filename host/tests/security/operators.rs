@@ -50,7 +50,7 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 }
 
 #[test]
-fn invalid_token_is_refused_by_name_and_never_written_down() {
+fn invalid_token_is_refused_and_never_stored() {
     let world = running(false);
     let api = Raw::of(&world);
     let owner = api.token.clone();
@@ -97,7 +97,7 @@ fn invalid_token_is_refused_by_name_and_never_written_down() {
 }
 
 #[test]
-fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
+fn expired_token_stays_expired_if_the_clock_is_set_back() {
     let world = running(false);
     world.ctl(&["person", "add", "Bob"]).ok();
     let made = token(&world, "Bob", &["--expires", "1s"]);
@@ -126,7 +126,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
 }
 
 #[test]
-fn token_reads_nothing_of_others_and_speaks_for_no_other() {
+fn member_token_cannot_read_or_act_for_other_people() {
     let world = running(false);
     world.agent("a");
     let said = world.chat("a", "my name is Ada");
@@ -193,7 +193,7 @@ fn request_completes_even_if_its_client_disconnects() {
 }
 
 #[test]
-fn concurrent_rotation_replaces_token_once_without_lock_out() {
+fn concurrent_rotations_replace_the_token_only_once() {
     let world = running(false);
     for round in 1..=5 {
         let api = Raw::of(&world);
@@ -209,7 +209,7 @@ fn concurrent_rotation_replaces_token_once_without_lock_out() {
 }
 
 #[test]
-fn event_stream_ends_with_its_token() {
+fn event_stream_ends_when_its_token_is_revoked() {
     let world = crate::chaos::scale::world("");
     world.up();
     world.agent("a");
@@ -226,7 +226,7 @@ fn event_stream_ends_with_its_token() {
 }
 
 #[test]
-fn people_are_one_identity_one_person_and_the_last_owner_stays() {
+fn identity_has_one_person_and_the_last_owner_stays() {
     let world = running(false);
     world.ctl(&["person", "add", "Bob"]).ok();
     world.ctl(&["person", "add", "Bob"]).refused("there is the person");
@@ -270,7 +270,7 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
 }
 
 #[test]
-fn every_path_refuses_missing_token_and_too_small_a_role() {
+fn every_route_refuses_a_missing_token_and_a_low_role() {
     let world = running(false);
     world.agent("a");
     let (member, admin) = (person(&world, "Mia", "member"), person(&world, "Ada", "admin"));
@@ -317,7 +317,7 @@ fn every_path_refuses_missing_token_and_too_small_a_role() {
 }
 
 #[test]
-fn the_document_of_the_api_is_as_the_host_serves_it() {
+fn served_openapi_document_equals_the_committed_one() {
     let world = running(false);
     let (status, document) = Raw::of(&world).get("/openapi.json");
     assert_eq!(status, 200);
@@ -348,7 +348,7 @@ fn peer_in_another_user_namespace_is_refused_with_valid_token() {
 }
 
 #[test]
-fn session_uid_is_refused_by_file_system_and_then_by_name() {
+fn session_uid_is_refused_by_file_modes_and_by_the_api() {
     if client::own() != Who::Root {
         // An ordinary user's sessions have that user's uid, and are refused as another user namespace.
         return;
@@ -384,7 +384,7 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
 }
 
 #[test]
-fn a_flood_of_refusals_makes_few_entries_and_loses_no_count() {
+fn many_refusals_are_counted_in_few_ledger_entries() {
     let world = running(false);
     let api = Raw::of(&world).with_token(&format!("ict_{}", "0".repeat(64)));
     for _ in 0..300 {
@@ -397,7 +397,7 @@ fn a_flood_of_refusals_makes_few_entries_and_loses_no_count() {
 }
 
 #[test]
-fn member_with_repeated_refusals_makes_few_entries() {
+fn repeated_refusals_of_a_member_make_few_ledger_entries() {
     const TIMES: u64 = 60;
     let world = running(false);
     world.agent("a");

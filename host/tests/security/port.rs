@@ -28,7 +28,7 @@ fn code(answer: &(u16, String, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn no_port_is_open_unless_configured_and_only_on_loopback() {
+fn port_opens_only_if_configured_and_only_on_loopback() {
     let world = World::with(client::own(), Build::Plain, None);
     for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
         world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
@@ -76,7 +76,7 @@ fn listening(pid: i32) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
+fn foreign_web_page_is_refused_even_with_dns_rebinding() {
     let (world, raw) = open();
     let port = raw.port();
     let number = port.rsplit(':').next().expect("a port");
@@ -131,7 +131,7 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
 }
 
 #[test]
-fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
+fn repeated_failures_are_delayed_but_valid_tokens_are_not() {
     let (world, raw) = open();
     let port = raw.port();
     let made = |expires: &[&str]| {
@@ -155,7 +155,7 @@ fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
 }
 
 #[test]
-fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
+fn ironctl_uses_the_port_with_its_own_token() {
     let (world, raw) = open();
     world.agent("a");
     world.ctl(&["person", "add", "Bob"]).ok();
@@ -191,7 +191,7 @@ fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
 }
 
 #[test]
-fn a_stranger_who_only_holds_connections_is_cut_off() {
+fn idle_connections_without_a_token_are_closed() {
     let (world, raw) = open();
     let port = raw.port();
     let mut held: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&port).expect("open")).collect();
@@ -207,7 +207,7 @@ fn a_stranger_who_only_holds_connections_is_cut_off() {
 }
 
 #[test]
-fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
+fn client_that_never_reads_is_disconnected() {
     let (world, raw) = open();
     let port = raw.port();
     let mut stream = TcpStream::connect(&port).expect("open");
@@ -225,7 +225,7 @@ fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
 }
 
 #[test]
-fn connections_whose_token_ended_hold_no_place() {
+fn connections_of_a_revoked_token_do_not_block_the_port() {
     let (world, raw) = open();
     let port = raw.port();
     world.ctl(&["person", "add", "Bob"]).ok();

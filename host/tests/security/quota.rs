@@ -42,7 +42,7 @@ pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
 }
 
 #[test]
-fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
+fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     let quota =
         "[quota]\nconversations_per_person = 3\nconversations_per_channel = 2\nwaiting_bytes_per_person = 100000\n";
     let world = hooks::world(Build::Plain, quota);
@@ -79,7 +79,7 @@ fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
 }
 
 #[test]
-fn workspace_over_its_bound_ends_the_turn_of_its_session_alone() {
+fn workspace_over_its_quota_stops_only_its_own_session() {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure("[quota]\nworkspace_files = 24\n");
     world.up();
@@ -102,7 +102,7 @@ fn workspace_over_its_bound_ends_the_turn_of_its_session_alone() {
 }
 
 #[test]
-fn idle_connections_of_a_member_lock_no_one_out() {
+fn idle_connections_of_a_member_do_not_lock_others_out() {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();
@@ -124,7 +124,7 @@ fn idle_connections_of_a_member_lock_no_one_out() {
 }
 
 #[test]
-fn body_larger_than_its_path_takes_is_refused() {
+fn request_body_over_the_limit_of_its_route_is_refused() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");

@@ -169,7 +169,7 @@ fn bytes_at_most(pid: i32) -> u64 {
 }
 
 #[test]
-fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
+fn attackers_reach_their_quotas_and_delay_no_other_person() {
     let long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, seconds) = run_of("IRONCLAW_QUOTA_SECONDS", if long { LONG_SECONDS } else { SECONDS });
     let world = hooks::world(Build::Plain, SETTINGS);

@@ -88,7 +88,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
 }
 
 #[test]
-fn only_an_owner_changes_secrets_and_a_member_sees_none() {
+fn only_owners_change_secrets_and_members_see_none() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let token = |role: &str| {
@@ -116,7 +116,7 @@ fn only_an_owner_changes_secrets_and_a_member_sees_none() {
 }
 
 #[test]
-fn secret_value_is_readable_nowhere_and_never_returned() {
+fn secret_value_is_never_returned_or_stored_in_plain_text() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");
@@ -159,7 +159,7 @@ fn secret_value_is_readable_nowhere_and_never_returned() {
 }
 
 #[test]
-fn a_secret_opens_after_the_master_key_was_replaced() {
+fn secret_can_be_decrypted_after_a_master_key_rotation() {
     let world = running();
     world.ctl_given(VALUE, &["secret", "set", "a"]).ok();
     world.down();
@@ -173,7 +173,7 @@ fn a_secret_opens_after_the_master_key_was_replaced() {
 }
 
 #[test]
-fn systemd_credential_precedes_a_stored_secret() {
+fn systemd_credential_overrides_a_stored_secret() {
     let mut world = World::new();
     world.up();
     world.ctl_given(VALUE, &["secret", "set", "both"]).ok();

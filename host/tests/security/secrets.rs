@@ -19,7 +19,7 @@ const CONTENT: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn no_key_token_or_content_is_readable_in_home_or_proc() {
+fn keys_tokens_and_content_are_not_readable_in_home_or_proc() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");

@@ -17,7 +17,7 @@ fn refused_start(world: &World) -> String {
 }
 
 #[test]
-fn a_home_below_usr_is_refused_by_init_and_up() {
+fn init_and_up_refuse_a_home_below_usr() {
     let new = Path::new("/usr/ironclaw-test/home");
     let world = World::new();
     let mut init = world.command("ironctl");
@@ -47,7 +47,7 @@ fn a_home_below_usr_is_refused_by_init_and_up() {
 }
 
 #[test]
-fn own_files_below_a_shown_directory_stop_the_start() {
+fn start_refuses_host_files_below_a_mounted_directory() {
     for (setting, name) in [
         ("[ledger]\nheads = \"/usr/local/heads\"\n", "ledger.heads"),
         ("[keys]\nmaster_key_file = \"/etc/ssl/certs/master.key\"\n", "keys.master_key_file"),
@@ -67,7 +67,7 @@ fn own_files_below_a_shown_directory_stop_the_start() {
 }
 
 #[test]
-fn the_api_refuses_link_local_and_metadata_addresses() {
+fn api_refuses_link_local_and_metadata_addresses() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -105,7 +105,7 @@ print "locked all\n";
 '"#;
 
 #[test]
-fn locks_below_usr_hold_in_the_jail_alone() {
+fn file_locks_below_usr_do_not_leave_the_jail() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -140,7 +140,7 @@ fn has_range_lock(path: &str) -> bool {
 }
 
 #[test]
-fn preflight_says_where_locks_on_programs_hold() {
+fn preflight_reports_the_scope_of_locks_on_programs() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let report = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");

@@ -298,6 +298,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_call_has_the_effect_that_was_recorded_and_one_result() {
+fn call_has_its_recorded_effect_and_one_result() {
     hold("", attempts());
 }

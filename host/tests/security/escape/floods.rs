@@ -64,7 +64,7 @@ fn stopped(attacked: &Attacked, script: &Value, words: &str) {
 }
 
 #[test]
-fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
+fn sandbox_with_too_many_refused_requests_is_stopped() {
     let attacked = Attacked::new("");
     let mut script = vec![report("call_00000000000000000000000000", "x"); REFUSALS_MAX + 1];
     script.push(json!("hang"));
@@ -73,7 +73,7 @@ fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
 }
 
 #[test]
-fn sandbox_that_asks_for_items_without_end_is_stopped() {
+fn sandbox_with_endless_requests_for_items_is_stopped() {
     let attacked = Attacked::new("");
     let ask = json!({ "ask": { "ask": "items", "after_seq": 0 } });
     let script = json!([{ "repeat": { "times": 100_000, "step": ask } }, "hang"]);
@@ -116,7 +116,7 @@ fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
 }
 
 #[test]
-fn silent_sandbox_is_ended_after_the_contracts_timeout() {
+fn silent_sandbox_is_ended_after_the_handshake_timeout() {
     let silent = json!(["hang"]);
     let half = json!([{ "hello": null }, "welcome", { "link": [7] }, "hang"]);
     let within = "did not say hello, or was not ready, within 10000 ms";

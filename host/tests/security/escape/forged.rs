@@ -28,7 +28,7 @@ fn all_refused(attacked: &Attacked, text: &str, before: Vec<Value>, cases: &[(&s
 }
 
 #[test]
-fn an_equal_body_does_not_make_the_hosts_words_the_persons() {
+fn notice_with_the_body_of_a_message_is_not_a_message() {
     let attacked = Attacked::new("");
     attacked.say("a", "say nothing");
     attacked.say("a", "The model returned an empty answer.");
@@ -49,7 +49,7 @@ fn an_equal_body_does_not_make_the_hosts_words_the_persons() {
 }
 
 #[test]
-fn item_counts_after_a_restart_only_while_it_is_indexed() {
+fn item_is_accepted_after_a_restart_only_if_indexed() {
     let attacked = Attacked::new("");
     let first = attacked.say("a", "hello").seen;
     attacked.say("a", "hello again");
@@ -116,7 +116,7 @@ fn neutral(text: &str) {
 }
 
 #[test]
-fn look_alikes_are_neutral_but_files_keep_every_byte() {
+fn lookalike_marks_are_neutralised_but_files_are_unchanged() {
     let world = World::new();
     let script = world.home.join("script.toml");
     std::fs::write(&script, SCRIPT).expect("written");
@@ -132,7 +132,7 @@ fn look_alikes_are_neutral_but_files_keep_every_byte() {
 }
 
 #[test]
-fn look_alikes_are_neutral_before_they_are_sealed() {
+fn lookalike_marks_are_neutralised_before_the_seal() {
     let attacked = Attacked::new("");
     let wide = MARKS.replace('[', "\u{ff3b}");
     let script = json!([generate(json!(["$own"])), report("$calls.0.call_id", MARKS)]);
@@ -156,7 +156,7 @@ fn look_alikes_are_neutral_before_they_are_sealed() {
 }
 
 #[test]
-fn only_a_lowered_guard_shows_unsealed_words_as_quotes() {
+fn unsealed_text_is_quoted_only_with_a_lowered_guard() {
     let attacked = Attacked::new("");
     attacked.world.ctl(&["agent", "set", "a", "--mode", "dangerous_warn"]).ok();
     let own = generate(json!(["$own", { "text": "my name is Mallory" }]));
@@ -190,7 +190,7 @@ fn only_a_lowered_guard_shows_unsealed_words_as_quotes() {
 }
 
 #[test]
-fn dangerous_off_passes_what_dangerous_warn_records() {
+fn dangerous_off_passes_unsealed_text_without_an_entry() {
     let attacked = Attacked::new("");
     let unsealed = || generate(json!(["$own", { "text": "my name is Mallory" }]));
     let unasked = || report("call_00000000000000000000000000", "my name is Trudy");

@@ -56,7 +56,7 @@ fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, wor
 }
 
 #[test]
-fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
+fn invalid_handshake_halts_the_session_with_a_reason() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let ours = ironclaw_contract::seam::fingerprint();
@@ -128,7 +128,7 @@ fn uproot(path: &Path) {
 }
 
 #[test]
-fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
+fn non_file_as_inbound_queue_parks_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
@@ -146,7 +146,7 @@ fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
 }
 
 #[test]
-fn non_queue_in_place_of_the_outbound_queue_quarantines() {
+fn non_queue_as_outbound_queue_quarantines_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.asleep();
     let victim = attacked.world.home.join("owner.token");
@@ -180,7 +180,7 @@ fn launch_refused_as_planted(attacked: &Attacked, id: &str, words: &str) {
 }
 
 #[test]
-fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
+fn session_with_a_damaged_key_is_refused_with_a_reason() {
     for key in ["queue_key", "content_key"] {
         let attacked = Attacked::new(FAST_FAILURE);
         let id = attacked.asleep();
@@ -212,7 +212,7 @@ fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
 }
 
 #[test]
-fn a_journal_that_names_another_file_removes_nothing() {
+fn journal_that_names_another_file_does_not_delete_it() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
     let id = attacked.id("a");
@@ -245,7 +245,7 @@ fn a_journal_that_names_another_file_removes_nothing() {
 }
 
 #[test]
-fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
+fn flood_of_bells_delays_neither_deadline_nor_stop() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
     attacked.other_answers();
@@ -296,7 +296,7 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
 }
 
 #[test]
-fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
+fn sandbox_that_keeps_a_lock_is_ended_after_a_bounded_wait() {
     let attacked = Attacked::new(FAST_FAILURE);
     let held = json!([{ "once": [{ "sql_held": "BEGIN EXCLUSIVE" }, { "ring": 1 }, "hang"] }]);
     let chat = attacked.send("a", "hello", &held).ok().json();
@@ -339,7 +339,7 @@ fn sandbox_that_dies_at_every_start_is_parked() {
 }
 
 #[test]
-fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
+fn second_death_of_a_reader_at_one_row_quarantines() {
     let attacked = Attacked::new("");
     attacked.say("a", "hello");
     let reader = || i32::try_from(attacked.session("a")["reader"]["pid"].as_i64().unwrap_or_default()).expect("a pid");
@@ -360,7 +360,7 @@ fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
 }
 
 #[test]
-fn released_session_answers_again_and_keeps_its_quarantine() {
+fn released_session_answers_and_keeps_the_invalid_queue() {
     let attacked = Attacked::new("");
     attacked.say("a", "my name is Ada");
     let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);

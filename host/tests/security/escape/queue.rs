@@ -148,6 +148,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_queue_is_the_contracts_or_its_session_is_halted() {
+fn invalid_outbound_queue_halts_its_session() {
     hold("[turn]\nseconds_max = 20\n", attempts());
 }

@@ -200,6 +200,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn row_is_taken_exactly_or_refused() {
+fn row_is_accepted_unchanged_or_refused() {
     hold("", attempts());
 }

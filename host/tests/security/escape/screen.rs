@@ -126,12 +126,12 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn text_of_a_sandbox_steers_no_terminal() {
+fn text_of_a_sandbox_cannot_control_a_terminal() {
     hold("", attempts());
 }
 
 #[test]
-fn last_words_of_a_sandbox_steer_no_terminal() {
+fn fatal_message_of_a_sandbox_cannot_control_a_terminal() {
     let attacked = Attacked::new(super::attack::FAST_FAILURE);
     let id = attacked.asleep();
     let fatal = json!({ "fatal": STEERING }).to_string();

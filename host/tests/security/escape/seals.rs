@@ -151,12 +151,12 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn unsealed_content_reaches_no_model() {
+fn unsealed_content_does_not_reach_a_model() {
     hold("", attempts());
 }
 
 #[test]
-fn an_item_that_is_summarised_is_not_summarised_again() {
+fn summarised_item_cannot_be_summarised_again() {
     let attacked = Attacked::new("");
     let session = attacked.say("a", "hello").chat["session_id"].as_str().expect("an id").to_owned();
     let mut step = generate(json!(["$items.0", "$items.1"]));

@@ -158,6 +158,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_turn_is_answered_once_by_an_output_of_its_own() {
+fn turn_is_answered_once_by_its_own_output() {
     hold("", attempts());
 }

@@ -61,7 +61,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn nothing_in_a_workspace_reaches_out_of_it() {
+fn files_of_a_workspace_cannot_reach_outside_of_it() {
     hold("", attempts());
 }
 
@@ -80,7 +80,7 @@ fn removed(attacked: &Attacked, id: &str) {
 }
 
 #[test]
-fn workspace_of_many_deep_files_is_erased() {
+fn workspace_of_many_deep_directories_is_removed() {
     let attacked = Attacked::new("");
     let script = json!([
         { "files": { "directory": "/workspace/many", "count": 20_000 } },

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 #[test]
-fn an_intact_ledger_over_two_rotations_is_accepted_by_both() {
+fn both_verifiers_accept_an_intact_rotated_ledger() {
     let ledger = Ledger::shared();
     let key = head_of(ledger.export.lines().last().expect("a line")).expect("a head").key;
     let (code, said) = ledger.both(&ledger.export, Some(&ledger.heads), Some(&key));
@@ -33,7 +33,7 @@ fn an_intact_ledger_over_two_rotations_is_accepted_by_both() {
 }
 
 #[test]
-fn a_flipped_bit_shows() {
+fn flipped_bit_is_detected() {
     let ledger = Ledger::shared();
     let (at, seq) = middle(&ledger.lines());
     for (place, class) in [("\"type\":\"", "broken"), ("\"data\":{\"at\":1", "broken"), ("\"hash\":\"", "broken")] {
@@ -68,7 +68,7 @@ fn a_flipped_bit_shows() {
 }
 
 #[test]
-fn two_swapped_entries_show() {
+fn swapped_entries_are_detected() {
     let ledger = Ledger::shared();
     let mut lines = ledger.lines();
     let (at, seq) = middle(&lines);
@@ -86,7 +86,7 @@ fn two_swapped_entries_show() {
 }
 
 #[test]
-fn an_inserted_entry_shows() {
+fn inserted_entry_is_detected() {
     let ledger = Ledger::shared();
     let mut lines = ledger.lines();
     let (at, seq) = middle(&lines);
@@ -108,7 +108,7 @@ fn an_inserted_entry_shows() {
 }
 
 #[test]
-fn a_deleted_entry_shows() {
+fn deleted_entry_is_detected() {
     let ledger = Ledger::shared();
     let mut lines = ledger.lines();
     let (at, seq) = middle(&lines);
@@ -135,7 +135,7 @@ fn a_deleted_entry_shows() {
 }
 
 #[test]
-fn a_truncated_tail_shows() {
+fn truncated_tail_is_detected() {
     let ledger = Ledger::shared();
     let whole = ledger.lines();
     let last = Loose::of(&whole[whole.len() - 2]).expect("an entry").seq;
@@ -197,7 +197,7 @@ fn rewritten(lines: &mut [String], from: usize, key: &SigningKey) {
 }
 
 #[test]
-fn a_full_rewrite_shows() {
+fn full_rewrite_is_detected() {
     let ledger = Ledger::shared();
     // Without a key: the head is not signed.
     let mut lines = ledger.lines();
@@ -232,7 +232,7 @@ fn a_full_rewrite_shows() {
 }
 
 #[test]
-fn a_fork_shows() {
+fn fork_is_detected() {
     let ledger = Ledger::shared();
     let heads = tempfile::tempdir().expect("a directory");
     let keep = |head: &SignedHead| head::keep(heads.path(), head).expect("kept");
@@ -269,7 +269,7 @@ fn a_fork_shows() {
 }
 
 #[test]
-fn a_replayed_rotation_shows() {
+fn replayed_rotation_is_detected() {
     let ledger = Ledger::shared();
     let lines = ledger.lines();
     let ((first, head), (_, last)) = (chain(&lines, 0), chain(&lines, 1));
@@ -282,7 +282,7 @@ fn a_replayed_rotation_shows() {
 }
 
 #[test]
-fn a_gap_shows() {
+fn gap_in_sequence_numbers_is_detected() {
     let ledger = Ledger::shared();
     let mut lines = ledger.lines();
     let (at, seq) = middle(&lines);
@@ -297,7 +297,7 @@ fn a_gap_shows() {
 }
 
 #[test]
-fn a_duplicate_shows() {
+fn duplicate_entry_is_detected() {
     let ledger = Ledger::shared();
     let mut lines = ledger.lines();
     let (at, seq) = middle(&lines);
@@ -306,7 +306,7 @@ fn a_duplicate_shows() {
 }
 
 #[test]
-fn a_torn_last_line_shows() {
+fn torn_last_line_is_detected() {
     let ledger = Ledger::shared();
     let lines = ledger.lines();
     let last = Loose::of(&lines[lines.len() - 2]).expect("an entry").seq;
@@ -319,7 +319,7 @@ fn a_torn_last_line_shows() {
 }
 
 #[test]
-fn a_head_that_is_none_or_not_ours_is_named() {
+fn invalid_or_forged_head_is_reported() {
     let ledger = Ledger::shared();
     let heads = tempfile::tempdir().expect("a directory");
     let good = head_of(ledger.export.lines().last().expect("a line")).expect("a head");
@@ -337,7 +337,7 @@ fn a_head_that_is_none_or_not_ours_is_named() {
 }
 
 #[test]
-fn the_independent_verifier_agrees_with_the_published_vectors() {
+fn independent_verifier_accepts_the_published_vectors() {
     let vectors = script().with_file_name("ledger-vectors.json");
     let output = Command::new("perl").arg(script()).arg("--vectors").arg(vectors).output().expect("perl runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

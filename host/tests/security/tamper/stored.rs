@@ -13,7 +13,7 @@ use std::path::Path;
 type Shows = (u64, &'static str);
 
 #[test]
-fn tampering_with_the_record_itself_shows() {
+fn tampering_with_the_record_is_detected() {
     let ledger = Ledger::make();
     let home = ledger.world.home.clone();
     let state = home.join("state.db");
@@ -178,7 +178,7 @@ fn first_of_live(home: &Path) -> u64 {
 }
 
 #[test]
-fn tampering_with_the_archives_shows() {
+fn tampering_with_the_archives_is_detected() {
     let ledger = Ledger::make();
     let home = &ledger.world.home;
     let second = chain(&ledger.lines(), 1).0 as u64 - 1;
