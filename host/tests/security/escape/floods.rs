@@ -9,18 +9,18 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     let output = || generate(json!(["$own"]));
     let again = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
     vec![
-        attempt("requests_of_a_turn_to_the_model_are_bounded", move |_| {
+        attempt("number_of_model_requests_of_a_turn_is_bounded", move |_| {
             vec![output(), reply("$output.item"), again(5, output()), again(3, output()), ring(), json!("leave")]
         })
         .requests(&["budget"; 3]),
-        attempt("the_calls_of_a_turn_are_bounded", move |_| {
+        attempt("number_of_calls_of_a_turn_is_bounded", move |_| {
             let settle = (0..4).map(|call| report(&format!("$calls.{call}.call_id"), "x"));
             settle.fold(vec![output()], |steps, step| [steps, vec![step]].concat())
         })
         .asks("read much")
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2]),
-        attempt("the_result_bytes_of_a_turn_are_bounded", move |_| {
+        attempt("size_of_results_of_a_turn_is_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
             long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
             let mut other = report("$calls.1.call_id", "");
@@ -31,10 +31,10 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2])
         .requests(&["budget"]),
-        attempt("five_hundred_questions_for_items_write_no_entry", move |_| {
+        attempt("five_hundred_requests_for_items_write_no_entry", move |_| {
             vec![again(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]
         }),
-        attempt("a_sandbox_that_reads_no_answer_is_ended_at_the_deadline", |_| {
+        attempt("sandbox_that_never_reads_is_ended_at_the_deadline", |_| {
             let items = json!({ "ask": "items", "after_seq": 0 });
             vec![json!({ "dial": 1 }), json!({ "deaf": { "request": items, "times": 1_000_000 } })]
         })

@@ -65,7 +65,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     );
     let table = format!("CREATE TABLE \"{quoted}\" (y);");
     vec![
-        shown("an_escape_in_a_reported_result_is_shown_and_not_obeyed", || {
+        shown("escape_in_a_reported_result_is_not_printed_raw", || {
             vec![
                 generate(json!(["$own"])),
                 report("$calls.0.call_id", STEERING),
@@ -78,32 +78,30 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks("read notes.txt")
         .answered("owned"),
-        attempt("an_escape_in_a_result_is_not_obeyed_by_the_terminal_of_a_chat", |_| Vec::new()).look(
-            |attacked, _, _| {
-                printed(
-                    attacked,
-                    "read notes.txt",
-                    &json!([generate(json!(["$own"])), report("$calls.0.call_id", STEERING)]),
-                );
-            },
-        ),
-        attempt("an_escape_of_the_models_is_not_obeyed_by_the_terminal_of_a_chat", |_| Vec::new())
+        attempt("escape_in_a_result_is_not_printed_raw_in_a_chat", |_| Vec::new()).look(|attacked, _, _| {
+            printed(
+                attacked,
+                "read notes.txt",
+                &json!([generate(json!(["$own"])), report("$calls.0.call_id", STEERING)]),
+            );
+        }),
+        attempt("escape_of_the_model_is_not_printed_raw_in_a_chat", |_| Vec::new())
             .look(|attacked, _, _| printed(attacked, "paint", &json!([]))),
-        shown("an_escape_in_the_progress_of_a_sandbox_is_not_obeyed", move || vec![json!({ "sql": progress }), ring()]),
-        attempt("an_escape_in_the_name_of_a_table_is_not_obeyed", move |_| {
+        shown("escape_in_progress_of_a_sandbox_is_not_printed_raw", move || vec![json!({ "sql": progress }), ring()]),
+        attempt("escape_in_a_table_name_is_not_printed_raw", move |_| {
             vec![json!({ "sql": table }), ring(), json!("hang")]
         })
         .quarantined("its schema is not the contract's")
         .look(|attacked, _, _| nothing_steers(attacked)),
-        shown("an_escape_in_the_name_of_a_tool_is_not_obeyed", Vec::new)
+        shown("escape_in_a_tool_name_is_not_printed_raw", Vec::new)
             .asks("be clever")
             .answered("It did not run")
             .calls(&["there is no such tool"]),
-        shown("an_escape_in_a_refused_request_is_not_obeyed", || {
+        shown("escape_in_a_refused_request_is_not_printed_raw", || {
             vec![json!({ "ask": { "ask": STEERING } }), json!({ "ask": { "ask": "items", "after_seq": STEERING } })]
         })
         .requests(&["frame"; 2]),
-        shown("an_escape_in_a_refused_row_is_not_obeyed", || {
+        shown("escape_in_a_refused_row_is_not_printed_raw", || {
             vec![
                 json!({ "row": { "content": STEERING } }),
                 json!({ "row": { "kind": "system", "content": { "action": STEERING } } }),
@@ -111,14 +109,14 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .rows(&["it is no reply, end or send", "it names an unknown action"]),
-        shown("an_escape_in_an_address_is_not_obeyed", || {
+        shown("escape_in_an_address_is_not_printed_raw", || {
             vec![
                 json!({ "row": { "content": { "end": "failed" }, "channel": STEERING, "platform": STEERING } }),
                 ring(),
             ]
         })
         .rows(&["it is addressed to another place than its session's origin"]),
-        shown("an_escape_in_a_files_name_is_not_obeyed", || {
+        shown("escape_in_a_file_name_is_not_printed_raw", || {
             let name = STEERING.replace('/', "_");
             vec![json!({ "put": { "path": format!("/workspace/{name}"), "text": STEERING } })]
         }),

@@ -11,17 +11,16 @@ use serde_json::json;
 pub(crate) fn attempts() -> Vec<Attempt> {
     let denied = "Operation not permitted";
     vec![
-        attempt("a_link_out_of_the_workspace_cannot_be_made", |_| {
+        attempt("symbolic_link_in_the_workspace_cannot_be_made", |_| {
             vec![json!({ "symlink": { "to": "/etc/passwd", "path": "/workspace/link" } })]
         })
         .fails(denied),
-        attempt("a_second_name_in_the_workspace_cannot_be_made", |_| {
+        attempt("hard_link_in_the_workspace_cannot_be_made", |_| {
             vec![json!({ "hardlink": { "to": "/out/outbound.db", "path": "/workspace/queue" } })]
         })
         .fails("os error"),
-        attempt("a_pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })])
-            .fails("EPERM"),
-        attempt("a_device_node_in_the_workspace_cannot_be_made", |_| {
+        attempt("pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })]).fails("EPERM"),
+        attempt("device_node_in_the_workspace_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/workspace/file", "text": "x" } }),
                 json!({ "whiteout": { "from": "/workspace/file", "to": "/workspace/moved" } }),
@@ -32,7 +31,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let file = attacked.directory(&attacked.id("a")).join("workspace/file");
             assert!(std::fs::symlink_metadata(file).expect("it is there").is_file());
         }),
-        attempt("a_file_that_runs_with_its_owners_rights_cannot_be_made", |_| {
+        attempt("setuid_file_in_the_workspace_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/workspace/tool", "text": "#!/bin/sh\nid\n" } }),
                 json!({ "mode": { "path": "/workspace/tool", "mode": 0o6755 } }),
@@ -45,13 +44,13 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let mode = std::fs::metadata(tool).expect("it is there").permissions().mode();
             assert_eq!(mode & 0o6000, 0, "{mode:o}");
         }),
-        attempt("a_file_moved_from_the_queue_to_the_workspace_is_only_gone", |_| {
+        attempt("queue_cannot_be_moved_into_the_workspace", |_| {
             vec![json!({ "rename": { "from": "/out/outbound.db", "to": "/workspace/queue" } })]
         })
         .fails("os error"),
-        attempt("the_jails_root_takes_no_file", |_| vec![json!({ "put": { "path": "/file", "text": "x" } })])
+        attempt("file_in_the_jail_root_cannot_be_made", |_| vec![json!({ "put": { "path": "/file", "text": "x" } })])
             .fails("os error"),
-        attempt("nothing_of_the_host_is_found_by_its_name", |_| {
+        attempt("host_files_cannot_be_read_by_their_path", |_| {
             ["/etc/passwd", "/proc/1/environ", "/workspace/../../etc/shadow", "/proc/self/root/etc/passwd", "/dev/mem"]
                 .map(|path| json!({ "copy": { "from": path, "to": "/workspace/stolen" } }))
                 .to_vec()
