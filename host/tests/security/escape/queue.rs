@@ -1,14 +1,14 @@
-//! Attempts on the file of the outbound queue: another schema, another journal, another key, other pages, another file.
+//! Attempts on the file of the outbound queue: other schemas, journals, keys, pages or files.
 //!
-//! To add one, add an entry. See `hostile` for attacks over several turns.
+//! A new attempt is one entry of the table. See `hostile` for attacks over several turns.
 
 use super::attack::generate;
-use super::attempt::{Attempt, attempt, hold, reply, ring};
+use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use serde_json::{Value, json};
 
 const DB: &str = "/out/outbound.db";
 
-/// Makes an attempt of these steps and a bell, after which the attacker stays silent.
+/// Makes an attempt with these steps and a bell. Then the attacker stays silent.
 fn fatal(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| [steps.clone(), vec![ring(), json!("hang")]].concat();
     attempt(name, script).quarantined(words)
@@ -18,7 +18,7 @@ fn sql(name: &'static str, statements: &str, words: &'static str) -> Attempt {
     fatal(name, vec![json!({ "sql": statements })], words)
 }
 
-/// Makes an attempt whose change of the file is found by the next launch.
+/// Makes an attempt whose change of the file the next launch detects.
 fn found_later(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| {
         let once = [steps.clone(), vec![json!("exit")]].concat();
@@ -154,5 +154,5 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 
 #[test]
 fn invalid_outbound_queue_halts_its_session() {
-    hold("[turn]\nseconds_max = 20\n", attempts());
+    run_attempts("[turn]\nseconds_max = 20\n", attempts());
 }

@@ -1,9 +1,9 @@
-//! Attempts on rows and their columns: values that no table may hold, numbers that no queue gives, foreign names.
+//! Attempts on rows and their columns: values of wrong types, impossible sequence numbers and foreign ids.
 //!
-//! To add one, add an entry. See `queue` for the file around them.
+//! A new attempt is one entry of the table. See `queue` for the file of the queue.
 
 use super::attack::generate;
-use super::attempt::{AGAIN, Attempt, attempt, hold, reply, ring, row};
+use super::attempt::{Attempt, LATER_OUTPUT, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
 const ROW: &str = "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn)";
@@ -11,12 +11,12 @@ const ROW: &str = "INSERT INTO messages_out (id, seq, timestamp, kind, content, 
 const NEW_ID: &str = "('msg_01kagq8t' || lower(hex(randomblob(9))))";
 const ID: &str = "msg_01kagq8t000000000000000001";
 
-/// Returns SQL on the outbound queue and a bell.
+/// Returns steps that run SQL on the outbound queue and ring.
 fn sql(statements: impl Into<String>) -> Vec<Value> {
     vec![json!({ "sql": statements.into() }), ring()]
 }
 
-/// Makes an attempt with SQL, after which the attacker stays silent.
+/// Makes an attempt with SQL. Then the attacker stays silent.
 fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str) -> Attempt {
     let statements = statements.into();
     let script = move |_: &_| {
@@ -27,12 +27,12 @@ fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str)
     attempt(name, script).quarantined(words)
 }
 
-/// Returns a row of these values, as far as the table accepts them.
-fn odd(id: &str, seq: &str, kind: &str, content: &str, turn: &str) -> String {
+/// Returns SQL for a row with these values, without the check constraints of the table.
+fn unchecked(id: &str, seq: &str, kind: &str, content: &str, turn: &str) -> String {
     format!("PRAGMA ignore_check_constraints = ON; {ROW} VALUES ({id}, {seq}, 0, {kind}, {content}, {turn});")
 }
 
-/// Returns a row that the table would not accept, written under a changed schema.
+/// Returns SQL that changes the schema for one row with these values, which the table does not accept.
 fn smuggled(values: &str) -> String {
     format!(
         "CREATE TEMP TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'messages_out'; PRAGMA writable_schema = ON; \
@@ -47,10 +47,10 @@ const TYPE: &str = "a row holds a value of a type that its table does not allow"
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     let id = NEW_ID;
-    let chat = |content: &str| odd(id, "{next}", "'chat'", content, "'{turn}'");
+    let chat = |content: &str| unchecked(id, "{next}", "'chat'", content, "'{turn}'");
     vec![
         attempt("unknown_kind_of_row_is_refused", {
-            let rows = odd(id, "{next}", "'exec'", "'{}'", "'{turn}'");
+            let rows = unchecked(id, "{next}", "'exec'", "'{}'", "'{turn}'");
             move |_| sql(rows.clone())
         })
         .rows(&["its kind is unknown"]),
@@ -63,7 +63,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let rows = chat("'{\"reply\":\"{output}\",\"reply\":\"{output}\"}'");
             move |_| [vec![generate(json!(["$own"]))], sql(rows.clone())].concat()
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is no reply, end or send"]),
         attempt("row_of_extreme_depth_is_refused", {
             let rows = chat("'{\"reply\":' || replace(hex(zeroblob(9000)), '00', '[')");
@@ -71,17 +71,17 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .rows(&["it is no reply, end or send"]),
         attempt("row_with_an_invalid_turn_is_refused", {
-            let rows = odd(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
+            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
             move |_| sql(rows.clone())
         })
         .rows(&["it belongs to no open turn"]),
         attempt("row_with_its_turn_in_capitals_is_refused", {
-            let rows = odd(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "upper('{turn}')");
+            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "upper('{turn}')");
             move |_| sql(rows.clone())
         })
         .rows(&["it belongs to no open turn"]),
         attempt("gap_in_row_numbers_does_not_matter", {
-            let rows = odd(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
+            let rows = unchecked(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
             move |_| sql(rows.clone())
         })
         .rows(&["it is no reply, end or send"]),
@@ -101,7 +101,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let named = json!({ "id": known.foreign["message"], "content": { "reply": "$output.item" } });
             vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
         })
-        .look(|attacked, known, _| {
+        .check(|attacked, known, _| {
             let message = known.foreign["message"].as_str().expect("an id");
             let why = attacked.world.ctl(&["--json", "why", message]).ok().json();
             assert_eq!(why["message"]["session_id"], known.other.as_str(), "{why}");
@@ -114,7 +114,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
                  INSERT INTO session_state VALUES ('turn', '{message} is mine', 9999999999999);"
             ))
         })
-        .look(|attacked, known, _| {
+        .check(|attacked, known, _| {
             let why = attacked.world.ctl(&["why", known.foreign["message"].as_str().expect("an id")]).ok().stdout;
             assert!(!why.contains("processing") && !why.contains("mine"), "{why}");
         }),
@@ -155,22 +155,22 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .fails("os error"),
-        fatal("row_of_the_hosts_parity_quarantines", odd(id, "{next} + 1", "'chat'", "'{}'", "'t'"), "is not odd"),
-        fatal("row_with_a_negative_number_quarantines", odd(id, "-1", "'chat'", "'{}'", "'t'"), "is not odd"),
+        fatal("row_of_the_hosts_parity_quarantines", unchecked(id, "{next} + 1", "'chat'", "'{}'", "'t'"), "is not odd"),
+        fatal("row_with_a_negative_number_quarantines", unchecked(id, "-1", "'chat'", "'{}'", "'t'"), "is not odd"),
         fatal(
             "number_above_the_range_of_the_queue_quarantines",
-            odd(id, "4611686018427387905", "'chat'", "'{}'", "'t'"),
+            unchecked(id, "4611686018427387905", "'chat'", "'{}'", "'t'"),
             "a row has a number that its queue could not have given it",
         ),
         fatal(
             "row_with_the_largest_number_quarantines",
-            odd(id, "9223372036854775807", "'chat'", "'{}'", "'t'"),
+            unchecked(id, "9223372036854775807", "'chat'", "'{}'", "'t'"),
             "a row has a number that its queue could not have given it",
         ),
-        fatal("row_without_a_messages_id_quarantines", odd("'unknown'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("row_with_an_items_id_quarantines", odd("'itm_01kagq8t000000000000000001'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("row_with_a_nul_in_its_id_quarantines", odd(&format!("{id} || char(0)"), "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("name_over_its_limit_quarantines", odd(id, "{next}", "'chat'", "'{}'", "hex(zeroblob(300))"), "has a value over its limit"),
+        fatal("row_without_a_messages_id_quarantines", unchecked("'unknown'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("row_with_an_items_id_quarantines", unchecked("'itm_01kagq8t000000000000000001'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("row_with_a_nul_in_its_id_quarantines", unchecked(&format!("{id} || char(0)"), "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("name_over_its_limit_quarantines", unchecked(id, "{next}", "'chat'", "'{}'", "hex(zeroblob(300))"), "has a value over its limit"),
         fatal("row_of_ten_megabytes_quarantines", chat("hex(zeroblob(5000000))"), "outbound queue"),
         fatal("row_over_its_size_limit_quarantines", chat("hex(zeroblob(131073))"), "has a value over its limit"),
         fatal("invalid_utf_in_a_text_column_quarantines", chat("CAST(x'ff00fe' AS TEXT)"), TYPE),
@@ -201,5 +201,5 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 
 #[test]
 fn row_is_accepted_unchanged_or_refused() {
-    hold("", attempts());
+    run_attempts("", attempts());
 }

@@ -1,16 +1,16 @@
-//! Attempts on turns: answers to a finished, foreign or future turn, a second answer, and invalid answers.
+//! Attempts on turns: answers to closed, foreign or future turns, second answers and invalid answers.
 //!
-//! To add one, add an entry. See `calls`.
+//! A new attempt is one entry of the table. See `calls`.
 
 use super::attack::{generate, report};
-use super::attempt::{AGAIN, Attempt, ask, attempt, hold, reply, ring, row};
+use super::attempt::{Attempt, LATER_OUTPUT, ask, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
 const NO_TURN: &str = "it belongs to no open turn";
 const ANOTHER_TURN: &str = "it names an item of another turn";
-const NOT_YET: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
+const FUTURE_TURN: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
 
-/// Asks the model, and keeps the recorded output.
+/// Returns a step that asks the model and keeps the recorded output.
 fn output() -> Value {
     generate(json!(["$own"]))
 }
@@ -30,26 +30,26 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             vec![under(&known.earlier["turn"], json!({ "reply": known.earlier["output"]["item"] })), ring()]
         })
         .rows(&[NO_TURN])
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             let shown = attacked.say("a", "hello").seen["texts"].to_string();
             assert!(
                 shown.contains("The host refused outbound row") && shown.contains(NO_TURN),
-                "it gets a notice: {shown}"
+                "the sandbox gets a notice: {shown}"
             );
         }),
         attempt("reply_to_a_closed_turn_with_a_new_output_is_refused", |known| {
             vec![output(), under(&known.earlier["turn"], json!({ "reply": "$output.item" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&[NO_TURN]),
         attempt("reply_to_another_sessions_turn_is_refused", |known| {
             vec![under(&known.foreign["turn"], json!({ "reply": known.foreign["output"]["item"] })), ring()]
         })
         .rows(&[NO_TURN]),
         attempt("reply_to_a_future_turn_is_refused", |_| {
-            vec![output(), under(&json!(NOT_YET), json!({ "reply": "$output.item" })), ring()]
+            vec![output(), under(&json!(FUTURE_TURN), json!({ "reply": "$output.item" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&[NO_TURN]),
         attempt("end_of_a_closed_turn_is_refused", |known| {
             vec![under(&known.earlier["turn"], json!({ "end": "failed" })), ring()]
@@ -83,7 +83,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .rows(&["it names an item that is no output"]),
         attempt("empty_output_as_reply_is_refused", |_| vec![output(), reply("$output.item"), ring()])
             .asks("say nothing")
-            .answered(AGAIN)
+            .answered(LATER_OUTPUT)
             .rows(&["it names an empty output"]),
         attempt("second_reply_in_one_turn_is_refused", |_| {
             vec![output(), reply("$output.item"), reply("$output.item"), ring(), json!("leave")]
@@ -108,24 +108,24 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let answered = known.foreign["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it answers a message that is not of its turn"]),
         attempt("reply_that_answers_an_earlier_message_is_refused", |known| {
             let answered = known.earlier["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it answers a message that is not of its turn"]),
         attempt("reply_to_another_channel_is_refused", |_| {
             let address = json!({ "content": { "reply": "$output.item" }, "channel": "telegram", "platform": "owner" });
             vec![output(), row(address), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is addressed to another place than its session's origin"]),
         attempt("reply_into_another_thread_is_refused", |_| {
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "thread": "board" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is addressed to another place than its session's origin"]),
         attempt("model_request_for_a_closed_turn_is_refused", |known| {
             vec![ask(json!({ "ask": "generate", "turn": known.earlier["turn"], "purpose": "reply", "refs": ["$own"] }))]
@@ -136,7 +136,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .requests(&["turn"]),
         attempt("model_request_for_a_future_turn_is_refused", |_| {
-            vec![ask(json!({ "ask": "generate", "turn": NOT_YET, "purpose": "reply", "refs": ["$own"] }))]
+            vec![ask(json!({ "ask": "generate", "turn": FUTURE_TURN, "purpose": "reply", "refs": ["$own"] }))]
         })
         .requests(&["turn"]),
         attempt("model_request_after_the_end_is_refused", |_| {
@@ -160,5 +160,5 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 
 #[test]
 fn turn_is_answered_once_by_its_own_output() {
-    hold("", attempts());
+    run_attempts("", attempts());
 }

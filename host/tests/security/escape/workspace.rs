@@ -1,9 +1,9 @@
-//! Attempts on the host by way of the sandbox's own files: no file is followed or run, and none keeps a session alive.
+//! Attempts on the host through files of the sandbox: the host follows and runs no file, and no file prevents a removal.
 //!
-//! To add one, add an entry. See `queue` for the one file that the host reads.
+//! A new attempt is one entry of the table. See `queue` for the only file that the host reads.
 
 use super::attack::{Attacked, exists};
-use super::attempt::{Attempt, attempt, hold};
+use super::attempt::{Attempt, attempt, run_attempts};
 use crate::support::host_fixture::wait_for;
 use crate::support::processes::Process;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .fails("EPERM")
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             let file = attacked.directory(&attacked.id("a")).join("workspace/file");
             assert!(std::fs::symlink_metadata(file).expect("it is there").is_file());
         }),
@@ -38,7 +38,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .fails(denied)
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             use std::os::unix::fs::PermissionsExt;
             let tool = attacked.directory(&attacked.id("a")).join("workspace/tool");
             let mode = std::fs::metadata(tool).expect("it is there").permissions().mode();
@@ -61,16 +61,16 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 
 #[test]
 fn files_of_a_workspace_cannot_reach_outside_of_it() {
-    hold("", attempts());
+    run_attempts("", attempts());
 }
 
-/// Checks that the removal of an existing session ends its sandbox and leaves no file.
+/// Removes a session, and checks that its sandbox ends and no file of it is left.
 #[track_caller]
-fn removed(attacked: &Attacked, id: &str) {
+fn check_removal(attacked: &Attacked, id: &str) {
     let sandbox = attacked.session("a")["pid"].as_i64().and_then(|pid| Process::of(i32::try_from(pid).ok()?));
     attacked.world.ctl(&["session", "remove", id, "--yes"]).ok();
     if let Some(sandbox) = sandbox {
-        wait_for("its sandbox to be gone", || !sandbox.lives());
+        wait_for("the end of its sandbox", || !sandbox.lives());
     }
     assert!(!exists(&attacked.directory(id)), "no file of it is left");
     attacked.other_answers();
@@ -91,7 +91,7 @@ fn workspace_of_many_deep_directories_is_removed() {
     ]);
     let played = attacked.play("a", "hello", &script);
     assert_eq!(played.errors, Vec::<serde_json::Value>::new());
-    removed(&attacked, &attacked.id("a"));
+    check_removal(&attacked, &attacked.id("a"));
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn session_that_locks_its_directories_can_be_removed() {
         { "mode": { "path": "/out", "mode": 0 } },
         "exit",
     ]);
-    // The message ends with an answer or a reason, and not with silence.
+    // The person gets an answer or a reason.
     let answer = attacked.send("a", "hello", &json!([{ "once": shut }]));
     assert!(answer.code == 0 || answer.stderr.contains("session release"), "{}{}", answer.stdout, answer.stderr);
     attacked.other_answers();
-    removed(&attacked, &id);
+    check_removal(&attacked, &id);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn sandbox_that_ignores_a_stop_is_ended() {
             let pid = attacked.session("a")["pid"].as_i64().expect("awake");
             let sandbox = Process::of(i32::try_from(pid).expect("a pid")).expect("it runs");
             attacked.world.ctl(&["session", "stop", &id]).ok();
-            assert!(!sandbox.lives(), "{stays}: a session that sleeps has no process");
-            // The message is answered at the next wake, by another sandbox.
+            assert!(!sandbox.lives(), "{stays}: a sleeping session has no process");
+            // Another sandbox answers the message at the next wake.
             attacked.say("a", "hello");
             let answer = waiting.join().expect("no panic").ok().json();
             assert_eq!(answer["notice"], false, "{stays}: {answer}");
