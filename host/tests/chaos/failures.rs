@@ -282,7 +282,7 @@ fn suspended_sandbox_is_ended_and_replaced() {
             "{answer}"
         );
     });
-    wait_for("the sandbox to be gone", || !alive(pid));
+    wait_for("the end of the sandbox", || !alive(pid));
     assert!(world.say("a", "echo two").contains("two"));
 }
 

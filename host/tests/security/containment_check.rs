@@ -219,5 +219,5 @@ fn test_build_that_omits_an_unknown_wall_does_not_start() {
     world.set_env(WITHOUT_WALL, Some("drawbridge"));
     // The launcher exits before it makes a jail, and then the host exits. `up` may return before or after that.
     world.ctl(&["up", "--detach"]);
-    wait_for("the host to be gone", || world.pid().is_none());
+    wait_for("the end of the host", || world.pid().is_none());
 }

@@ -56,7 +56,7 @@ impl Campaign<'_> {
     fn count_answer(&self, who: &str, answer: &(u16, Value)) {
         let (status, code) = code(answer);
         assert!(status < 500 || code == "port_full", "{who}: {answer:?}");
-        *self.answers.lock().expect("whole").entry(format!("{who} {status} {code}")).or_default() += 1;
+        *self.answers.lock().expect("no holder panics").entry(format!("{who} {status} {code}")).or_default() += 1;
     }
 
     /// Opens conversations of a member, and fills them with messages.
@@ -200,7 +200,7 @@ fn attackers_reach_their_quotas_and_delay_no_other_person() {
         drop(ended);
         said
     });
-    let answers = campaign.answers.lock().expect("whole").clone();
+    let answers = campaign.answers.lock().expect("no holder panics").clone();
     println!("{} messages of the owner; {answers:?}", said.len());
     for seen in ["Bob 429 too_many_conversations", "Cem 429 too_many_conversations", "Dan 429 too_many_conversations"] {
         assert!(answers.contains_key(seen), "no attacker got {seen}: {answers:?}");
