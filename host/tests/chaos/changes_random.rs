@@ -1,7 +1,7 @@
-//! Changes in random steps: proposals, decisions, kills, starts, clock changes and restores. No change is applied unapproved or
-//! twice, no change is lost, and the ledger agrees with the record.
+//! Changes in random steps: proposals, decisions, kills, starts, clock changes and restores. No change is applied twice or without
+//! approval, no change is lost, and the ledger agrees with the record.
 //!
-//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_CHANGES` makes it longer. See `e2e::changes`.
+//! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_CHANGES` sets its length. See `e2e::changes`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::run_of;
@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 
-/// Steps of one run without `IRONCLAW_CHANGES`.
+/// The number of steps without `IRONCLAW_CHANGES`.
 const STEPS: u64 = 70;
 
-/// Longer than a change may wait.
+/// A time after which a pending change expires.
 const OVER_MS: i64 = 8 * 24 * 3_600_000;
 
-/// The fail points of a decision and of its effect.
+/// The fail points of a decision and of its application.
 pub(crate) const POINTS: [&str; 5] =
     ["change_approved", "change_prepared", "change_applied", "change_rejected", "change_failed"];
 
-/// The state of a change according to the answers of the host.
+/// The last state of a change that the host reported to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    Asked,
+    Proposed,
     Approved,
     Rejected,
 }
@@ -39,7 +39,7 @@ struct Random {
     world: World,
     token: String,
     known: BTreeMap<String, Known>,
-    asked: u64,
+    proposals: u64,
     shift_ms: i64,
     snapshot: Option<Snapshot>,
     _heads: tempfile::TempDir,
@@ -56,7 +56,7 @@ impl Random {
         world.agent("b");
         let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token").trim().to_owned();
         let known = BTreeMap::new();
-        Self { world, token, known, asked: 0, shift_ms: 0, snapshot: None, _heads: heads }
+        Self { world, token, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
     }
 
     /// Sends a request to the API; returns `None` if the host died.
@@ -76,29 +76,29 @@ impl Random {
         body
     }
 
-    /// Proposes a change; the host may die meanwhile.
-    fn submit(&mut self, chance: &mut Rng, may_die: bool) {
-        self.asked += 1;
-        let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
-        let payload = json!({ "instructions": format!("text {}", self.asked) });
+    /// Proposes a change. If `may_die`, the host may die during the request.
+    fn submit(&mut self, rng: &mut Rng, may_die: bool) {
+        self.proposals += 1;
+        let agent = if rng.u64(..2) == 0 { "a" } else { "b" };
+        let payload = json!({ "instructions": format!("text {}", self.proposals) });
         let body = json!({ "kind": "persona", "agent": agent, "payload": payload, "reason": "chance" });
         match self.ask("POST", "/v1/changes", &body) {
             Some((200, said)) => {
-                self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Asked);
+                self.known.insert(said["id"].as_str().expect("an id").to_owned(), Known::Proposed);
             }
             Some((status, said)) => assert_eq!(said["error"]["code"], "changes_too_many", "{status} {said}"),
             None => assert!(may_die, "the host did not answer"),
         }
     }
 
-    fn any(&self, chance: &mut Rng) -> Option<String> {
-        let at = chance.usize(..self.known.len().max(1));
+    fn any(&self, rng: &mut Rng) -> Option<String> {
+        let at = rng.usize(..self.known.len().max(1));
         self.known.keys().nth(at).cloned()
     }
 
-    /// Decides about any change, also a decided one; the host may die meanwhile.
-    fn decide(&mut self, chance: &mut Rng, may_die: bool) {
-        let Some(id) = self.any(chance) else { return };
+    /// Decides on a random change, which may be decided already. If `may_die`, the host may die during the request.
+    fn decide(&mut self, rng: &mut Rng, may_die: bool) {
+        let Some(id) = self.any(rng) else { return };
         let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
             Some((status, change)) => {
                 assert_eq!(status, 200, "{id}: {change}");
@@ -107,7 +107,7 @@ impl Random {
             None => return assert!(may_die, "the host did not answer"),
         };
         let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
-        let yes = chance.u64(..3) > 0;
+        let yes = rng.u64(..3) > 0;
         let said = match yes {
             true => self.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": change["shown_digest"] })),
             false => self.ask("POST", &format!("/v1/changes/{id}/reject"), &json!({ "reason": "chance" })),
@@ -126,9 +126,9 @@ impl Random {
         }
     }
 
-    /// Kills the host at a fail point of a decision.
-    fn die_deciding(&mut self, chance: &mut Rng) {
-        let point = POINTS[chance.usize(..POINTS.len())];
+    /// Sends decisions to a host that dies at a random fail point.
+    fn kill_while_deciding(&mut self, rng: &mut Rng) {
+        let point = POINTS[rng.usize(..POINTS.len())];
         self.world.down();
         self.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         self.world.up();
@@ -136,15 +136,15 @@ impl Random {
         let host = self.world.pid();
         for _ in 0..4 {
             if host.is_some_and(alive) && self.world.pid().is_some() {
-                self.submit(chance, true);
-                self.decide(chance, true);
+                self.submit(rng, true);
+                self.decide(rng, true);
             }
         }
         self.world.kill_host();
         self.world.up();
     }
 
-    fn up_later(&mut self, by_ms: i64) {
+    fn restart_later(&mut self, by_ms: i64) {
         self.world.kill_host();
         self.shift_ms += by_ms;
         self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&self.shift_ms.to_string()));
@@ -152,7 +152,7 @@ impl Random {
     }
 
     fn take_snapshot(&mut self) {
-        self.settled();
+        self.wait_until_applied();
         self.world.down();
         let directory = tempfile::tempdir().expect("a directory");
         copy_as_is(&self.world.home, &directory.path().join("home"));
@@ -160,10 +160,10 @@ impl Random {
         self.world.up();
     }
 
-    /// Restores the home; open changes become unknown where the heads outside are ahead.
+    /// Restores the home from the snapshot. Its open changes become unknown, because the heads outside are newer.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
-        self.settled();
+        self.wait_until_applied();
         self.world.down();
         for entry in std::fs::read_dir(&self.world.home).expect("a home") {
             let path = entry.expect("readable").path();
@@ -175,9 +175,9 @@ impl Random {
         }
         self.known = snapshot.known;
         self.world.up();
-        // Each stop keeps a head, so the host detects that the restored record is older.
+        // Each stop writes a head outside, so the host detects that the restored record is older.
         let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
-        assert_eq!(open, 0, "open changes wait for a person");
+        assert_eq!(open, 0, "open changes become unknown");
     }
 
     /// Returns every change.
@@ -185,22 +185,22 @@ impl Random {
         let list = self.get("/v1/changes?status=all");
         assert_eq!(
             list["more"], false,
-            "a run has more changes than one list shows: IRONCLAW_CHANGES has to be smaller"
+            "the run has more changes than one list returns: set a smaller IRONCLAW_CHANGES"
         );
         list["changes"].as_array().expect("a list").clone()
     }
 
-    /// Waits until no approved change is left to apply.
-    fn settled(&self) {
+    /// Waits until every approved change is applied.
+    fn wait_until_applied(&self) {
         wait_for("approved changes to be applied", || {
             self.changes().iter().all(|change| change["status"] != "approved")
         });
     }
 
-    /// Checks the invariants while no change is being applied.
-    fn holds(&self) {
-        self.settled();
-        // A change over its time may be ended between two requests.
+    /// Waits until every approved change is applied, and then checks the invariants.
+    fn check_invariants(&self) {
+        self.wait_until_applied();
+        // The host may expire a change between two requests.
         let (ledger, changes) = loop {
             let (before, ledger, after) = (self.changes(), self.world.ledger(), self.changes());
             if before == after {
@@ -215,10 +215,10 @@ impl Random {
         let ids: Vec<&str> = changes.iter().map(|change| change["id"].as_str().expect("an id")).collect();
         for entry in ledger.iter().filter(|entry| entry["data"]["what"] == "change.proposed") {
             let id = entry["data"]["change"].as_str().expect("an id");
-            assert!(ids.contains(&id), "{id} was proposed and is lost");
+            assert!(ids.contains(&id), "{id} was proposed but is missing");
         }
         for id in self.known.keys() {
-            assert!(ids.contains(&id.as_str()), "{id} was answered and is lost");
+            assert!(ids.contains(&id.as_str()), "{id} was reported but is missing");
         }
         for change in &changes {
             let (id, status) = (change["id"].as_str().expect("an id"), change["status"].as_str().expect("a status"));
@@ -237,7 +237,7 @@ impl Random {
             let applied = words.iter().position(|word| *word == "change.applied");
             if let Some(applied) = applied {
                 let before = &words[..applied];
-                assert!(before.contains(&"change.approved"), "{id} was applied unapproved: {words:?}");
+                assert!(before.contains(&"change.approved"), "{id} was applied before it was approved: {words:?}");
                 assert!(before.contains(&"change.approved_by"), "{id} was applied without an approval: {words:?}");
             }
             match self.known.get(id) {
@@ -250,7 +250,7 @@ impl Random {
                 Some(Known::Rejected) => {
                     assert!(["rejected", "unknown"].contains(&status), "{id} was rejected and is {status}")
                 }
-                Some(Known::Asked) | None => {}
+                Some(Known::Proposed) | None => {}
             }
         }
         for agent in ["a", "b"] {
@@ -278,13 +278,13 @@ impl Random {
 #[test]
 fn random_changes_are_applied_once_and_only_when_approved() {
     let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
-    let (mut random, mut chance) = (Random::begin(), Rng::with_seed(seed));
+    let (mut random, mut rng) = (Random::begin(), Rng::with_seed(seed));
     for step in 0..steps {
-        let what = chance.u64(..20);
+        let what = rng.u64(..20);
         println!("step {step}: {what}");
         match what {
-            0..=6 => random.submit(&mut chance, false),
-            7..=12 => random.decide(&mut chance, false),
+            0..=6 => random.submit(&mut rng, false),
+            7..=12 => random.decide(&mut rng, false),
             13 => {
                 random.world.kill_host();
                 random.world.up();
@@ -293,22 +293,22 @@ fn random_changes_are_applied_once_and_only_when_approved() {
                 random.world.down();
                 random.world.up();
             }
-            15 | 16 => random.die_deciding(&mut chance),
-            17 => random.up_later(OVER_MS),
+            15 | 16 => random.kill_while_deciding(&mut rng),
+            17 => random.restart_later(OVER_MS),
             18 => random.take_snapshot(),
             _ => random.restore(),
         }
-        random.holds();
+        random.check_invariants();
     }
-    // Each step at least once in every run.
-    random.submit(&mut chance, false);
+    // Every run takes each kind of step at least once.
+    random.submit(&mut rng, false);
     random.take_snapshot();
-    (0..4).for_each(|_| random.submit(&mut chance, false));
-    (0..8).for_each(|_| random.decide(&mut chance, false));
-    random.holds();
+    (0..4).for_each(|_| random.submit(&mut rng, false));
+    (0..8).for_each(|_| random.decide(&mut rng, false));
+    random.check_invariants();
     random.restore();
-    random.holds();
-    random.up_later(OVER_MS);
-    random.holds();
+    random.check_invariants();
+    random.restart_later(OVER_MS);
+    random.check_invariants();
     random.world.down();
 }

@@ -1,6 +1,6 @@
-//! Clock changes: no turn ends by one, no day or ceiling stays ahead, and no item is dropped over a jump.
+//! Clock changes: a jump ends no turn, keeps no day or ceiling ahead, and drops no item.
 //!
-//! The programs have fail points, and a file shifts their clock. See `failures`.
+//! The programs are built with fail points, and a file shifts their clock. See `failures`.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, World};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Starts a host whose clock is shifted by the file at the returned path.
+/// Starts a host and returns the path of the file that shifts its clock.
 fn world(settings: &str) -> (World, PathBuf) {
     let mut world = World::with(client::own(), Build::Failpoints, None);
     let shift = world.home.with_file_name("shift");
@@ -24,14 +24,14 @@ fn world(settings: &str) -> (World, PathBuf) {
 }
 
 fn set(shift: &PathBuf, ms: i64) {
-    // A replaced file is never read half.
+    // A rename is atomic, so the host never reads a partial file.
     let next = shift.with_extension("next");
     fs::write(&next, ms.to_string()).expect("written");
     fs::rename(next, shift).expect("renamed");
 }
 
 #[test]
-fn clock_set_forward_in_a_turn_keeps_its_answer() {
+fn turn_is_answered_if_the_clock_is_set_forward() {
     let (world, shift) = world("");
     let server = Server::start(move |seen| {
         set(&shift, HOUR_MS);
@@ -50,7 +50,7 @@ fn clock_set_forward_in_a_turn_keeps_its_answer() {
 }
 
 #[test]
-fn clock_that_was_ahead_dates_no_later_turn() {
+fn turn_after_a_clock_correction_has_the_right_date() {
     let (world, shift) = world("");
     let server = Server::start(|_| Act::Say("it is done".to_owned()));
     let base = format!("{}/v1", server.url());
@@ -67,7 +67,7 @@ fn clock_that_was_ahead_dates_no_later_turn() {
 }
 
 #[test]
-fn clock_that_was_ahead_leaves_days_and_ages_alone() {
+fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
     let (world, shift) = world("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
     world.agent("a");
     assert!(world.say("a", "my name is Ada").contains("Ada"));
@@ -75,14 +75,14 @@ fn clock_that_was_ahead_leaves_days_and_ages_alone() {
     let today = ceiling(&world);
     set(&shift, 400 * DAY_MS);
     world.say("a", "echo ahead");
-    assert!(world.entries("items.dropped").is_empty(), "no item is dropped over a jump");
+    assert!(world.entries("items.dropped").is_empty(), "a jump of the clock drops no item");
     set(&shift, 0);
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    assert_eq!(ceiling(&world), today, "a ceiling starts again when the day is over");
+    assert_eq!(ceiling(&world), today, "the ceiling still ends with the day");
     assert!(world.entries("items.dropped").is_empty());
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
-    // After a restart too.
+    // The warning survives a restart.
     world.down();
     world.up();
     let warnings = world.status()["host"]["warnings"].to_string();
@@ -92,7 +92,7 @@ fn clock_that_was_ahead_leaves_days_and_ages_alone() {
     let times: Vec<&str> =
         history.as_array().expect("a list").iter().map(|line| line["at"].as_str().expect("a time")).collect();
     let last = times.last().expect("a line");
-    assert!(*last < today.as_str().expect("a time"), "the last message is of today: {times:?}");
+    assert!(*last < today.as_str().expect("a time"), "the last message has the date of today: {times:?}");
     let times: Vec<i64> = world.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
     assert!(times.is_sorted(), "the ledger's time never goes back: {times:?}");
     let usage: Value = world.ctl(&["--json", "usage"]).ok().json();
@@ -102,6 +102,6 @@ fn clock_that_was_ahead_leaves_days_and_ages_alone() {
         .filter(|row| today.as_str().is_some_and(|today| row["day"].as_str().is_some_and(|day| day < today)))
         .map(|row| row["requests"].as_u64().expect("a number"))
         .sum();
-    assert_eq!(of_today, 3, "one request alone was made while the clock was ahead: {usage}");
+    assert_eq!(of_today, 3, "only one request was made while the clock was ahead: {usage}");
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

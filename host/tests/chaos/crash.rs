@@ -1,6 +1,6 @@
-//! Kills at each named point of a round: every message is answered exactly once, and no process outlives its host.
+//! Kills at each fail point of a round: every message is answered exactly once, and no process outlives its host.
 //!
-//! The real programs reach each point in a build with fail points. See `kill` for random moments.
+//! The tests use the real programs in a build with fail points. See `kill` for random moments.
 
 use crate::layers::source::HOST_CRATES;
 use crate::support::client::{self, Client};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// The points at which the host can be killed, in the order of a round.
+/// The fail points of the host, in the order of a round.
 const OF_THE_HOST: [&str; 11] = [
     "record",
     "turn_open",
@@ -28,19 +28,19 @@ const OF_THE_HOST: [&str; 11] = [
     "erase",
 ];
 
-/// The points of a ledger rotation; `ops::rotation` kills the host there.
+/// The fail points of a ledger rotation, which `ops::rotation` uses.
 const OF_THE_LEDGER: [&str; 3] = ["chain_archived", "chain_begun", "chain_rotated"];
 
-/// The point of a panic; `ops::stops` kills the host there.
+/// The fail point of an emergency stop, which `ops::stops` uses.
 const OF_A_PANIC: [&str; 1] = ["panic"];
 
-/// The points of a delivery over a network; `e2e::deliveries` kills the host there.
+/// The fail points of a delivery over a network, which `e2e::deliveries` uses.
 const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
 
-/// The points at which a sandbox can be killed.
+/// The fail points of a sandbox.
 const OF_THE_SANDBOX: [&str; 1] = ["outbound_commit"];
 
-/// A message, a part of its answer, and the file that it leaves.
+/// A message, a part of its answer, and the file that the turn writes.
 struct Sample {
     text: &'static str,
     answer: &'static str,
@@ -51,7 +51,7 @@ const HELLO: Sample = Sample { text: "hello", answer: "Hello.", file: None };
 const WRITE: Sample = Sample { text: "write a.txt: x", answer: "a.txt", file: Some(("a.txt", "x")) };
 
 #[test]
-fn every_fail_point_in_the_code_is_one_that_is_tested() {
+fn every_fail_point_in_the_code_is_tested() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
     let named = |directory: &str, call: &str, end: &str| -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -77,25 +77,25 @@ fn every_fail_point_in_the_code_is_one_that_is_tested() {
 }
 
 #[test]
-fn a_host_killed_at_any_point_answers_a_message_exactly_once() {
+fn message_is_answered_once_if_the_host_dies_at_any_point() {
     for who in host_users() {
-        killed_at_every_point(who, &HELLO, &["call_recorded", "call_reported", "erase"]);
+        check_kill_at_every_point(who, &HELLO, &["call_recorded", "call_reported", "erase"]);
     }
 }
 
 #[test]
-fn host_killed_at_any_point_answers_calls_exactly_once() {
+fn call_is_answered_once_if_the_host_dies_at_any_point() {
     for who in host_users() {
-        killed_at_every_point(who, &WRITE, &["erase"]);
+        check_kill_at_every_point(who, &WRITE, &["erase"]);
     }
 }
 
-fn killed_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
+fn check_kill_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
     let mut world = World::with(who, Build::Failpoints, None);
     world.up();
     world.agent("a");
     world.down();
-    // A look at a busy machine may miss a process that lives for some milliseconds; every process seen must be gone.
+    // On a busy machine the watch may miss a process that lives for a few milliseconds. Every observed process must have ended.
     let mut most = 0;
     for point in OF_THE_HOST.iter().filter(|point| !not_on_the_way.contains(point)) {
         world.set_env("IRONCLAW_FAILPOINT", Some(point));
@@ -107,40 +107,40 @@ fn killed_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
         let chat = chat(&world, sample.text);
         wait_for(&format!("the host to die at {point}"), || !alive(host));
         let seen = watch.nothing_is_left();
-        assert!(!seen.is_empty(), "{who:?} {point}: the launcher at least");
+        assert!(!seen.is_empty(), "{who:?} {point}: the watch saw no process");
         most = most.max(seen.len());
         no_process_uses(&world.home);
-        // A person who sees the answer at `receipt` was notified correctly; before the receipt no person may be.
-        let saw_answer = ended(chat) == 0;
-        assert!(!saw_answer || *point == "receipt", "{who:?} {point}: an answer without a receipt was shown");
+        // At `receipt` a person may already see the answer. At earlier points no person may see it.
+        let saw_answer = wait_for_exit(chat) == 0;
+        assert!(!saw_answer || *point == "receipt", "{who:?} {point}: an answer was visible before its receipt");
         world.up();
         let messages = recorded(&world);
         assert_eq!(messages.len(), before + 1, "{who:?} {point}");
-        answered_exactly_once(&world, point, &messages, sample);
+        check_answered_once(&world, point, &messages, sample);
         world.down();
         no_process_uses(&world.home);
     }
-    assert!(most >= 5, "{who:?}: the launcher, and process 1 and the program of two jails were seen at some point");
+    assert!(most >= 5, "{who:?}: at some point the watch sees the launcher and two processes of each jail");
     let unclean = world.entries("host.started").iter().filter(|e| e["data"]["unclean_end_of"].is_string()).count();
     assert_eq!(unclean, OF_THE_HOST.len() - not_on_the_way.len(), "{who:?}");
 }
 
 #[test]
-fn sandbox_killed_before_its_bell_answers_exactly_once() {
+fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
     for who in host_users() {
         for sample in [&HELLO, &WRITE] {
             let mut world = World::with(who, Build::Failpoints, None);
             world.up();
             world.agent("a");
             world.down();
-            // The host lives: it takes the rows in the queue of the dead sandbox.
+            // The host survives and reads the rows in the queue of the dead sandbox.
             world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
             world.up();
             world.set_env("IRONCLAW_FAILPOINT", None);
             world.say("a", sample.text);
-            answered_exactly_once(&world, "outbound_commit", &recorded(&world), sample);
+            check_answered_once(&world, "outbound_commit", &recorded(&world), sample);
             world.down();
-            // The host dies with it: the next launch recovers the queue and takes the rows.
+            // The host dies too. The next launch recovers the queue, and the host reads the rows.
             world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
             world.up();
             world.set_env("IRONCLAW_FAILPOINT", None);
@@ -156,18 +156,18 @@ fn sandbox_killed_before_its_bell_answers_exactly_once() {
             wait_for("the sandbox to die", || !sandbox.lives());
             kill(host);
             watch.nothing_is_left();
-            ended(chat);
+            wait_for_exit(chat);
             no_process_uses(&world.home);
             world.up();
             let messages = recorded(&world);
             assert_eq!(messages.len(), 2);
-            answered_exactly_once(&world, "outbound_commit and the host", &messages, sample);
+            check_answered_once(&world, "outbound_commit and the host", &messages, sample);
         }
     }
 }
 
 #[test]
-fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
+fn launcher_death_ends_the_host_and_is_recorded() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -189,7 +189,11 @@ fn a_dead_launcher_ends_the_host_and_the_ledger_says_so() {
         assert_eq!(last["unclean_end_of"], boots[boots.len() - 1]["data"]["boot"], "{who:?}");
         let session = world.session()["id"].as_str().expect("an id").to_owned();
         let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
-        assert_eq!((&shown["failures"], &shown["state"]), (&0.into(), &"asleep".into()), "{who:?}: not its failure");
+        assert_eq!(
+            (&shown["failures"], &shown["state"]),
+            (&0.into(), &"asleep".into()),
+            "{who:?}: the crash counts as no failure of the session"
+        );
         assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{who:?}");
         world.ctl(&["audit", "verify"]).ok();
         world.down();
@@ -207,7 +211,7 @@ fn chat(world: &World, text: &str) -> Child {
     command.spawn().expect("ironctl starts")
 }
 
-fn ended(mut child: Child) -> i32 {
+fn wait_for_exit(mut child: Child) -> i32 {
     child.wait().expect("it ends").code().unwrap_or(-1)
 }
 
@@ -217,9 +221,9 @@ fn recorded(world: &World) -> Vec<String> {
     world.entries("message.recorded").iter().map(text).collect()
 }
 
-/// Waits until every message is answered, and counts in the ledger, in the record and in the person's view.
+/// Waits until every message is answered, and checks the counts in the ledger, in the record and in the history of the person.
 #[track_caller]
-fn answered_exactly_once(world: &World, point: &str, messages: &[String], sample: &Sample) {
+fn check_answered_once(world: &World, point: &str, messages: &[String], sample: &Sample) {
     let who = world.who;
     for message in messages {
         let mut why = Value::Null;

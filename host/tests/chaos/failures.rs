@@ -1,7 +1,7 @@
-//! Failures around a host: the disk, the record, the clock, an agent's process. Each is reported in a sentence, no accepted message
-//! is lost, and work continues once the cause is gone.
+//! Failures of the disk, the record, the clock and the process of an agent. The host reports each failure, loses no accepted message,
+//! and continues once the cause is gone.
 //!
-//! Uses the real programs; no test is skipped on a machine that lacks a tool. See `crash` and `kill`.
+//! The tests use the real programs. No test is skipped if the machine lacks a tool. See `crash` and `kill`.
 
 use crate::chaos::kill::{answered, insist};
 use crate::chaos::shortages::SmallDisk;
@@ -15,13 +15,13 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The size of the small disk; a host with one session takes a few megabytes.
+/// The size of the small disk. A host with one session needs a few megabytes.
 const DISK_BYTES: &str = "24m";
 
-/// Messages sent to the full disk until one is refused: the log of the record may still have room for a few.
+/// The limit of messages until the full disk refuses one. The log of the record may still have room for a few.
 const TRIES: usize = 400;
 
-/// A disk that can be filled and emptied: a file-size limit of the host, which every user can set, and a small disk where the test
+/// A disk that the test can fill and empty: a limit of the host's file size, which every user can set, or a small disk if the test
 /// may mount one.
 enum Disk {
     Own(SmallDisk),
@@ -29,7 +29,7 @@ enum Disk {
 }
 
 impl Disk {
-    /// Moves the home of a stopped host onto a small disk; returns `None` if the test may not mount one.
+    /// Moves the home of a stopped host to a small disk. Returns `None` if the test may not mount one.
     fn under(world: &mut World) -> Option<Self> {
         SmallDisk::under(world, &format!("size={DISK_BYTES}")).map(Self::Own)
     }
@@ -55,14 +55,14 @@ impl Disk {
     }
 }
 
-/// Sets the size limit of the running host's files; a longer write fails as on a full disk.
+/// Sets the file size limit of the running host. A longer write then fails as on a full disk.
 fn limit(world: &World, bytes: &str) {
     let pid = world.pid().expect("it runs").to_string();
     let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status();
     assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
 }
 
-/// Starts the host with an error instead of a signal for a write over the limit.
+/// Starts the host so that a write over the limit fails instead of raising a signal.
 fn up_without_the_signal(world: &World) {
     let ctl = world.command("ironctl");
     let mut command = Command::new("sh");
@@ -78,24 +78,24 @@ fn ready(world: &World) -> (u16, Value) {
 }
 
 #[test]
-fn full_disk_is_reported_and_messages_are_answered_once_after() {
+fn full_disk_is_reported_and_messages_are_answered_later() {
     let world = World::with(own(), Build::Plain, None);
-    survived(&Disk::Limit, &world);
+    check_full_disk(&Disk::Limit, &world);
     drop(world);
     let mut world = World::with(own(), Build::Plain, None);
     if let Some(disk) = Disk::under(&mut world) {
-        survived(&disk, &world);
+        check_full_disk(&disk, &world);
         drop(world);
     }
 }
 
-fn survived(disk: &Disk, world: &World) {
+fn check_full_disk(disk: &Disk, world: &World) {
     up_without_the_signal(world);
     world.agent("a");
     assert!(world.say("a", "my name is Ada").contains("Ada"));
     let client = Client::of(world);
     disk.fill(world);
-    // Each message is accepted or refused; a refusal is reported to its sender.
+    // The host accepts or refuses each message, and reports a refusal to the sender.
     let mut refused = None;
     let mut taken = Vec::new();
     for number in 0..TRIES {
@@ -108,13 +108,13 @@ fn survived(disk: &Disk, world: &World) {
             }
         }
     }
-    let (number, event, said) = refused.expect("a full disk takes no message");
+    let (number, event, said) = refused.expect("a full disk refuses a message");
     assert!(said.contains("was not written"), "{said}");
     assert_eq!(ready(world), (503, json!("state_unwritable")));
-    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "the host is alive");
+    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "the host still answers");
     disk.empty(world);
     wait_for("the host to be ready", || ready(world).0 == 200);
-    // The sender got no acceptance, so it repeats the message.
+    // The message was not accepted, so its sender repeats it.
     let again = client.send("a", &format!("echo word-{number}"), &event).expect("there is room");
     taken.push((number, again["message_id"].as_str().expect("an id").to_owned()));
     for (number, id) in &taken {
@@ -133,22 +133,22 @@ fn survived(disk: &Disk, world: &World) {
 }
 
 #[test]
-fn record_held_by_another_process_is_refused_or_waited_for() {
+fn record_locked_by_another_process_stops_start_and_messages() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
     world.say("a", "my name is Ada");
     world.down();
     let holder = record::open_to_change(&world.home);
-    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("no other process has it");
+    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("no other process has the record");
     world.ctl(&["up", "--detach"]).refused("is in use by another process");
     drop(holder);
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    // While the host runs: an unwritable message is refused, and accepted once the lock is gone.
+    // A running host refuses a message that it cannot write, and accepts it once the lock is gone.
     let client = Client::of(&world);
     let holder = record::open_to_change(&world.home);
-    holder.execute_batch("BEGIN IMMEDIATE").expect("the host writes nothing now");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the host writes no row at the moment");
     let said = client.send("a", "echo held", "held").expect_err("the record is locked").to_string();
     assert!(said.contains("was not written"), "{said}");
     assert_eq!(ready(&world), (503, json!("state_unwritable")));
@@ -158,7 +158,7 @@ fn record_held_by_another_process_is_refused_or_waited_for() {
     insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
 }
 
-/// Inverts every bit of some bytes.
+/// Inverts every bit of `length` bytes at a position.
 fn flip(path: &Path, at: u64, length: usize) {
     let bytes = fs::read(path).expect("readable");
     let start = at as usize;
@@ -169,7 +169,7 @@ fn flip(path: &Path, at: u64, length: usize) {
 }
 
 #[test]
-fn damaged_record_is_refused_with_the_way_back_and_untouched() {
+fn damaged_record_is_refused_with_a_hint_and_not_modified() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -178,7 +178,7 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
     let path = world.home.join("state.db");
     let whole = fs::read(&path).expect("readable");
     let pages = whole.len() as u64 / 4096;
-    let wrongs: [(&str, &dyn Fn()); 4] = [
+    let damages: [(&str, &dyn Fn()); 4] = [
         ("wrong master key or damaged file", &|| flip(&path, 100, 8)),
         ("is damaged", &|| flip(&path, 4096 * (pages / 2) + 1000, 1)),
         ("is damaged", &|| flip(&path, 4096 * (pages - 1), 4096)),
@@ -187,7 +187,7 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
             file.set_len(4096 * (pages / 2)).expect("cut off");
         }),
     ];
-    for (number, (words, damage)) in wrongs.iter().enumerate() {
+    for (number, (words, damage)) in damages.iter().enumerate() {
         damage();
         let damaged = fs::read(&path).expect("readable");
         let answer = world.ctl(&["up", "--detach"]).refused(words);
@@ -195,7 +195,7 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
         assert_eq!(
             fs::read(&path).expect("readable"),
             damaged,
-            "{number}: the damaged file is evidence and stays unchanged"
+            "{number}: the damaged file is evidence and must not change"
         );
         assert!(!world.home.join("run.json").exists(), "{number}");
         fs::write(&path, &whole).expect("put back");
@@ -207,7 +207,7 @@ fn damaged_record_is_refused_with_the_way_back_and_untouched() {
 }
 
 #[test]
-fn damage_while_running_ends_the_host_and_a_backup_restores() {
+fn damage_ends_a_running_host_and_a_backup_restores() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -218,7 +218,7 @@ fn damage_while_running_ends_the_host_and_a_backup_restores() {
     world.up();
     let (host, client) = (world.pid().expect("it runs"), Client::of(&world));
     flip(&path, 4096, whole.len() - 4096);
-    // The host finds the damage late, because cached pages are not read again.
+    // Cached pages are not read again, so the host detects the damage late.
     let mut asked = 0;
     wait_for("the host to end", || {
         asked += 1;
@@ -237,7 +237,7 @@ fn damage_while_running_ends_the_host_and_a_backup_restores() {
 }
 
 #[test]
-fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
+fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
     let mut world = World::with(own(), Build::Failpoints, None);
     let shift = world.home.with_file_name("shift");
     fs::write(&shift, "0").expect("written");
@@ -263,7 +263,7 @@ fn clock_that_jumps_back_changes_no_order_and_ends_no_turn() {
 }
 
 #[test]
-fn sandbox_that_stops_reading_is_ended_and_replaced() {
+fn suspended_sandbox_is_ended_and_replaced() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[turn]\nseconds_max = 2\n");
     world.up();
@@ -274,7 +274,7 @@ fn sandbox_that_stops_reading_is_ended_and_replaced() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| world.chat("a", "echo one"));
-        assert!(world.say("b", "hello").contains("Hello."), "no other session waits for it");
+        assert!(world.say("b", "hello").contains("Hello."), "other sessions do not wait for it");
         let answer = waiting.join().expect("answered");
         assert_eq!(answer["notice"], true, "{answer}");
         assert!(
@@ -282,12 +282,12 @@ fn sandbox_that_stops_reading_is_ended_and_replaced() {
             "{answer}"
         );
     });
-    wait_for("the sandbox to be gone", || !alive(pid));
+    wait_for("the end of the sandbox", || !alive(pid));
     assert!(world.say("a", "echo two").contains("two"));
 }
 
 #[test]
-fn sandbox_with_ten_thousand_rows_is_quarantined_alone() {
+fn only_the_sandbox_with_ten_thousand_rows_is_quarantined() {
     let attacked = Attacked::new("");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                 INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \

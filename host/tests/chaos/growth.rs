@@ -1,6 +1,6 @@
-//! Growth of the record: bounded items bound the record too, and `why` still explains a removed message.
+//! Growth of the record: a bound on items also bounds the record, and `why` still explains a removed message.
 //!
-//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_GROWTH` makes it longer. See `soak`.
+//! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_GROWTH` sets its length. See `soak`.
 
 use crate::chaos::kill::{answered, insist, run_of};
 use crate::support::client::{self, Client, Raw};
@@ -8,21 +8,21 @@ use crate::support::host_fixture::{Build, World};
 use crate::support::record;
 use fastrand::Rng;
 
-/// Messages of one round without `IRONCLAW_GROWTH`.
+/// The number of messages in one round without `IRONCLAW_GROWTH`.
 const MESSAGES: u64 = 12;
 
-/// Items of one conversation.
+/// The limit of items in one conversation.
 const ITEMS_MAX: i64 = 8;
 
-/// Rows of each table: those of the kept items, and the newest.
+/// The limit of rows in each table: the rows of the kept items, and the newest ones.
 const ROWS_MAX: i64 = 2 * ITEMS_MAX + 2;
 
-/// Sends messages one after another, each after the previous answer. Returns their ids.
-fn talk(world: &World, chance: &mut Rng, messages: u64) -> Vec<String> {
+/// Sends each message after the answer to the previous one. Returns their ids.
+fn send_messages(world: &World, rng: &mut Rng, messages: u64) -> Vec<String> {
     let (client, raw) = (Client::of(world), Raw::of(world));
-    let say = |number: u64, chance: &mut Rng| {
-        let text = match chance.u64(..3) {
-            0 => format!("write file-{}.txt: content", chance.u64(..4)),
+    let say = |number: u64, rng: &mut Rng| {
+        let text = match rng.u64(..3) {
+            0 => format!("write file-{}.txt: content", rng.u64(..4)),
             1 => "hello".to_owned(),
             _ => format!("echo word-{number}"),
         };
@@ -32,7 +32,7 @@ fn talk(world: &World, chance: &mut Rng, messages: u64) -> Vec<String> {
         insist("answer a message", || answered(&client, &id));
         id
     };
-    (0..messages).map(|number| say(number, chance)).collect()
+    (0..messages).map(|number| say(number, rng)).collect()
 }
 
 /// Counts the rows of messages, turns, deliveries and archived entries while the host is stopped.
@@ -43,22 +43,22 @@ fn rows(world: &World) -> [i64; 4] {
 }
 
 #[test]
-fn the_record_does_not_grow_with_old_messages() {
+fn record_does_not_grow_with_old_messages() {
     let (seed, messages) = run_of("IRONCLAW_GROWTH", MESSAGES);
-    let mut chance = Rng::with_seed(seed);
+    let mut rng = Rng::with_seed(seed);
     let world = World::with(client::own(), Build::Plain, None);
     world.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
     world.up();
     world.agent("a");
     let mut first = None;
     for round in 0..2 {
-        let said = talk(&world, &mut chance, messages);
+        let said = send_messages(&world, &mut rng, messages);
         first.get_or_insert_with(|| said[0].clone());
-        // A sandbox that names an item just dropped by the host is not at fault; it would be quarantined after 64 turns.
+        // A sandbox is not at fault if it names an item that the host just dropped. With refusals it would be quarantined after 64 turns.
         assert_eq!(world.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
         world.ctl(&["audit", "rotate"]).ok();
-        // Each start removes rows while it serves requests, so a stop may precede the last removal.
-        insist("forget old rows", || {
+        // A host removes old rows while it serves requests, so it may stop before the last removal.
+        insist("remove old rows", || {
             world.down();
             world.up();
             let (status, _) = Raw::of(&world).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));
@@ -77,7 +77,7 @@ fn the_record_does_not_grow_with_old_messages() {
         assert!(stages.contains(&stage), "seed {seed}: {why}");
     }
     assert_eq!(why["message"]["status"], "delivered", "{why}");
-    assert!(world.say("a", "echo after").contains("after"), "it goes on");
+    assert!(world.say("a", "echo after").contains("after"), "the conversation continues");
     world.ctl(&["why", "msg_01arz3ndektsv4rrffq69g5fav"]).refused("you have no message");
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

@@ -1,7 +1,6 @@
-//! Every file of a home, broken in every way: a start answers at once, with a code and the name of the file.
+//! Every file of a home, damaged in every way: a start ends at once, and its message has a code and the name of the file.
 //!
-//! Runs a slice in the fast tier (`IRONCLAW_SEED` chooses another), all cases with `IRONCLAW_LONG=1`. See `panic_homes` and
-//! `failures`.
+//! The fast tier tests a few cases, which `IRONCLAW_SEED` selects; `IRONCLAW_LONG=1` tests all. See `panic_homes` and `failures`.
 #![allow(clippy::print_stdout)] // names the failed file
 
 use crate::support::broken_files::{KINDS, Kind, put};
@@ -12,10 +11,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Starts at the same time.
+/// The number of concurrent starts.
 const AT_ONCE: usize = 2;
 
-/// Every file and directory of a home. `lost_record` tests starts without the right record; here such a start only has to end.
+/// Every file and directory of a home. `lost_record` tests starts without a valid record. Here such a start must only end.
 const FILES: [&str; 20] = [
     "state.db",
     "master.key",
@@ -39,8 +38,8 @@ const FILES: [&str; 20] = [
     "run",
 ];
 
-/// Makes a used home with most of its files and no running host. Its user is not root, because root ignores the rights of files.
-fn used() -> World {
+/// Makes a used home with most of its files and no running host. Its user is not root, because root ignores file modes.
+fn used_home() -> World {
     let world = World::with(Who::Ordinary, Build::Plain, None);
     world.up();
     world.agent("a");
@@ -50,7 +49,7 @@ fn used() -> World {
     world
 }
 
-fn play(template: &World, file: &str, kind: Kind) {
+fn check_start(template: &World, file: &str, kind: Kind) {
     let what = format!("{file} {kind:?}");
     let world = template.copy();
     put(&world.home.join(file), kind);
@@ -62,19 +61,22 @@ fn play(template: &World, file: &str, kind: Kind) {
         let failure: Value = serde_json::from_str(up.stderr.trim()).unwrap_or_else(|_| panic!("{what}: {}", up.stderr));
         let name = Path::new(file).file_name().and_then(|name| name.to_str()).expect("a name");
         let (message, hint) = (failure["error"]["message"].as_str(), failure["error"]["hint"].as_str());
-        assert!(message.is_some_and(|message| message.contains(name)), "{what} is not named: {failure}");
+        assert!(
+            message.is_some_and(|message| message.contains(name)),
+            "{what}: the message does not name the file: {failure}"
+        );
         let has_remedy = |hint: &str| !hint.is_empty() && !hint.starts_with("look at ");
-        assert!(hint.is_some_and(has_remedy), "{what} has no remedy: {failure}");
+        assert!(hint.is_some_and(has_remedy), "{what}: the hint has no remedy: {failure}");
     }
     let status = world.ctl_bounded(&["--json", "status"]);
     assert!([0, 1, 3].contains(&status.code), "{what}: {}{}", status.stdout, status.stderr);
-    assert!(up.code == 1 || status.code != 3, "{what}: a started host answers: {}", status.stderr);
+    assert!(up.code == 1 || status.code != 3, "{what}: the started host does not answer: {}", status.stderr);
     world.end_hosts();
     put(&world.home.join(file), Kind::Usable);
 }
 
 #[test]
-fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
+fn start_with_a_broken_file_in_the_home_ends_at_once() {
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let seed: usize = std::env::var("IRONCLAW_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
     println!("IRONCLAW_SEED={seed}");
@@ -85,14 +87,14 @@ fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
             .map(|(_, kind)| (*file, *kind))
     });
     let waiting = Mutex::new(all.collect::<Vec<_>>());
-    let template = used();
+    let template = used_home();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
                     let next = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
                     let Some((file, kind)) = next else { return };
-                    play(&template, file, kind);
+                    check_start(&template, file, kind);
                 }
             });
         }
@@ -100,7 +102,7 @@ fn a_start_with_a_broken_file_of_the_home_ends_at_once() {
 }
 
 #[test]
-fn init_replaces_a_token_that_fits_no_live_token() {
+fn init_replaces_a_missing_or_invalid_token_file() {
     let world = World::with(Who::Ordinary, Build::Plain, None);
     world.up();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
@@ -114,9 +116,13 @@ fn init_replaces_a_token_that_fits_no_live_token() {
         let made = world.ctl(&["--json", "init"]).ok().json();
         assert_eq!(made["token_replaced"], true, "{kind:?}: {made}");
         world.ctl(&["status"]).ok();
-        assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false, "{kind:?}: the second time");
+        assert_eq!(
+            world.ctl(&["--json", "init"]).ok().json()["made"],
+            false,
+            "{kind:?}: a second `init` changes nothing"
+        );
     }
-    // A well-formed token of another host: `up` refuses at once and names the command that helps.
+    // The token has a valid form but is revoked. `up` refuses at once, and its hint names `ironctl init`.
     world.down();
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
     put(&world.home.join("owner.token"), Kind::Empty);
@@ -131,7 +137,7 @@ fn init_replaces_a_token_that_fits_no_live_token() {
 }
 
 #[test]
-fn an_empty_policy_is_warned_of_like_a_missing_one() {
+fn empty_policy_has_the_warning_of_a_missing_one() {
     let world = World::new();
     for kind in [Kind::Empty, Kind::Missing] {
         put(&world.home.join("policy.toml"), kind);
@@ -142,7 +148,7 @@ fn an_empty_policy_is_warned_of_like_a_missing_one() {
     }
 }
 
-/// Fills a small file system with the home on it, starts a host, and prints whether the start changed the home.
+/// A script that starts a host in a home on a full file system, and prints `unchanged` if the start wrote no file.
 const FULL_START: &str = r#"
 mount -t tmpfs -o size=8m,mode=700 tmpfs "$2"
 cp -a "$1" "$2/h"
@@ -154,7 +160,7 @@ code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
 "#;
 
 #[test]
-fn a_start_without_room_writes_nothing_and_says_how_much() {
+fn start_without_space_writes_nothing_and_says_the_need() {
     let world = World::with(crate::support::client::own(), Build::Plain, None);
     let (disk, said) = (world.home.with_file_name("disk"), world.home.with_file_name("said"));
     std::fs::create_dir(&disk).expect("a directory");
@@ -162,7 +168,8 @@ fn a_start_without_room_writes_nothing_and_says_how_much() {
     command.args(["-Urm", "sh", "-ec", FULL_START, "sh"]).args([&world.home, &disk]);
     let output = command.arg(world.programs.join("ironclaw-host")).arg(&said).output().expect("unshare runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "unchanged 1\n", "{output:?}");
-    let failure: Value = serde_json::from_slice(&std::fs::read(&said).expect("it said why")).expect("JSON");
+    let failure: Value =
+        serde_json::from_slice(&std::fs::read(&said).expect("the host printed a message")).expect("JSON");
     let message = failure["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("no room to start at") && message.contains("a start needs 1048576 bytes"), "{failure}");
     assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("free space")), "{failure}");

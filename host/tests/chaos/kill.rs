@@ -1,6 +1,6 @@
-//! Kills at random moments: a stream of messages to two agents, while host, launcher, reader and sandbox die in turn.
+//! Kills at random moments: two agents answer messages while the test kills host, launcher, reader or sandbox in turn.
 //!
-//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_KILLS` makes it longer. See `crash`.
+//! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_KILLS` sets its length. See `crash`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::support::client::{self, Client};
@@ -13,21 +13,21 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Kills in one run without `IRONCLAW_KILLS`.
+/// The number of kills without `IRONCLAW_KILLS`.
 const KILLS: u64 = 50;
 
-/// Kills in a row without an answer to each sender. On a loaded machine, more kills in a row end every attempt of one turn, and
-/// the host then correctly parks the session.
+/// The limit of kills in a row without an answer to each sender. On a loaded machine, more kills in a row would end every attempt of
+/// one turn, and the host would then correctly park the session.
 const KILLS_IN_A_ROW_MAX: u64 = 4;
 
-/// The longest pause between kills; a warm round takes a few milliseconds, a start some hundred.
+/// The longest pause between kills. A warm round takes a few milliseconds, a start takes some hundred.
 const PAUSE_MS_MAX: u64 = 220;
 
 pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
 
-/// Reads the seed and the length of a run from the environment, or takes a random seed and `default`. Prints both.
+/// Returns the seed and the length of a run from the environment, or a random seed and `default`. Prints both.
 pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_SEED").unwrap_or(now);
@@ -36,11 +36,11 @@ pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
     (seed, steps)
 }
 
-/// Returns a random choice of `count` cases in their order.
-pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, chance: &mut Rng) -> Vec<T> {
+/// Returns `count` randomly chosen cases in their original order.
+pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, rng: &mut Rng) -> Vec<T> {
     let mut chosen = cases.to_vec();
     while chosen.len() as u64 > count {
-        chosen.remove(chance.usize(..chosen.len()));
+        chosen.remove(rng.usize(..chosen.len()));
     }
     chosen
 }
@@ -54,7 +54,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// A message as its sender knows it.
+/// An accepted message.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) text: String,
@@ -62,7 +62,7 @@ pub(crate) struct Sent {
 }
 
 #[test]
-fn random_kills_leave_every_message_answered_exactly_once() {
+fn every_message_is_answered_once_despite_random_kills() {
     let (seed, kills) = run_of("IRONCLAW_KILLS", KILLS);
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
@@ -71,33 +71,33 @@ fn random_kills_leave_every_message_answered_exactly_once() {
     let (over, starts) = (AtomicBool::new(false), 1);
     let answers = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let (mut sent, starts) = std::thread::scope(|scope| {
-        let one = scope.spawn(|| talk(&Client::of(&world), "one", 1, &over, &answers[0]));
-        let two = scope.spawn(|| talk(&Client::of(&world), "two", 3, &over, &answers[1]));
+        let one = scope.spawn(|| send_messages(&Client::of(&world), "one", 1, &over, &answers[0]));
+        let two = scope.spawn(|| send_messages(&Client::of(&world), "two", 3, &over, &answers[1]));
         let until = SetOnDrop(&over);
         let starts = starts + kill_in_turn(&world, &mut Rng::with_seed(seed), kills, &answers);
         drop(until);
-        let mut sent = one.join().expect("its sender was served");
-        sent.extend(two.join().expect("its sender was served"));
+        let mut sent = one.join().expect("the sender got its answers");
+        sent.extend(two.join().expect("the sender got its answers"));
         (sent, starts)
     });
     println!("{} messages, {starts} starts", sent.len());
-    assert!(sent.len() as u64 >= kills / 4, "the host was hardly ever there: {} messages", sent.len());
+    assert!(sent.len() as u64 >= kills / 4, "the host accepted too few messages: {}", sent.len());
     sent.sort_by(|a, b| a.id.cmp(&b.id));
     all_answered_once(&world, &sent, seed);
-    every_start_is_known(&world, starts, seed);
-    // Finished work stays finished: another start sends nothing again.
+    check_every_start_recorded(&world, starts, seed);
+    // Another start must not repeat finished work.
     let before = world.entries("delivery.received").len();
     world.down();
     world.up();
     all_answered_once(&world, &sent, seed);
-    every_start_is_known(&world, starts, seed);
+    check_every_start_recorded(&world, starts, seed);
     assert_eq!(world.entries("delivery.received").len(), before, "seed {seed}");
     world.down();
     no_process_uses(&world.home);
 }
 
-/// Sends `together` messages at a time and waits for their answers, until `over`. Returns the accepted messages.
-fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool, answers: &AtomicUsize) -> Vec<Sent> {
+/// Sends `together` messages at a time and waits for their answers, until `over` is set. Returns the accepted messages.
+fn send_messages(client: &Client, agent: &str, together: usize, over: &AtomicBool, answers: &AtomicUsize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     while !over.load(Ordering::SeqCst) {
         let first = sent.len();
@@ -106,7 +106,7 @@ fn talk(client: &Client, agent: &str, together: usize, over: &AtomicBool, answer
                 3 => format!("write file-{number}.txt: content {number}"),
                 _ => format!("echo word-{number}-of-{agent}"),
             };
-            // The sender does not know whether a message without an answer was accepted; the event id makes a repeat the same message.
+            // A request without an answer may have been accepted. The event id makes a retry idempotent.
             let taken = insist("take a message", || client.send(agent, &text, &format!("{agent}-{number}")));
             sent.push(Sent { text, id: taken["message_id"].as_str().expect("an id").to_owned() });
         }
@@ -126,7 +126,7 @@ pub(crate) fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
     Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, view.to_string()))
 }
 
-/// Repeats a request until the host answers it: the host may be dead at the moment.
+/// Repeats a request until the host answers it, because the host may not be running at the moment.
 #[track_caller]
 pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
     let until = Instant::now() + PATIENCE;
@@ -139,10 +139,10 @@ pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>)
     }
 }
 
-/// Kills one process after the other at random moments and restarts the host if it is gone. Returns the number of starts.
+/// Kills processes at random moments and starts the host again if it ended. Returns the number of starts.
 ///
 /// Waits for an answer to each sender after every [`KILLS_IN_A_ROW_MAX`] kills.
-fn kill_in_turn(world: &World, chance: &mut Rng, kills: u64, answers: &[AtomicUsize]) -> usize {
+fn kill_in_turn(world: &World, rng: &mut Rng, kills: u64, answers: &[AtomicUsize]) -> usize {
     let mut starts = 0;
     for moment in 0..kills {
         if moment % KILLS_IN_A_ROW_MAX == 0 {
@@ -151,23 +151,23 @@ fn kill_in_turn(world: &World, chance: &mut Rng, kills: u64, answers: &[AtomicUs
                 || answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::SeqCst) > *before);
             wait_for("an answer to each sender", is_answered);
         }
-        std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
+        std::thread::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX)));
         let host = Process::of(world.pid().expect("it runs")).expect("it runs");
         let victim = match moment % 4 {
             0 => Some(host),
             1 => Process::of(world.status()["host"]["launcher_pid"].as_i64().expect("a number") as i32),
-            2 => awake_process(&world.status(), "/reader/pid", chance),
-            _ => awake_process(&world.status(), "/pid", chance),
+            2 => awake_process(&world.status(), "/reader/pid", rng),
+            _ => awake_process(&world.status(), "/pid", rng),
         };
-        // No process of this kind may be awake now.
+        // No session may be awake at the moment.
         let Some(victim) = victim else { continue };
         let watch = (moment % 4 < 2).then(|| (Watch::over(host.pid), below(host.pid)));
         kill(victim.pid);
-        wait_for("the victim to be gone", || !victim.lives());
+        wait_for("the end of the killed process", || !victim.lives());
         if let Some((watch, children)) = watch {
-            wait_for("the host to be gone", || !alive(host.pid));
+            wait_for("the end of the host", || !alive(host.pid));
             watch.nothing_is_left();
-            wait_for("its children to be gone", || children.keys().all(|child| !child.lives()));
+            wait_for("the end of its children", || children.keys().all(|child| !child.lives()));
             no_process_uses(&world.home);
             world.up();
             starts += 1;
@@ -176,22 +176,22 @@ fn kill_in_turn(world: &World, chance: &mut Rng, kills: u64, answers: &[AtomicUs
     starts
 }
 
-/// Returns a random process of the awake sessions.
-pub(crate) fn awake_process(status: &Value, what: &str, chance: &mut Rng) -> Option<Process> {
+/// Returns a random process of an awake session. `what` is its place in the status of a session.
+pub(crate) fn awake_process(status: &Value, what: &str, rng: &mut Rng) -> Option<Process> {
     let sessions = status["sessions"].as_array().expect("a list").iter();
     let found: Vec<i64> = sessions.filter_map(|session| session.pointer(what)?.as_i64()).collect();
     if found.is_empty() {
         return None;
     }
-    Process::of(found[chance.usize(..found.len())] as i32)
+    Process::of(found[rng.usize(..found.len())] as i32)
 }
 
-/// Checks that each message is once in the record, in the ledger and among the deliveries, and that no work is open.
+/// Checks that record, ledger and deliveries contain each message exactly once, and that no work is open.
 pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
     each_settled_once(world, ids, &HashSet::new(), seed);
 }
 
-/// Checks the same, except that the answers to `unknown` were sent and have no receipt.
+/// Checks the same as [`each_answered_once`], but the answers to `unknown` were sent and have no receipt.
 pub(crate) fn each_settled_once(world: &World, ids: &[String], unknown: &HashSet<String>, seed: u64) {
     let ledger = world.ledger();
     let of = |what: &'static str| ledger.iter().map(|entry| &entry["data"]).filter(move |data| data["what"] == what);
@@ -204,7 +204,7 @@ pub(crate) fn each_settled_once(world: &World, ids: &[String], unknown: &HashSet
         turns.entry(text(data, "message")).or_default().insert(text(data, "turn"));
     }
     for what in ["delivery.intended", "delivery.received"] {
-        // A notice about an answer that did not arrive belongs to no turn.
+        // A notice about an undelivered answer belongs to no turn.
         let answered: Vec<String> = of(what).map(|data| text(data, "turn")).filter(|turn| !turn.is_empty()).collect();
         assert_eq!(answered.iter().collect::<HashSet<_>>().len(), answered.len(), "seed {seed}: {what} twice");
         for id in ids {
@@ -233,7 +233,7 @@ pub(crate) fn all_answered_once(world: &World, sent: &[Sent], seed: u64) {
         let view = client.message(&message.id, Duration::ZERO).expect("the host answers");
         let reply = view["reply"].as_str().unwrap_or_default();
         assert!(view["status"] == "delivered" && view["receipt"] == "received", "seed {seed}: {message:?}: {view}");
-        // A turn that answers several messages gets the script's answer to the last of them.
+        // In a turn with several messages, the scripted model answers only the last one.
         let of_turn = |turn: &str| opened.iter().filter(|entry| text(entry, "turn") == turn).count();
         let own = opened.iter().filter(|entry| text(entry, "message") == message.id);
         let alone = own.into_iter().all(|entry| of_turn(&text(entry, "turn")) == 1);
@@ -245,9 +245,9 @@ pub(crate) fn all_answered_once(world: &World, sent: &[Sent], seed: u64) {
 }
 
 /// Checks that the ledger records each start and is valid.
-pub(crate) fn every_start_is_known(world: &World, starts: usize, seed: u64) {
+pub(crate) fn check_every_start_recorded(world: &World, starts: usize, seed: u64) {
     let started = world.entries("host.started");
     let unclean = started.iter().filter(|entry| entry["data"]["unclean_end_of"].is_string()).count();
-    assert_eq!(unclean + 1, starts, "seed {seed}: the ledger knows each start after a death");
+    assert_eq!(unclean + 1, starts, "seed {seed}: the ledger records each start after a crash");
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
 }

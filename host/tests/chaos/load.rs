@@ -1,10 +1,10 @@
-//! Load with kills: messages over a channel while host and sandboxes are killed at random. Each message is answered exactly once or
-//! has an explicit unknown receipt, no message is lost, and the ledger is valid after each kill.
+//! Load with kills: people send messages over a channel while the test kills host and sandboxes at random. Each message is answered
+//! exactly once or has the receipt `unknown`, no message is lost, and the ledger is valid after each kill.
 //!
-//! `IRONCLAW_LOAD_SEED` repeats a run, `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` make it longer. See `kill`.
+//! `IRONCLAW_LOAD_SEED` repeats a run, and `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` set its length. See `kill`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::{awake_process, each_settled_once, every_start_is_known, insist, setting};
+use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, insist, setting};
 use crate::support::client::{self, Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
 use crate::support::host_fixture::{Build, World, kill, wait_for};
@@ -18,42 +18,42 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Messages and kills of one run without settings in the environment.
+/// The number of messages and kills without settings in the environment.
 const MESSAGES: u64 = 60;
 const KILLS: u64 = 8;
 
-/// Concurrent conversations, and the messages in flight of each.
+/// The number of concurrent conversations, and of messages in flight in each one.
 const CONVERSATIONS: u64 = 4;
 const IN_FLIGHT: u64 = 2;
 
-/// At most one in so many messages has no received answer; ten times the observed share.
+/// At most one in `MISSED_SHARE` messages may have no received answer. This is ten times the observed share.
 const MISSED_SHARE: u64 = 4;
 
-/// The longest pause between an accepted message and a kill; a warm round takes a few milliseconds.
+/// The longest pause between an accepted message and a kill. A warm round takes a few milliseconds.
 const PAUSE_MS_MAX: u64 = 60;
 
-/// The longest wait of one poll for an answer.
+/// The timeout of one poll for an answer.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// A channel by which people reach the host.
 trait Channel: Sync {
-    /// Sends a message of a conversation and returns its id. The same event id is the same message.
+    /// Sends a message of a conversation and returns its id. A second message with the same event id is a duplicate.
     fn say(&self, conversation: u64, text: &str, event: &str) -> io::Result<String>;
 
-    /// Waits for the end of a message and returns its view.
+    /// Waits until a message is finished and returns its view.
     fn message(&self, id: &str) -> io::Result<Value>;
 
-    /// Returns whether the outcome of a delivery can be unknown. It cannot if the channel recognizes a repeated delivery.
+    /// Returns whether the outcome of a delivery can be unknown. This is impossible if the channel recognizes a repeated delivery.
     fn can_be_unknown(&self) -> bool;
 
-    /// Follows the host to its new address after a restart.
+    /// Updates the address of the host after a restart.
     fn follow_restart(&self, world: &World);
 
-    /// Checks the receiver's side after all messages are settled.
+    /// Checks the received answers after all messages are finished.
     fn check(&self, settled: &[Settled], seed: u64);
 }
 
-/// The operator's own channel, whose receiver is the record itself.
+/// The loopback channel of an operator. An answer arrives with its row in the record.
 struct Loopback(Client);
 
 impl Channel for Loopback {
@@ -79,7 +79,7 @@ impl Channel for Loopback {
     }
 }
 
-/// A webhook with a receiver that accepts everything; if `idempotent`, it recognizes a repeated delivery.
+/// A webhook with a receiver that accepts every delivery. If `idempotent`, it recognizes a repeated delivery.
 struct Webhook {
     hook: Mutex<Hook>,
     receiver: Receiver,
@@ -131,7 +131,7 @@ impl Channel for Webhook {
         let names = |reply: &Value, id: &str| {
             reply["message_ids"].as_array().is_some_and(|ids| ids.iter().any(|named| named == id))
         };
-        assert!(self.idempotent || ids.len() == replies.len(), "seed {seed}: nothing was sent again by itself");
+        assert!(self.idempotent || ids.len() == replies.len(), "seed {seed}: the host repeated a delivery");
         for message in settled {
             let with_it = replies.iter().filter(|reply| names(&reply.body, &message.id)).map(|reply| reply.id.as_str());
             let deliveries = with_it.collect::<HashSet<_>>().len();
@@ -145,14 +145,14 @@ impl Channel for Webhook {
 struct Settled {
     id: String,
     conversation: u64,
-    /// The batch of its conversation; one turn may answer all messages of a batch.
+    /// The batch in its conversation. One turn may answer all messages of a batch.
     batch: usize,
     /// A word that only this message and its answer contain.
     word: String,
     reply: String,
-    /// The answer is a notice of the host.
+    /// True if the answer is a notice of the host.
     notice: bool,
-    /// It is unknown whether the answer arrived.
+    /// True if the receipt of the answer is unknown.
     unknown: bool,
 }
 
@@ -190,39 +190,40 @@ fn run_load(world: &World, channel: &dyn Channel) {
         let taken = &taken;
         let talks: Vec<_> = (0..CONVERSATIONS)
             .map(|number| (number, (number..messages).step_by(CONVERSATIONS as usize).collect::<Vec<u64>>()))
-            .map(|(number, part)| scope.spawn(move || talk(channel, number, &part, taken)))
+            .map(|(number, part)| scope.spawn(move || send_conversation(channel, number, &part, taken)))
             .collect();
-        let starts = 1 + kill_all(world, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
-        let all: Vec<Settled> = talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect();
+        let starts = 1 + kill_in_stream(world, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
+        let all: Vec<Settled> =
+            talks.into_iter().flat_map(|talk| talk.join().expect("the sender got its answers")).collect();
         (all, starts)
     });
     all.sort_by(|a, b| a.id.cmp(&b.id));
     let count = |is: fn(&Settled) -> bool| all.iter().filter(|message| is(message)).count();
     println!(
-        "{} messages, {kills} kills, {starts} starts: {} answered, {} with the host's notice, {} unknown",
+        "{} messages, {kills} kills, {starts} starts: {} answered, {} with a notice of the host, {} unknown",
         all.len(),
         count(|message| !message.notice && !message.unknown),
         count(|message| message.notice),
         count(|message| message.unknown),
     );
     assert_eq!(all.len() as u64, messages, "seed {seed}");
-    // A host that answers no message would be consistent too.
+    // A host that answers no message would also be consistent, so the run needs a minimum of answers.
     let answered = count(|message| !message.notice && !message.unknown) as u64;
     assert!(answered >= messages - messages / MISSED_SHARE, "seed {seed}: only {answered} answers arrived");
     check(world, channel, &all, seed);
-    every_start_is_known(world, starts, seed);
-    // Finished work stays finished: another start sends nothing again.
+    check_every_start_recorded(world, starts, seed);
+    // Another start must not repeat finished work.
     let sent = ["delivery.intended", "delivery.received"].map(|what| world.entries(what).len());
     world.down();
     world.up();
     check(world, channel, &all, seed);
-    every_start_is_known(world, starts, seed);
+    check_every_start_recorded(world, starts, seed);
     assert_eq!(["delivery.intended", "delivery.received"].map(|what| world.entries(what).len()), sent, "seed {seed}");
     world.down();
     no_process_uses(&world.home);
 }
 
-/// Checks that every message is finished exactly once in the record, with its own answer.
+/// Checks that every message is finished exactly once and has its own answer.
 fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
     let ids: Vec<String> = all.iter().map(|message| message.id.clone()).collect();
     let unknown: HashSet<String> =
@@ -230,18 +231,18 @@ fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
     assert!(unknown.is_empty() || channel.can_be_unknown(), "seed {seed}: {unknown:?}");
     each_settled_once(world, &ids, &unknown, seed);
     channel.check(all, seed);
-    // A turn that answers several messages gets the script's answer to the last of them.
+    // In a turn with several messages, the scripted model answers only the last one.
     for message in all.iter().filter(|message| !message.notice && !message.unknown) {
         let mut own =
             all.iter().filter(|other| (other.conversation, other.batch) == (message.conversation, message.batch));
-        // A call in flight at the death of its sandbox is not run again, and the answer says so.
+        // A call that was in flight when its sandbox died does not run again, and the answer says so.
         let is_unknown = message.reply.contains("the outcome of this call is unknown");
         assert!(is_unknown || own.any(|other| message.reply.contains(&other.word)), "seed {seed}: {message:?}");
     }
 }
 
-/// Sends a part of the messages in batches and waits for their answers.
-fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU64) -> Vec<Settled> {
+/// Sends the messages of one conversation in batches and waits for their answers.
+fn send_conversation(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU64) -> Vec<Settled> {
     let mut all = Vec::new();
     for (batch, together) in part.chunks(IN_FLIGHT as usize).enumerate() {
         let mut open = Vec::new();
@@ -251,13 +252,13 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
                 4 => format!("write {word}.txt: content"),
                 _ => format!("echo {word}"),
             };
-            // The sender does not know whether a message without an answer was accepted; the event id makes a repeat the same message.
+            // A request without an answer may have been accepted. The event id makes a retry idempotent.
             let id = insist("take a message", || channel.say(conversation, &text, &format!("event-{number}")));
             taken.fetch_add(1, Ordering::SeqCst);
             open.push((id, word));
         }
         for (id, word) in open {
-            let view = insist("settle a message", || over(channel.message(&id)?));
+            let view = insist("finish a message", || finished(channel.message(&id)?));
             let unknown = view["receipt"] == "unknown";
             let reply = view["reply"].as_str().unwrap_or_default().to_owned();
             all.push(Settled { id, conversation, batch, word, reply, notice: view["notice"] == true, unknown });
@@ -266,39 +267,39 @@ fn talk(channel: &dyn Channel, conversation: u64, part: &[u64], taken: &AtomicU6
     all
 }
 
-fn over(view: Value) -> io::Result<Value> {
+fn finished(view: Value) -> io::Result<Value> {
     if view["status"] == "delivered" || view["receipt"] == "unknown" {
         return Ok(view);
     }
     Err(io::Error::new(io::ErrorKind::WouldBlock, view.to_string()))
 }
 
-/// Kills the host or a sandbox at random moments of the stream. Returns the number of restarts.
-fn kill_all(
+/// Kills the host or a sandbox at random moments. Returns the number of restarts.
+fn kill_in_stream(
     world: &World,
     channel: &dyn Channel,
-    chance: &mut Rng,
+    rng: &mut Rng,
     (messages, kills): (u64, u64),
     taken: &AtomicU64,
 ) -> usize {
-    let mut moments: Vec<u64> = (0..kills).map(|_| chance.u64(..messages)).collect();
+    let mut moments: Vec<u64> = (0..kills).map(|_| rng.u64(..messages)).collect();
     moments.sort_unstable();
     let mut starts = 0;
     for moment in moments {
-        wait_for("the stream to continue", || taken.load(Ordering::SeqCst) >= moment);
-        std::thread::sleep(Duration::from_millis(chance.u64(..PAUSE_MS_MAX)));
-        let sandbox = if chance.u64(..2) == 0 { awake_process(&world.status(), "/pid", chance) } else { None };
+        wait_for("the next messages", || taken.load(Ordering::SeqCst) >= moment);
+        std::thread::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX)));
+        let sandbox = if rng.u64(..2) == 0 { awake_process(&world.status(), "/pid", rng) } else { None };
         match sandbox {
             Some(sandbox) => {
                 kill(sandbox.pid);
-                wait_for("the sandbox to be gone", || !sandbox.lives());
+                wait_for("the end of the sandbox", || !sandbox.lives());
                 world.ctl(&["audit", "verify"]).ok();
             }
-            // No sandbox may be awake now.
+            // The random choice is the host, or no sandbox is awake.
             None => {
                 let host = Process::of(world.pid().expect("it runs")).expect("it runs");
                 world.kill_host();
-                wait_for("the host to be gone", || !host.lives());
+                wait_for("the end of the host", || !host.lives());
                 world.ctl(&["audit", "verify"]).ok();
                 world.up();
                 channel.follow_restart(world);

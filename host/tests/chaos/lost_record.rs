@@ -1,6 +1,6 @@
-//! A home without its record, the record's log or its key: a start names the loss and makes no replacement beside it.
+//! A home without its record, its key or the log of the record: a start reports the loss and makes no replacement.
 //!
-//! Damages files only while no host runs. See `ops::rotation` for heads and archives.
+//! The tests damage files only while no host runs. See `ops::rotation` for heads and archives.
 
 use crate::support::host_fixture::World;
 use crate::support::record;
@@ -15,7 +15,7 @@ fn code_of(stderr: &str) -> String {
 }
 
 #[test]
-fn missing_or_empty_record_is_refused_and_nothing_is_made_anew() {
+fn missing_or_empty_record_is_refused_and_not_replaced() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -40,14 +40,14 @@ fn missing_or_empty_record_is_refused_and_nothing_is_made_anew() {
         assert!(std::fs::metadata(&state).map_or(0, |found| found.len()) == 0, "no record was made");
         assert!(std::fs::read(&token).expect("read") == before, "the owner's token is the same");
     }
-    // The right record opens the same home with the same token.
+    // With its record the home starts again, with the same token.
     std::fs::rename(&away, &state).expect("put back");
     world.up();
     assert!(world.say("a", "echo here again").contains("here again"));
 }
 
 #[test]
-fn init_replaces_a_token_file_that_fits_no_live_token() {
+fn init_replaces_an_invalid_token_file_of_a_new_home() {
     let world = World::new();
     let token = world.home.join("owner.token");
     for damaged in ["", "garbage", "ic_0000"] {
@@ -57,13 +57,13 @@ fn init_replaces_a_token_file_that_fits_no_live_token() {
     }
     let kept = std::fs::read(&token).expect("read");
     assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false);
-    assert!(std::fs::read(&token).expect("read") == kept, "a token that fits stays");
+    assert!(std::fs::read(&token).expect("read") == kept, "a valid token is kept");
     world.up();
     world.status();
 }
 
 #[test]
-fn init_makes_no_master_key_beside_a_record() {
+fn init_makes_no_master_key_if_a_record_exists() {
     let world = World::new();
     let (key, away) = (world.home.join("master.key"), world.home.with_file_name("away.key"));
     std::fs::rename(&key, &away).expect("moved");
@@ -74,28 +74,28 @@ fn init_makes_no_master_key_beside_a_record() {
     assert_eq!(world.ctl(&["--json", "init"]).ok().json()["made"], false);
 }
 
-/// Returns how the log was damaged, for each entry about lost changes.
+/// Returns the kind of damage of the log from each entry about lost changes.
 fn losses(world: &World) -> Vec<String> {
     let lost = world.entries("state.changes_lost");
     lost.iter().map(|entry| entry["data"]["log"].as_str().expect("a word").to_owned()).collect()
 }
 
 #[test]
-fn damaged_or_missing_log_is_named_and_ends_approvals() {
+fn damaged_or_missing_log_is_reported_and_ends_approvals() {
     let world = World::new();
     world.up();
     world.agent("a");
     world.submit("a", "persona", r#"{"instructions":"Be brief."}"#).ok();
     world.down();
     let log = world.home.join("state.db-wal");
-    assert!(!log.exists(), "an orderly stop leaves no log");
+    assert!(!log.exists(), "a clean stop leaves no log");
     let mut expected = Vec::new();
     for (how, damage) in [("damaged", "flip"), ("missing", "remove"), ("missing", "empty"), ("damaged", "header")] {
         world.up();
         assert_eq!(losses(&world), expected, "{damage}");
         world.say("a", "echo one");
         world.kill_host();
-        let mut bytes = std::fs::read(&log).expect("the log of a host that was killed");
+        let mut bytes = std::fs::read(&log).expect("a killed host leaves a log");
         match damage {
             "flip" => bytes[32 + 4120 + 2000] ^= 1,
             "header" => bytes[18] ^= 1,
@@ -116,7 +116,7 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
         world.ctl(&["audit", "verify"]).ok();
         world.down();
     }
-    // Reading without a host, and an unclean end by itself, lose nothing.
+    // An unclean end loses no change, and commands without a host lose none either.
     world.up();
     world.say("a", "echo two");
     world.kill_host();
@@ -127,14 +127,14 @@ fn damaged_or_missing_log_is_named_and_ends_approvals() {
 }
 
 #[test]
-fn log_lost_after_an_init_beside_the_host_is_named() {
+fn log_lost_after_init_beside_a_host_is_reported() {
     let world = World::new();
     world.up();
     world.agent("a");
     world.ctl(&["init"]).ok();
     world.say("a", "echo one");
     let log = world.home.join("state.db-wal");
-    assert!(log.exists(), "the log of the running host is still there");
+    assert!(log.exists(), "the log of the running host still exists");
     world.kill_host();
     std::fs::remove_file(&log).expect("removed");
     world.up();
@@ -142,7 +142,7 @@ fn log_lost_after_an_init_beside_the_host_is_named() {
 }
 
 #[test]
-fn lost_workspace_is_named_in_the_ledger() {
+fn lost_workspace_is_recorded_in_the_ledger() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -157,7 +157,7 @@ fn lost_workspace_is_named_in_the_ledger() {
     world.say("a", "echo gone");
     let lost = || world.entries("session.workspace_lost");
     assert_eq!((lost().len(), &lost()[0]["data"]["session"]), (1, &world.session()["id"]));
-    // Once more, after the conversation is forgotten.
+    // The host records the loss also if the conversation was forgotten.
     world.down();
     let forget = ["deliveries", "calls", "messages", "items", "turns"].map(|table| format!("DELETE FROM {table};"));
     record::open_to_change(&world.home).execute_batch(&forget.concat()).expect("changed");

@@ -1,6 +1,6 @@
-//! `ironctl panic` in broken homes, each with an agent at work: no process of the agent is left.
+//! `ironctl panic` in broken homes while an agent runs a command: every process of the agent must end.
 //!
-//! Runs a few states in the fast tier, all of them with `IRONCLAW_LONG=1`. See `ops::stops` and `home_files`.
+//! The fast tier tests a few states of a home, `IRONCLAW_LONG=1` tests all. See `ops::stops` and `home_files`.
 #![allow(clippy::print_stdout)] // names the failed state of a home
 
 use crate::chaos::shortages;
@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// Cases at the same time.
+/// The number of concurrent cases.
 const AT_ONCE: usize = 2;
 
-/// A small disk with room for one session and few more files.
+/// The mount options of a small disk with room for one session and a few files.
 const DISK: &str = "size=48m,nr_inodes=300";
 
-/// A home with a host and an agent that runs a command, and the damage of the home.
+/// A home with a running host and an agent that runs a command. A state damages this home.
 struct Case<'a> {
     world: &'a World,
     host: i32,
-    /// Words before `ironctl`, for a caller with another view of the file system.
+    /// A command that runs `ironctl`, for a caller with another view of the file system.
     wrapper: Vec<String>,
     variable: Option<(&'static str, &'static str)>,
 }
@@ -42,7 +42,7 @@ impl Case<'_> {
         put(&self.at(name), kind);
     }
 
-    /// Removes every way to ask the host: it has to be found without the files of its home.
+    /// Removes every path to the API, so that the command must find the host without the files of its home.
     fn hide(&self) {
         self.put("run.json", Kind::Missing);
     }
@@ -68,27 +68,27 @@ impl Case<'_> {
 /// The expected result.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// Everything is stopped, also after a restart.
+    /// Every process is stopped, and the stop survives a restart.
     Stopped,
-    /// Everything is stopped, and the command warns that the stop does not last.
+    /// Every process is stopped, and the command warns that the stop does not survive a restart.
     DoesNotLast,
 }
 use End::{DoesNotLast, Stopped};
 
-/// The place of the home.
+/// The user and the file system of the home.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Usual,
-    /// The user is not root, so that the rights of files count.
+    /// The user is not root, so file modes have an effect.
     OfAUser,
-    /// A small file system of its own, which only root can make.
+    /// A separate small file system, which only root can mount.
     SmallDisk,
 }
 use Place::{OfAUser, SmallDisk, Usual};
 
 struct State {
     name: &'static str,
-    /// True if it runs in the fast tier too.
+    /// True if the fast tier runs this state.
     is_fast: bool,
     place: Place,
     end: End,
@@ -125,17 +125,17 @@ const STATES: &[State] = &[
     state("run.json is a directory", |case| case.put("run.json", Kind::Directory)),
     state("run.json is a pipe", |case| case.put("run.json", Kind::Pipe)),
     state("run.json cannot be read", |case| case.put("run.json", Kind::Unreadable)).on(OfAUser),
-    state("run.json leads nowhere", |case| {
+    state("run.json is a dangling link", |case| {
         case.hide();
         std::os::unix::fs::symlink("/nowhere/run.json", case.at("run.json")).expect("linked");
     }),
-    state("run.json names a process that is gone", |case| {
+    state("run.json names a process that does not exist", |case| {
         fs::write(case.at("run.json"), r#"{"pid":4194303,"socket":"/nowhere","version":"0"}"#).expect("written");
     }),
     state("run.json names another process", |case| {
         fs::write(case.at("run.json"), r#"{"pid":1,"socket":"/nowhere","version":"0"}"#).expect("written");
     }),
-    state("run.json names a path that is no socket's", |case| {
+    state("run.json names a path that is too long for a socket", |case| {
         let long = "x".repeat(200);
         fs::write(case.at("run.json"), format!(r#"{{"pid":1,"socket":"/{long}","version":"0"}}"#)).expect("written");
     }),
@@ -147,14 +147,14 @@ const STATES: &[State] = &[
         fs::write(case.at("owner.token"), &text[..text.len() / 2]).expect("written");
     })
     .fast(),
-    state("owner.token is no token of this host", |case| {
+    state("owner.token has an unknown token", |case| {
         fs::write(case.at("owner.token"), format!("ict_{}", "0".repeat(72))).expect("written");
     }),
     state("owner.token is a directory", |case| case.put("owner.token", Kind::Directory)),
     state("owner.token is a pipe", |case| case.put("owner.token", Kind::Pipe)),
     state("owner.token cannot be read", |case| case.put("owner.token", Kind::Unreadable)).on(OfAUser),
-    state("the environment has a token that no person has", |case| case.variable = Some(("IRONCLAW_TOKEN", "ict_0"))),
-    state("the environment names no file with a token", |case| {
+    state("the environment has an unknown token", |case| case.variable = Some(("IRONCLAW_TOKEN", "ict_0"))),
+    state("the environment names a missing token file", |case| {
         case.variable = Some(("IRONCLAW_TOKEN_FILE", "/nowhere/token"));
     }),
     state("panic is a directory", |case| {
@@ -162,12 +162,12 @@ const STATES: &[State] = &[
         case.put("panic", Kind::Directory);
     })
     .fast(),
-    state("panic is a directory with something in it", |case| {
+    state("panic is a directory that is not empty", |case| {
         fs::create_dir_all(case.at("panic/x")).expect("made");
     }),
-    state("panic is there already", |case| case.put("panic", Kind::Garbage)),
+    state("panic exists", |case| case.put("panic", Kind::Garbage)),
     state("panic is a pipe", |case| case.put("panic", Kind::Pipe)),
-    state("panic leads nowhere", |case| {
+    state("panic is a dangling link", |case| {
         std::os::unix::fs::symlink("/nowhere/panic", case.at("panic")).expect("linked");
     }),
     state("host.lock is missing", |case| {
@@ -236,7 +236,7 @@ const STATES: &[State] = &[
     state("the socket is silent", |case| {
         case.put("run/api.sock", Kind::Missing);
         let listener = std::os::unix::net::UnixListener::bind(case.at("run/api.sock")).expect("bound");
-        // Accepts connections for as long as the test runs and answers none.
+        // The listener accepts connections during the whole test and answers none.
         std::mem::forget(listener);
     }),
     state("the host is stopped", |case| stop(case.host)),
@@ -247,14 +247,14 @@ const STATES: &[State] = &[
     state("the launcher is stopped", |case| {
         below(case.host).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
     }),
-    state("there is no inode, and the token is missing", |case| {
+    state("no inodes are left, and the token is missing", |case| {
         case.put("owner.token", Kind::Missing);
         use_up_inodes(&case.world.home);
     })
     .on(SmallDisk)
     .fast(),
-    state("there is no inode, and the host can be asked", |case| use_up_inodes(&case.world.home)).on(SmallDisk),
-    state("there is neither an inode nor a reserve", |case| {
+    state("no inodes are left, and the host answers", |case| use_up_inodes(&case.world.home)).on(SmallDisk),
+    state("no inodes and no reserve are left", |case| {
         case.put("owner.token", Kind::Empty);
         case.put("panic.reserve", Kind::Missing);
         use_up_inodes(&case.world.home);
@@ -284,10 +284,10 @@ fn stop(pid: i32) {
 fn use_up_inodes(home: &Path) {
     let ballast = home.with_file_name("ballast");
     fs::create_dir(&ballast).expect("a directory");
-    assert!((0..100_000).any(|n| File::create(ballast.join(n.to_string())).is_err()), "a small disk has an end");
+    assert!((0..100_000).any(|n| File::create(ballast.join(n.to_string())).is_err()), "the disk still has inodes");
 }
 
-/// Makes an initialized home with an agent that may run commands, and without a running host.
+/// Makes a home without a running host. Its agent may run commands.
 fn template(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
@@ -296,8 +296,8 @@ fn template(who: Who) -> World {
     world
 }
 
-/// Starts a host and has the agent run a command. Returns the host, the waiting `chat`, and the processes in the jail.
-fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
+/// Starts a host and lets the agent run a command. Returns the pid of the host, the waiting `chat`, and the processes in the jail.
+fn start_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
     world.up();
     let host = world.pid().expect("it runs");
     let mut chat = world.command("ironctl");
@@ -309,11 +309,11 @@ fn at_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
     (host, chat, agent)
 }
 
-fn play(state: &State, template: &World) {
+fn run_case(state: &State, template: &World) {
     let mut world = template.copy();
     let mount = |world| shortages::SmallDisk::under(world, DISK).expect("root can mount a file system");
     let _disk = (state.place == SmallDisk).then(|| mount(&mut world));
-    let (host, mut chat, agent) = at_work(&world);
+    let (host, mut chat, agent) = start_work(&world);
     let mut case = Case { world: &world, host, wrapper: Vec::new(), variable: None };
     (state.break_it)(&mut case);
     let answer = case.panic();
@@ -328,7 +328,7 @@ fn play(state: &State, template: &World) {
     match state.end {
         Stopped => {
             assert_eq!(answer.code, 0, "{said}");
-            assert!(lasts || is_recorded(&world), "it does not last: {said}");
+            assert!(lasts || is_recorded(&world), "the stop does not survive a restart: {said}");
         }
         DoesNotLast => {
             let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
@@ -339,21 +339,24 @@ fn play(state: &State, template: &World) {
     put(&world.home, Kind::Usable);
 }
 
-/// Returns whether the record has the stop, so that the next start is stopped without a file: the host was asked, or saw the file
-/// before it was killed. Returns true if the broken home does not allow reading the record.
+/// Returns whether the record contains the stop, so the next start needs no panic file. The host records the stop on a request, or if
+/// it sees the file before it is killed. Returns true if the record of the broken home cannot be read.
 fn is_recorded(world: &World) -> bool {
     let export = world.ctl(&["audit", "export"]);
     export.code != 0 || export.stdout.contains("host.panicked")
 }
 
 #[test]
-fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
+fn panic_in_broken_homes_leaves_no_agent_process() {
     let is_root = nix::unistd::geteuid().is_root();
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
-    // Only root can mount a file system.
+    // Only root can mount a file system, so other users skip these states.
     let chosen = STATES.iter().filter(|state| (is_long || state.is_fast) && (is_root || state.place != SmallDisk));
     let waiting = Mutex::new(chosen.collect::<Vec<_>>());
-    assert!(!is_long || waiting.lock().expect("no thread failed").len() >= 40, "at least forty states");
+    assert!(
+        !is_long || waiting.lock().expect("no thread failed").len() >= 40,
+        "the long tier has at least forty states"
+    );
     let (own, user) = (template(own()), is_root.then(|| template(Who::Ordinary)));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -361,7 +364,7 @@ fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
                 loop {
                     let next = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
                     let Some(state) = next else { return };
-                    play(state, user.as_ref().filter(|_| state.place == OfAUser).unwrap_or(&own));
+                    run_case(state, user.as_ref().filter(|_| state.place == OfAUser).unwrap_or(&own));
                 }
             });
         }
@@ -369,17 +372,17 @@ fn panic_in_broken_homes_leaves_no_process_of_an_agent() {
 }
 
 #[test]
-fn a_panic_file_stops_a_running_host_without_a_request() {
+fn panic_file_stops_a_running_host_without_a_request() {
     let world = template(own());
     fs::remove_file(world.home.join("panic.reserve")).expect("init made it");
-    let (_, mut chat, agent) = at_work(&world);
-    assert!(world.home.join("panic.reserve").is_file(), "a start makes the reserve where it is missing");
+    let (_, mut chat, agent) = start_work(&world);
+    assert!(world.home.join("panic.reserve").is_file(), "a start makes a missing reserve");
     File::create(world.home.join("panic")).expect("made");
-    wait_for("the agent to be gone", || agent.keys().all(|process| !process.lives()));
-    wait_for("the record to have the stop", || !world.home.join("panic").exists());
+    wait_for("the end of the agent", || agent.keys().all(|process| !process.lives()));
+    wait_for("the stop in the record", || !world.home.join("panic").exists());
     let _ = (chat.kill(), chat.wait());
     assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
-    // Once more, after a resume.
+    // The same works after a resume.
     world.ctl(&["resume"]).ok();
     assert_eq!(world.status()["stopped"], serde_json::Value::Null);
     File::create(world.home.join("panic")).expect("made");
@@ -387,7 +390,7 @@ fn a_panic_file_stops_a_running_host_without_a_request() {
 }
 
 #[test]
-fn a_member_may_neither_panic_nor_take_the_host_down() {
+fn member_can_neither_panic_nor_stop_the_host() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.ctl(&["person", "add", "Bob"]).ok();
@@ -397,7 +400,7 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
-    // The file is not overwritten, and no token is made that is not saved.
+    // The command does not overwrite the file, and makes no token that it cannot save.
     let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
     let before = tokens();
     world.ctl(&["token", "add", "--person", "Bob", "--out", &path]).refused("bob.token");
@@ -412,7 +415,7 @@ fn a_member_may_neither_panic_nor_take_the_host_down() {
     world.down();
 }
 
-/// Opens a port that answers every request with an error and no reason.
+/// Opens a port that answers every request with status 500 and an empty body.
 fn broken_host() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -431,7 +434,7 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
+fn panic_at_an_address_fails_unless_that_host_stops() {
     let world = World::new();
     let panic = |port: u16| {
         let output = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
@@ -441,13 +444,13 @@ fn panic_of_a_named_host_fails_unless_that_one_is_stopped() {
         (output.code, failure["error"]["code"].as_str().expect("a code").to_owned())
     };
     let broken = broken_host();
-    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "beside no host");
-    assert_eq!(panic(closed_port()), (3, "host_unreachable".to_owned()), "beside no host");
+    assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "no host runs");
+    assert_eq!(panic(closed_port()), (3, "host_unreachable".to_owned()), "no host runs");
     fs::write(world.home.join("owner.token"), "").expect("written");
     assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "without a token");
     world.ctl(&["init"]).ok();
     world.up();
     let host = world.status()["host"]["pid"].clone();
-    assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "beside another host");
-    assert_eq!(world.status()["host"]["pid"], host, "the host of another home is alive");
+    assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "another host runs");
+    assert_eq!(world.status()["host"]["pid"], host, "the other host still runs");
 }

@@ -1,6 +1,8 @@
-//! More sessions than slots: no session starves, no limit is exceeded, no message is answered twice, and an idle session costs nothing.
+//! More sessions than slots: no session starves, no limit is exceeded, no message is answered twice, and an idle session has no
+//! process.
 //!
-//! The random choices come from a printed seed (`IRONCLAW_SEED`); `IRONCLAW_SCALE_MESSAGES` makes the run longer. See `ops::stops`.
+//! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_SCALE_MESSAGES` sets its length. See
+//! `ops::stops`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill;
@@ -19,10 +21,10 @@ const SESSIONS: usize = 1000;
 const AGENTS: usize = 20;
 const AWAKE_MAX: usize = 50;
 const AWAKE_PER_AGENT_MAX: usize = 10;
-/// Messages in one run without `IRONCLAW_SCALE_MESSAGES`.
+/// The number of messages without `IRONCLAW_SCALE_MESSAGES`.
 const MESSAGES: usize = 300;
 
-/// Starts a host of the own user with these settings and a script that can be slow.
+/// Makes a host of the own user with these settings. Its scripted model answers the message `slow` after ten minutes.
 pub(crate) fn world(settings: &str) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     let script = world.home.join("script.toml");
@@ -36,12 +38,12 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
+fn thousand_sessions_share_fifty_slots_without_starvation() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_SEED").unwrap_or(now);
     let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
     println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
-    // All messages are one person's, and by default more than one may not wait.
+    // One person sends all messages, so the quota of waiting messages must be high.
     let world = world(&format!(
         "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
     ));
@@ -54,9 +56,8 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     let status = client.status().expect("the host answers");
     assert_eq!(status["sessions"].as_array().map(Vec::len), Some(SESSIONS), "seed {seed}");
     assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher runs");
-    let mut chance = Rng::with_seed(seed);
-    let to: Vec<(usize, usize)> =
-        (0..count).map(|_| (chance.usize(..AGENTS), chance.usize(..SESSIONS / AGENTS))).collect();
+    let mut rng = Rng::with_seed(seed);
+    let to: Vec<(usize, usize)> = (0..count).map(|_| (rng.usize(..AGENTS), rng.usize(..SESSIONS / AGENTS))).collect();
     let over = AtomicBool::new(false);
     let (ids, most_awake) = std::thread::scope(|scope| {
         let watch = scope.spawn(|| most_awake(&client, &over));
@@ -69,17 +70,19 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
                     let send = |(number, (agent, thread)): (usize, &(usize, usize))| {
                         let (thread, event) = (format!("t{thread}"), format!("{sender}-{number}"));
                         let text = format!("echo {event}");
-                        let sent = client.send_in(&name(*agent), &thread, &text, &event).expect("it is recorded");
+                        let sent =
+                            client.send_in(&name(*agent), &thread, &text, &event).expect("the message is recorded");
                         sent["message_id"].as_str().expect("an id").to_owned()
                     };
                     part.iter().enumerate().map(send).collect::<Vec<String>>()
                 })
             })
             .collect();
-        let ids: Vec<String> = sends.into_iter().flat_map(|send| send.join().expect("it was served")).collect();
+        let ids: Vec<String> =
+            sends.into_iter().flat_map(|send| send.join().expect("the sender got its answers")).collect();
         ids.iter().for_each(|id| answered(&client, id, seed));
         over.store(true, Ordering::SeqCst);
-        (ids, watch.join().expect("looking does not panic"))
+        (ids, watch.join().expect("the watcher does not panic"))
     });
     assert_eq!(most_awake, AWAKE_MAX, "seed {seed}: the limit is reached");
     each_answered_once(&world, &ids, seed);
@@ -91,16 +94,16 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     assert_eq!(waits.len(), ids.len(), "seed {seed}");
     let most = |of: fn(&Wait) -> usize| waits.iter().map(of).max().unwrap_or(0);
     println!(
-        "{count} messages to {SESSIONS} sessions of {AGENTS} agents, {AWAKE_MAX} places: waited for p50 {}, p99 {}, at most {} \
+        "{count} messages to {SESSIONS} sessions of {AGENTS} agents, {AWAKE_MAX} slots: waited for p50 {}, p99 {}, at most {} \
          turns; overtaken by at most {} later messages to the same agent",
-        at(&waits, 50),
-        at(&waits, 99),
+        percentile(&waits, 50),
+        percentile(&waits, 99),
         most(|wait| wait.turns),
         most(|wait| wait.overtaken_by_own),
     );
     for wait in &waits {
-        // Its agent's turn comes once in a round of all agents, each time for the oldest waiting session. An awake session has up to four
-        // more turns while others wait, also while this session's process is being made.
+        // Admission serves each agent once in a round, and picks its oldest waiting session. An awake session has up to four more turns while
+        // others wait, and while the process of this session starts.
         let bound = (wait.own_before + 1) * AGENTS + 4 * AWAKE_MAX;
         assert!(wait.turns <= bound, "seed {seed}: {wait:?} of at most {bound}");
         assert!(wait.overtaken_by_own <= 2 * AWAKE_PER_AGENT_MAX, "seed {seed}: {wait:?}");
@@ -108,33 +111,33 @@ fn of_a_thousand_sessions_fifty_are_awake_and_none_starves() {
     world.down();
 }
 
-/// The wait of a message.
+/// The wait of one message, counted in turns and messages.
 #[derive(Debug)]
 struct Wait {
-    /// Turns that ended between its record and its own turn.
+    /// Turns that ended after the message was recorded and before its own turn.
     turns: usize,
-    /// Messages to its agent that were recorded earlier and had no turn yet.
+    /// Earlier messages to its agent that still waited when it was recorded.
     own_before: usize,
-    /// Messages to its agent that were recorded later, had an earlier turn, and belong to a session without an earlier message.
+    /// Later messages to its agent with an earlier turn, from sessions that had no earlier message.
     overtaken_by_own: usize,
 }
 
-/// A message without a turn.
+/// A message that still waits for its turn.
 struct Unserved {
     message: String,
-    /// Turns that had ended at its record.
+    /// Turns that had ended when it was recorded.
     ended: usize,
-    /// Earlier messages to its agent.
+    /// Earlier messages to its agent that still wait.
     own_before: usize,
-    /// Sessions of those messages. An awake session among them may also answer its later messages.
+    /// Sessions of those messages. An awake session may also answer its later messages.
     sessions_before: HashSet<String>,
     overtaken_by_own: usize,
 }
 
-/// Returns the wait of each message, according to the ledger.
+/// Returns the wait of each message from the ledger.
 fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
     let (mut ended, mut waits) = (0usize, Vec::new());
-    // By agent, in the order of the record: each message with its session.
+    // For each agent, the waiting messages with their sessions, in the order of the ledger.
     let mut waiting: HashMap<&str, Vec<(String, Unserved)>> = HashMap::new();
     for entry in &world.ledger() {
         let data = &entry["data"];
@@ -165,13 +168,13 @@ fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
     waits
 }
 
-fn at(waits: &[Wait], percent: usize) -> usize {
+fn percentile(waits: &[Wait], percent: usize) -> usize {
     let mut turns: Vec<usize> = waits.iter().map(|wait| wait.turns).collect();
     turns.sort_unstable();
     turns[(turns.len() * percent / 100).min(turns.len() - 1)]
 }
 
-/// Polls the number of awake sessions until `over`, checks the limits, and returns the maximum.
+/// Polls the number of awake sessions until `over` is set. Checks the limits and returns the maximum.
 fn most_awake(client: &Client, over: &AtomicBool) -> usize {
     let mut most = 0;
     while !over.load(Ordering::SeqCst) {
@@ -187,13 +190,13 @@ fn most_awake(client: &Client, over: &AtomicBool) -> usize {
         }
         assert!(by_agent.values().all(|awake| *awake <= AWAKE_PER_AGENT_MAX), "{by_agent:?}");
         most = most.max(awake);
-        // A poll costs the host more than a turn; without a pause the polls would be the load.
+        // A poll costs the host more than a turn, so polls without a pause would be the main load.
         std::thread::sleep(Duration::from_millis(100));
     }
     most
 }
 
-/// Waits until a message has its answer.
+/// Waits until the answer to a message is delivered.
 #[track_caller]
 pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
     let until = Instant::now() + 4 * PATIENCE;
@@ -206,7 +209,7 @@ pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
     }
 }
 
-/// Checks that each message is once in the record, in the ledger and among the deliveries.
+/// Checks that each message is answered exactly once, no session has failures, and the ledger is valid.
 pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
     kill::each_answered_once(world, ids, seed);
     let failed = record::count(&record::open(&world.home), "SELECT count(*) FROM sessions WHERE failures > 0");
@@ -215,20 +218,22 @@ pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
 }
 
 #[test]
-fn with_one_place_three_agents_are_served_in_turns() {
+fn three_agents_share_one_slot_in_turns() {
     let world = world("[session]\nawake_max = 1\n");
     world.up();
     ["slow", "a", "b", "c"].iter().for_each(|agent| world.agent(agent));
     let client = Client::of(&world);
     let blocker = client.send_in("slow", "t", "slow", "0").expect("recorded");
-    wait_for("the only place to be taken by a turn", || !world.entries("model.asked").is_empty());
+    wait_for("the only slot to be in use", || !world.entries("model.asked").is_empty());
     let mut ids = Vec::new();
     for agent in ["a", "b", "c"] {
         for thread in ["1", "2", "3"] {
             let sent = client.send_in(agent, thread, &format!("echo {agent}{thread}"), &format!("{agent}{thread}"));
             ids.push(sent.expect("recorded")["message_id"].as_str().expect("an id").to_owned());
             let line = ids.len() as u64;
-            wait_for("it to wait in line", || client.status().expect("answers")["places"]["waiting"] == line);
+            wait_for("the session to wait for the slot", || {
+                client.status().expect("answers")["places"]["waiting"] == line
+            });
         }
     }
     let why = world.ctl(&["--json", "why", &ids[0]]).ok().json();
@@ -236,7 +241,7 @@ fn with_one_place_three_agents_are_served_in_turns() {
     let why = world.ctl(&["--json", "why", &ids[1]]).ok().json();
     assert_eq!(
         why["summary"], "Its session is waiting for a place (4th; 1 of 1 are taken).",
-        "behind the first message of b and of c"
+        "the first messages of b and c go first"
     );
     let list = world.ctl(&["session", "list"]).ok().stdout;
     assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
@@ -254,7 +259,7 @@ fn with_one_place_three_agents_are_served_in_turns() {
 }
 
 #[test]
-fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
+fn sessions_that_compete_for_one_slot_lose_no_message() {
     let world = world("[session]\nawake_max = 1\n");
     world.up();
     (0..3).for_each(|agent| world.agent(&name(agent)));
@@ -267,7 +272,7 @@ fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
                     let say = |n: usize| {
                         let sent = client.send_in(&name(agent), "t", &format!("echo {n}"), &format!("{agent}-{n}"));
                         let id = sent.expect("recorded")["message_id"].as_str().expect("an id").to_owned();
-                        // Every other message finds its session on its way to sleep.
+                        // Every second message arrives while its session goes to sleep.
                         if n.is_multiple_of(2) {
                             answered(&client, &id, 0);
                         }
@@ -277,7 +282,7 @@ fn sessions_that_wake_and_sleep_over_one_place_lose_no_message() {
                 })
             })
             .collect();
-        talks.into_iter().flat_map(|talk| talk.join().expect("it was served")).collect()
+        talks.into_iter().flat_map(|talk| talk.join().expect("the sender got its answers")).collect()
     });
     ids.iter().for_each(|id| answered(&client, id, 0));
     each_answered_once(&world, &ids, 0);
@@ -294,15 +299,15 @@ fn idle_session_sleeps_without_a_process_and_wakes_again() {
     assert!(world.say("a", "my name is Ada").contains("Hello, Ada."));
     for _ in 0..2 {
         wait_for("the session to sleep", || world.session()["state"] == "asleep");
-        wait_for("its processes to be gone", || below(host).len() == 1);
-        wait_for("its files to be closed", || files() <= before);
+        wait_for("the end of its processes", || below(host).len() == 1);
+        wait_for("the host to close its files", || files() <= before);
         assert_eq!(world.status()["places"]["awake"], 0);
         assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
     }
 }
 
 #[test]
-fn conversations_with_names_are_sessions_of_their_own() {
+fn named_conversations_have_separate_sessions() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -317,14 +322,14 @@ fn conversations_with_names_are_sessions_of_their_own() {
     }
     assert_eq!(client.status().expect("answers")["sessions"].as_array().map(Vec::len), Some(2));
     for name in ["", "Work", "a/b", "a b", &"x".repeat(65)] {
-        let refused = client.send_in("a", name, "hello", "e").expect_err("it is no name");
+        let refused = client.send_in("a", name, "hello", "e").expect_err("the name is invalid");
         assert!(refused.to_string().contains("thread_malformed"), "{name}: {refused}");
         world.ctl(&["chat", "a", "hello", "--thread", name]).refused("a thread's name has 1 to 64 characters");
     }
 }
 
 #[test]
-fn limits_that_make_no_sense_are_refused() {
+fn inconsistent_session_limits_are_refused() {
     let world = World::new();
     for (settings, words) in [
         ("awake_max = 5000", "session.awake_max must be at most 4096"),
@@ -337,7 +342,7 @@ fn limits_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_start_finds_the_work_by_indexes_alone() {
+fn start_finds_open_work_by_indexes_only() {
     let world = World::new();
     let db = record::open(&world.home);
     for sql in [

@@ -1,6 +1,6 @@
-//! Shortages of inodes or descriptors: sessions wait, people are notified, and no session is parked.
+//! Shortages of inodes or descriptors: sessions wait, people get a notice, and no session is parked.
 //!
-//! Uses the real programs. The inodes need an own file system, which only root may mount. See `failures`.
+//! The tests use the real programs. The test of inodes mounts a file system and therefore needs root. See `failures`.
 
 use crate::chaos::kill::{answered, insist};
 use crate::support::client::{Client, Raw, own};
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// More attempts than `session.launch_attempts_max` allows a session to fail.
+/// More launches than a session may fail by `session.launch_attempts_max`.
 const TRIES: usize = 8;
 
-/// A small file system for a home; unmounted on drop.
+/// A small file system for a home. A drop unmounts it.
 pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
-    /// Moves the home of a stopped host onto a tmpfs with these options; returns `None` if the test may not mount one.
+    /// Moves the home of a stopped host to a tmpfs with these options. Returns `None` if the test may not mount one.
     pub(crate) fn under(world: &mut World, options: &str) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             return None;
@@ -37,7 +37,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A process with an open file in it keeps it until the process ends.
+        // A process with an open file keeps the file system until it ends.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -48,13 +48,13 @@ fn ready(world: &World) -> (u16, Value) {
 }
 
 /// Returns how often a session waited for a resource, according to the log.
-fn waits(world: &World) -> usize {
+fn wait_count(world: &World) -> usize {
     let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
     log.lines().filter(|line| line.contains("the session waits: ")).count()
 }
 
 /// Checks that no session was parked and no failure was counted.
-fn nothing_is_blamed(world: &World) {
+fn check_no_session_failed(world: &World) {
     assert!(world.entries("session.parked").is_empty());
     let sessions = Raw::of(world).get("/v1/sessions").1;
     for session in sessions.as_array().expect("a list") {
@@ -64,7 +64,7 @@ fn nothing_is_blamed(world: &World) {
 }
 
 #[test]
-fn used_up_inodes_park_no_session_and_people_are_notified() {
+fn inode_shortage_parks_no_session_and_notifies_people() {
     let mut world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     let Some(disk) = SmallDisk::under(&mut world, "size=64m,nr_inodes=2000") else { return };
@@ -82,7 +82,7 @@ fn used_up_inodes_park_no_session_and_people_are_notified() {
     let client = Client::of(&world);
     let asleep = client.send("a", "what is my name?", "one").expect("a message needs no inode");
     let fresh = client.send_in("a", "fresh", "echo word", "two").expect("a message needs no inode");
-    wait_for("both sessions to wait often", || waits(&world) >= 2 * TRIES);
+    wait_for("both sessions to wait often", || wait_count(&world) >= 2 * TRIES);
     assert_eq!(ready(&world), (503, json!("inodes_used_up")));
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("inodes") && warnings.contains("sessions/"), "the warning says what to free: {warnings}");
@@ -100,7 +100,7 @@ fn used_up_inodes_park_no_session_and_people_are_notified() {
         insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
     }
     wait_for("the host to be ready", || ready(&world).0 == 200);
-    nothing_is_blamed(&world);
+    check_no_session_failed(&world);
     world.down();
 }
 
@@ -111,7 +111,7 @@ fn limit_descriptors(pid: i64, count: &str) {
 }
 
 #[test]
-fn missing_descriptors_park_no_session_and_work_continues() {
+fn descriptor_shortage_parks_no_session_and_work_continues() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[session]\nbackoff_ms = 1\n");
     world.up();
@@ -119,17 +119,17 @@ fn missing_descriptors_park_no_session_and_work_continues() {
     let client = Client::of(&world);
     let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
     let host = i64::from(world.pid().expect("it runs"));
-    // First the launcher cannot take the link, then it cannot make the jail, then the host can open nothing.
+    // First the launcher cannot receive the link, then it cannot make the jail, then the host cannot open a file.
     for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host, "3")] {
         let event = format!("{pid}-{count}");
         limit_descriptors(launcher, "4");
         let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is accepted");
-        let before = waits(&world);
+        let before = wait_count(&world);
         limit_descriptors(pid, count);
         if pid == host {
             limit_descriptors(launcher, "1024");
         }
-        wait_for("the session to wait often", || waits(&world) >= before + TRIES);
+        wait_for("the session to wait often", || wait_count(&world) >= before + TRIES);
         limit_descriptors(pid, "1024");
         limit_descriptors(launcher, "1024");
         let id = taken["message_id"].as_str().expect("an id");
@@ -137,6 +137,6 @@ fn missing_descriptors_park_no_session_and_work_continues() {
         assert_eq!(view["notice"], false, "{view}");
         world.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
     }
-    nothing_is_blamed(&world);
+    check_no_session_failed(&world);
     assert_eq!(ready(&world), (200, Value::Null));
 }

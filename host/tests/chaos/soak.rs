@@ -1,6 +1,6 @@
-//! A soak test in random steps: messages, kills, stops, clock changes, rotations, and a home that is restored from a copy.
+//! A soak test in random steps: messages, kills, stops, clock changes, rotations, and a restore of the home from a copy.
 //!
-//! `IRONCLAW_SEED` repeats a run with the seed that it prints, and `IRONCLAW_SOAK_STEPS` makes it longer. See `kill`.
+//! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_SOAK_STEPS` sets its length. See `kill`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::{Sent, all_answered_once, answered, insist, run_of};
@@ -8,15 +8,15 @@ use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, World, copy_as_is, kill, wait_for};
 use fastrand::Rng;
 
-/// Steps of one run without `IRONCLAW_SOAK_STEPS`.
+/// The number of steps without `IRONCLAW_SOAK_STEPS`.
 const STEPS: u64 = 100;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A copy of the home and of the messages up to then.
+/// A copy of the home, with the number of messages at that moment.
 struct Snapshot {
     directory: tempfile::TempDir,
-    /// The exported entries of the ledger; none of them may change later.
+    /// The exported entries of the ledger, which must not change later.
     ledger: Vec<String>,
     sent: usize,
 }
@@ -29,7 +29,7 @@ struct Soak {
     sent: Vec<Sent>,
     events: u64,
     snapshot: Option<Snapshot>,
-    /// True if a head outside names entries that the home has lost.
+    /// True if a head outside names entries that the home lost.
     lost: bool,
 }
 
@@ -48,11 +48,11 @@ impl Soak {
         Self { world, client, heads, sent: Vec::new(), events: 0, snapshot: None, lost: false }
     }
 
-    /// Sends one message and waits for its answer or not, at random.
-    fn talk(&mut self, chance: &mut Rng) {
-        let agent = if chance.u64(..2) == 0 { "a" } else { "b" };
+    /// Sends one message. Waits for its answer in half of the cases.
+    fn send_message(&mut self, rng: &mut Rng) {
+        let agent = if rng.u64(..2) == 0 { "a" } else { "b" };
         self.events += 1;
-        let text = match chance.u64(..3) {
+        let text = match rng.u64(..3) {
             0 => format!("write file-{}.txt: content", self.events),
             1 => format!("append log-{}.txt: content", self.events),
             _ => format!("echo word-{}", self.events),
@@ -60,26 +60,26 @@ impl Soak {
         let event = format!("event-{}", self.events);
         let taken = insist("take a message", || self.client.send(agent, &text, &event));
         let id = taken["message_id"].as_str().expect("an id").to_owned();
-        if chance.u64(..2) == 0 {
+        if rng.u64(..2) == 0 {
             insist("answer a message", || answered(&self.client, &id));
         }
         self.sent.push(Sent { text, id });
     }
 
-    fn all_answered(&self) {
+    fn wait_for_answers(&self) {
         for message in &self.sent {
             insist("answer a message", || answered(&self.client, &message.id));
         }
     }
 
-    /// Starts the host with a clock shifted by so many milliseconds.
+    /// Starts the host with a clock that is shifted by `shift_ms`.
     fn up_at(&mut self, shift_ms: i64) {
         self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&shift_ms.to_string()));
         self.world.up();
     }
 
     fn take_snapshot(&mut self) {
-        self.all_answered();
+        self.wait_for_answers();
         self.world.down();
         let directory = tempfile::tempdir().expect("a directory");
         copy_as_is(&self.world.home, &directory.path().join("home"));
@@ -91,10 +91,10 @@ impl Soak {
     /// Restores the home from the snapshot.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
-        self.all_answered();
+        self.wait_for_answers();
         if self.sent.len() > snapshot.sent {
-            // A kill directly after an answer may precede the next head outside; then no warning can appear.
-            wait_for("a head outside", || self.is_known_outside(snapshot.ledger.len()));
+            // A kill directly after an answer can come before the next head outside, and then the host could not warn.
+            wait_for("a head outside", || self.has_head_outside(snapshot.ledger.len()));
         }
         self.world.kill_host();
         let before = self.verify();
@@ -110,13 +110,13 @@ impl Soak {
         }
         let forgotten = self.sent.len() - snapshot.sent;
         self.sent.truncate(snapshot.sent);
-        // The older ledger is valid by itself; the heads outside name the first lost entry.
-        assert!(self.entries() == snapshot.ledger, "what was put back is what was there");
-        self.is_whole_by_itself();
+        // The older ledger is valid in itself. The heads outside reveal the first lost entry.
+        assert!(self.entries() == snapshot.ledger, "the restored ledger equals the copied one");
+        self.check_chains();
         if !self.lost {
             match self.verify() {
-                // No message was sent since, and no head was signed.
-                Ok(_) => assert_eq!(forgotten, 0, "the heads outside know more than the home"),
+                // Since the copy no message was sent and no head was signed.
+                Ok(_) => assert_eq!(forgotten, 0, "the heads outside do not reveal the lost messages"),
                 Err(said) => {
                     let first = snapshot.ledger.len();
                     assert!(said.contains(&format!("bad seq {first}")), "the first lost entry is {first}: {said}");
@@ -132,8 +132,8 @@ impl Soak {
         }
     }
 
-    /// Returns whether a head outside of the home names this entry or a later one.
-    fn is_known_outside(&self, entry: usize) -> bool {
+    /// Returns whether a head outside of the home covers this entry.
+    fn has_head_outside(&self, entry: usize) -> bool {
         let files = std::fs::read_dir(self.heads.path()).expect("a directory");
         let texts = files.filter_map(|file| std::fs::read_to_string(file.expect("readable").path()).ok());
         let heads: Vec<String> = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
@@ -141,7 +141,7 @@ impl Soak {
         numbers.filter_map(|head| head["seq"].as_u64()).any(|seq| seq >= entry as u64)
     }
 
-    /// Returns the exported entries without the final head, which is signed at each export.
+    /// Returns the exported entries without the final head, which each export signs again.
     fn entries(&self) -> Vec<String> {
         let exported = self.world.ctl(&["audit", "export"]).ok().stdout;
         exported.lines().filter(|line| line.starts_with(r#"{"seq":"#)).map(str::to_owned).collect()
@@ -153,8 +153,8 @@ impl Soak {
         if answer.code == 0 { Ok(answer.stdout) } else { Err(answer.stdout + &answer.stderr) }
     }
 
-    /// Verifies all chains of the ledger and their links without the heads.
-    fn is_whole_by_itself(&self) {
+    /// Verifies all chains of the ledger and their links, without the heads outside.
+    fn check_chains(&self) {
         let file = self.heads.path().join("exported.jsonl");
         std::fs::write(&file, self.world.ctl(&["audit", "export"]).ok().stdout).expect("written");
         let shown = file.display().to_string();
@@ -181,12 +181,12 @@ impl Soak {
 #[test]
 fn soak_loses_no_message_and_keeps_the_ledger_valid() {
     let (seed, steps) = run_of("IRONCLAW_SOAK_STEPS", STEPS);
-    let (mut soak, mut chance) = (Soak::begin(), Rng::with_seed(seed));
+    let (mut soak, mut rng) = (Soak::begin(), Rng::with_seed(seed));
     for step in 0..steps {
-        let what = chance.u64(..16);
+        let what = rng.u64(..16);
         println!("step {step}: {what}");
         match what {
-            0..=7 => soak.talk(&mut chance),
+            0..=7 => soak.send_message(&mut rng),
             8 => {
                 soak.world.kill_host();
                 soak.world.up();
@@ -209,20 +209,20 @@ fn soak_loses_no_message_and_keeps_the_ledger_valid() {
             _ => soak.restore(),
         }
     }
-    soak.all_answered();
+    soak.wait_for_answers();
     soak.sent.sort_by(|a, b| a.id.cmp(&b.id));
     all_answered_once(&soak.world, &soak.sent, seed);
-    soak.is_whole_by_itself();
+    soak.check_chains();
     assert_eq!(soak.verify().is_err(), soak.lost, "seed {seed}: {:?}", soak.verify());
-    // At least one rotation and one restore in every run.
+    // Every run has at least one rotation and one restore.
     soak.take_snapshot();
     soak.world.ctl(&["audit", "rotate"]).ok();
-    soak.talk(&mut chance);
+    soak.send_message(&mut rng);
     soak.restore();
     assert!(soak.lost, "seed {seed}");
-    soak.all_answered();
+    soak.wait_for_answers();
     all_answered_once(&soak.world, &soak.sent, seed);
-    soak.is_whole_by_itself();
-    assert!(soak.verify().is_err(), "seed {seed}: the gap stays known");
+    soak.check_chains();
+    assert!(soak.verify().is_err(), "seed {seed}: the heads outside still reveal the loss");
     soak.world.down();
 }

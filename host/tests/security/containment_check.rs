@@ -1,7 +1,7 @@
-//! The containment check that every person can run, and its own check: without any single wall it fails.
+//! The containment check. Every person can run it, and it must fail if any single wall is missing.
 //!
-//! A test build leaves out a named wall; the released build cannot. Runs a slice of the walls in the fast tier (`IRONCLAW_SEED` chooses
-//! another), all of them with `IRONCLAW_LONG=1`. See `host/jail/src/wall.rs`.
+//! A test build can leave out a named wall, a release build cannot. The fast tier tests a few walls, which `IRONCLAW_SEED` selects;
+//! `IRONCLAW_LONG=1` tests all of them. See `host/jail/src/wall.rs`.
 
 use crate::chaos::kill::{run_of, slice};
 use crate::support::host_fixture::{Build, World, wait_for};
@@ -11,13 +11,13 @@ use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Names the wall that a test build leaves out of every jail.
+/// The variable with the wall that a test build leaves out of every jail.
 const WITHOUT_WALL: &str = "IRONCLAW_WITHOUT_WALL";
 
-/// Walls that are left out for each user in the fast tier.
+/// Walls that the fast tier tests for each user.
 const WALLS: u64 = 8;
 
-/// Starts a host with one session, asleep.
+/// Starts a host with one sleeping session.
 fn with_session(who: Who, build: Build) -> World {
     let world = World::with(who, build, None);
     world.up();
@@ -28,14 +28,14 @@ fn with_session(who: Who, build: Build) -> World {
 }
 
 /// Returns the attempts of a list, by name.
-fn lines(attempts: &Value) -> BTreeMap<String, Value> {
+fn by_name(attempts: &Value) -> BTreeMap<String, Value> {
     let all = attempts.as_array().unwrap_or_else(|| panic!("attempts: {attempts}"));
     all.iter().map(|one| (one["name"].as_str().expect("a name").to_owned(), one.clone())).collect()
 }
 
-/// Returns the failed attempts of both jails: name and wall.
+/// Returns name and wall of the failed attempts of both jails.
 fn failed_attempts(report: &Value) -> Vec<(String, String)> {
-    let all = ["attempts", "reader"].into_iter().flat_map(|jail| lines(&report[jail]));
+    let all = ["attempts", "reader"].into_iter().flat_map(|jail| by_name(&report[jail]));
     all.filter(|(_, one)| one["contained"] == false)
         .map(|(name, one)| (name, one["wall"].as_str().unwrap_or_default().to_owned()))
         .collect()
@@ -52,7 +52,7 @@ fn documented() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
+fn containment_check_passes_for_every_user_and_is_recorded() {
     for who in host_users() {
         let world = with_session(who, Build::Plain);
         let answer = world.ctl(&["--json", "doctor", "--prove"]);
@@ -63,7 +63,7 @@ fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
         for jail in ["attempts", "reader"] {
             let attempts = report[jail].as_array().expect("a list");
             assert!(attempts.len() >= 40, "{who:?} {jail}: {}", attempts.len());
-            assert_eq!(lines(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is repeated");
+            assert_eq!(by_name(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is repeated");
             for attempt in attempts {
                 for field in ["name", "expected", "observed", "wall"] {
                     assert!(attempt[field].is_string(), "{who:?} {jail}: {attempt}");
@@ -72,12 +72,12 @@ fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
                 assert!(attempt["wall"] != "" || attempt["expected"] == "allowed", "{who:?} {jail}: {attempt}");
             }
         }
-        let work = lines(&report["attempts"]).into_values().filter(|one| one["expected"] == "allowed").count();
+        let work = by_name(&report["attempts"]).into_values().filter(|one| one["expected"] == "allowed").count();
         assert!(work >= 4, "{who:?}: a jail must allow some attempts");
         let control = &report["controls"][0];
         assert_eq!((&control["caught"], &control["wall"]), (&Value::Bool(true), &CONTROL.name().into()), "{who:?}");
         assert!(control["noticed"].as_u64() > Some(20), "{who:?}: {control}");
-        // It leaves no file behind, and is in the ledger.
+        // The check leaves no file behind and has an entry in the ledger.
         for directory in ["in", "out", "workspace"] {
             let entries = std::fs::read_dir(world.session_directory().join(directory)).expect("a directory");
             let left: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -92,7 +92,7 @@ fn proof_holds_for_root_and_ordinary_user_and_is_recorded() {
 }
 
 #[test]
-fn an_awake_session_is_proved_without_being_disturbed() {
+fn containment_check_does_not_disturb_an_awake_session() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -105,7 +105,7 @@ fn an_awake_session_is_proved_without_being_disturbed() {
 }
 
 #[test]
-fn a_proof_that_cannot_be_made_fails_and_is_recorded() {
+fn containment_check_that_cannot_run_fails_and_is_recorded() {
     let world = with_session(Who::Ordinary, Build::Plain);
     let workspace = world.session_directory().join("workspace");
     std::fs::remove_dir_all(&workspace).expect("it is there");
@@ -121,18 +121,18 @@ fn a_proof_that_cannot_be_made_fails_and_is_recorded() {
 /// Returns the expected result of a check in a build without this wall.
 fn expected(wall: Wall, who: Who) -> Without {
     match (wall, who) {
-        // The kernel makes no other namespace for an ordinary user: without this wall there is no jail.
+        // For an ordinary user the kernel makes no other namespace without this one, so no jail starts.
         (Wall::UserNamespace, Who::Ordinary) => Without::NoJail,
-        // Only root can set another uid and leave groups.
+        // Only root can change its uid and its groups.
         (Wall::OwnUid | Wall::OwnGroups, Who::Ordinary) => Without::NoSuchWall,
-        _ => Without::Red,
+        _ => Without::Failure,
     }
 }
 
 #[derive(Debug, PartialEq)]
 enum Without {
     /// At least one attempt fails.
-    Red,
+    Failure,
     /// The launch is refused.
     NoJail,
     /// This user has no such wall.
@@ -140,12 +140,12 @@ enum Without {
 }
 
 #[test]
-fn proof_fails_without_any_single_wall_and_names_the_attempt() {
+fn containment_check_fails_without_any_single_wall() {
     let documented = documented();
     let named: Vec<&str> = documented.keys().map(String::as_str).collect();
     let mut all: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
     all.sort_unstable();
-    assert_eq!(named, all, "the threat model's table of walls");
+    assert_eq!(named, all, "the table of walls in the threat model");
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
     let mut chance = Rng::with_seed(seed);
@@ -170,14 +170,14 @@ fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
         world.set_env(WITHOUT_WALL, None);
         let answer = world.ctl(&["--json", "doctor", "--prove"]);
         let expected = expected(*wall, who);
-        lacking += usize::from(expected == Without::Red);
+        lacking += usize::from(expected == Without::Failure);
         match expected {
             Without::NoSuchWall => assert_eq!(answer.code, 0, "{who:?} {wall:?}: {}", answer.stderr),
             Without::NoJail => {
                 assert_eq!(answer.code, 1, "{who:?} {wall:?}");
                 assert!(answer.stderr.contains("make new namespaces"), "{who:?} {wall:?}: {}", answer.stderr);
             }
-            Without::Red => {
+            Without::Failure => {
                 let report = answer.json();
                 let escaped = failed_attempts(&report);
                 let own = escaped.iter().filter(|(_, held)| held == wall.name()).count();
@@ -186,7 +186,7 @@ fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
                 if own == 0 || !documented || !failed {
                     unnoticed.push(format!("{wall:?} (code {}): {escaped:?} {}", answer.code, answer.stderr));
                 }
-                // A wall that both of its jails lack cannot be noticed by comparing them.
+                // The control cannot detect a wall that is missing in both jails.
                 assert_eq!(report["controls"][0]["caught"], *wall != CONTROL, "{who:?} {wall:?}");
             }
         }
@@ -196,14 +196,14 @@ fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
 }
 
 #[test]
-fn released_build_ignores_a_request_to_omit_a_wall() {
+fn release_build_ignores_a_request_to_omit_a_wall() {
     let word = WITHOUT_WALL.as_bytes();
     let knows = |build| {
         let program =
             std::fs::read(crate::support::host_fixture::programs(build).join("ironclaw-host")).expect("the program");
         program.windows(word.len()).any(|window| window == word)
     };
-    assert!(knows(Build::Failpoints), "the test build has another word for it");
+    assert!(knows(Build::Failpoints), "the test build does not contain the variable");
     assert!(!knows(Build::Plain));
     let mut world = with_session(Who::Ordinary, Build::Plain);
     world.down();
@@ -213,11 +213,11 @@ fn released_build_ignores_a_request_to_omit_a_wall() {
 }
 
 #[test]
-fn test_build_without_an_unknown_wall_makes_no_jail() {
+fn test_build_that_omits_an_unknown_wall_does_not_start() {
     let mut world = with_session(Who::Ordinary, Build::Failpoints);
     world.down();
     world.set_env(WITHOUT_WALL, Some("drawbridge"));
-    // The launcher ends before it makes a jail, and the host follows it, before or after it was seen to run.
+    // The launcher exits before it makes a jail, and then the host exits. `up` may return before or after that.
     world.ctl(&["up", "--detach"]);
-    wait_for("the host to be gone", || world.pid().is_none());
+    wait_for("the end of the host", || world.pid().is_none());
 }

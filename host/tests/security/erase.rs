@@ -1,6 +1,6 @@
-//! A removed session: nothing of it can be opened, and its directory is gone.
+//! Removal of a session: no data of it can be recovered, and its directory is gone.
 //!
-//! Reads the raw pages of the record too, also free ones. See `secrets`.
+//! The tests also read the raw pages of the record, including free pages. See `secrets`.
 #![allow(unsafe_code)]
 
 use crate::support::client;
@@ -15,11 +15,11 @@ use std::path::Path;
 
 const SECRET: &str = "the heron nests behind the seventh mill";
 
-/// A word of a note, which the record holds in plain text for the search.
+/// A word of a note. The record stores notes in plain text for the search.
 const NOTED: &str = "quillwort";
 
-/// Starts a conversation, and returns every needle that must be gone with its session.
-fn start_a_conversation(world: &World) -> (SessionId, Vec<Needle>) {
+/// Starts a conversation, and returns the needles that must disappear with its session.
+fn start_conversation(world: &World) -> (SessionId, Vec<Needle>) {
     world.up();
     world.agent("a");
     world.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
@@ -38,7 +38,7 @@ fn start_a_conversation(world: &World) -> (SessionId, Vec<Needle>) {
         let before = needles.len();
         for (number, blob) in found.enumerate() {
             let blob: Vec<u8> = blob.expect("a blob");
-            // The nonce alone distinguishes them, and never spans two pages for bodies as short as these.
+            // The nonce is unique, and with bodies this short it never spans two pages.
             needles.push(Needle::new(format!("{name} {number}"), &blob[..24.min(blob.len())]));
         }
         assert!(needles.len() > before, "{sql} finds nothing");
@@ -49,7 +49,7 @@ fn start_a_conversation(world: &World) -> (SessionId, Vec<Needle>) {
     (session, needles)
 }
 
-/// Returns every decrypted page of the record, live and free, with the pages of its log.
+/// Returns every decrypted page of the record, used or free, including the pages of its log.
 fn pages(db: &Connection) -> Vec<u8> {
     let mut bytes: i64 = 0;
     // SAFETY: the handle is that of an open connection, "main" ends with a nul, and `bytes` outlives the call.
@@ -60,7 +60,7 @@ fn pages(db: &Connection) -> Vec<u8> {
     let pages = unsafe { std::slice::from_raw_parts(image, length) }.to_vec();
     // SAFETY: `image` came from SQLite's allocator, and nothing refers to it from here on.
     unsafe { ffi::sqlite3_free(image.cast()) };
-    assert!(pages.starts_with(b"SQLite format 3\0"), "the pages are in the clear");
+    assert!(pages.starts_with(b"SQLite format 3\0"), "the pages are decrypted");
     pages
 }
 
@@ -83,8 +83,8 @@ fn rows(db: &Connection) -> String {
 }
 
 #[track_caller]
-fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
-    assert!(!home.join("sessions").join(session.to_string()).exists(), "its directory is gone");
+fn check_nothing_left(home: &Path, session: SessionId, needles: &[Needle]) {
+    assert!(!home.join("sessions").join(session.to_string()).exists(), "the directory of the session is gone");
     let db = record::open(home);
     for table in ["items", "summaries", "memories", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
         let left = record::count(&db, &format!("SELECT count(*) FROM {table} WHERE session_id = '{session}'"));
@@ -93,7 +93,7 @@ fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
     let kept = format!(
         "SELECT count(*) FROM sessions WHERE id = '{session}' AND queue_key IS NULL AND content_key IS NULL AND state = 'removed'"
     );
-    assert_eq!(record::count(&db, &kept), 1, "only its number is kept");
+    assert_eq!(record::count(&db, &kept), 1, "the row keeps only the id");
     let (text, image) = (rows(&db), pages(&db));
     for needle in needles {
         assert!(!needle.is_in(text.as_bytes()), "{} is in a row", needle.name);
@@ -108,29 +108,29 @@ fn nothing_is_left(home: &Path, session: SessionId, needles: &[Needle]) {
 }
 
 #[test]
-fn removed_session_leaves_nothing_that_could_be_opened() {
+fn removed_session_leaves_no_recoverable_data() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        let (session, needles) = start_a_conversation(&world);
+        let (session, needles) = start_conversation(&world);
         let sandbox = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
-        // The needles can be found before the removal.
+        // Before the removal the search finds the needles.
         let (_kept, before) = record::copy_home(&world);
         let image = pages(&record::open(&before));
         let found = needles.iter().filter(|needle| needle.is_in(&image)).count();
         let sealed =
             needles.iter().filter(|needle| ["wrapped", "enc", "note"].iter().any(|kind| needle.name.starts_with(kind)));
-        assert_eq!(found, sealed.count(), "{who:?}: the record holds the sealed bodies, the note, and nothing else");
+        assert_eq!(found, sealed.count(), "{who:?}: the record contains exactly the encrypted bodies and the note");
 
         let log = world.home.join("state.db-wal");
         let length = |log: &std::path::Path| std::fs::metadata(log).map_or(0, |log| log.len());
         let filled = length(&log);
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
-        wait_for("its sandbox to be gone", || !sandbox.lives());
-        assert!(length(&log) < filled, "{who:?}: the log was truncated, and holds only later writes");
+        wait_for("the end of its sandbox", || !sandbox.lives());
+        assert!(length(&log) < filled, "{who:?}: the log was truncated and contains only later writes");
         let (_directory, copy) = record::copy_home(&world);
-        nothing_is_left(&copy, session, &needles);
+        check_nothing_left(&copy, session, &needles);
         assert_eq!(record::count(&record::open(&copy), "PRAGMA secure_delete"), 1, "{who:?}");
-        // With the whole former home except the record: the keys are nowhere.
+        // The running host still has a valid ledger.
         assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?}");
         assert_eq!(world.entries("session.removed").len(), 1, "{who:?}");
         world.ctl(&["session", "show", &session.to_string()]).refused("there is no session");
@@ -138,10 +138,10 @@ fn removed_session_leaves_nothing_that_could_be_opened() {
 }
 
 #[test]
-fn agent_remembers_nothing_after_a_removal() {
+fn agent_has_no_memory_of_a_removed_session() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
-        let (session, needles) = start_a_conversation(&world);
+        let (session, needles) = start_conversation(&world);
         world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
         let answer = world.chat("a", "what is my name?");
         assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{who:?}");
@@ -154,28 +154,28 @@ fn agent_remembers_nothing_after_a_removal() {
             assert!(lines.iter().all(|line| !line.to_string().contains(SECRET)), "{who:?}: {lines:?}");
         }
         world.down();
-        nothing_is_left(&world.home, session, &needles);
+        check_nothing_left(&world.home, session, &needles);
         world.up();
         assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
     }
 }
 
 #[test]
-fn interrupted_removal_is_finished_at_the_next_start() {
+fn interrupted_removal_completes_at_the_next_start() {
     for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
-        let (session, needles) = start_a_conversation(&world);
+        let (session, needles) = start_conversation(&world);
         world.down();
         world.set_env("IRONCLAW_FAILPOINT", Some("erase"));
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         let host = world.pid().expect("it runs");
         assert_ne!(world.ctl(&["session", "remove", &session.to_string(), "--yes"]).code, 0, "{who:?}");
-        wait_for("the host to die in the removal", || !alive(host));
+        wait_for("the death of the host during the removal", || !alive(host));
         assert!(world.home.join("sessions").join(session.to_string()).join("workspace/bird.txt").exists(), "{who:?}");
         world.up();
         let (_directory, copy) = record::copy_home(&world);
-        nothing_is_left(&copy, session, &needles);
+        check_nothing_left(&copy, session, &needles);
         assert_eq!(world.status()["sessions"], Value::Array(Vec::new()), "{who:?}");
         assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
     }

@@ -1,6 +1,6 @@
-//! A sandbox under an attacker's control: it speaks the protocol and has the key, both queues, the model socket and the link.
+//! A sandbox under the control of an attacker, who has the queue key, both queues, the model socket and the link.
 //!
-//! `jail` tests the walls from outside. See `attempt` for the form of an attempt, `turns` for a table of them.
+//! `jail` tests the walls from outside. See `attempt` for the form of an attempt and `turns` for a table of attempts.
 
 pub(crate) mod attack;
 mod attempt;
@@ -16,7 +16,7 @@ mod seals;
 mod turns;
 mod workspace;
 
-/// The fewest attempts in the tables; a change must not lower it.
+/// The minimum number of attempts in the tables. A change must not lower it.
 const ATTEMPTS_MIN: usize = 200;
 
 #[test]
@@ -36,7 +36,7 @@ fn every_attempt_has_a_unique_name() {
     for (place, name) in names.iter().enumerate() {
         assert!(!names[..place].contains(name), "{name} is repeated");
         let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        assert!(plain && name.split('_').count() >= 4, "{name} is no sentence");
+        assert!(plain && name.split('_').count() >= 4, "{name} is not a sentence");
     }
-    assert!(names.len() >= ATTEMPTS_MIN, "{} attempts are left", names.len());
+    assert!(names.len() >= ATTEMPTS_MIN, "only {} attempts are left", names.len());
 }

@@ -1,7 +1,7 @@
 //! Jails through a real launcher, as root with mapped ids and as an ordinary user.
 //!
-//! No test is skipped: on a machine that cannot make a jail they fail, and `ironclaw-host preflight` names the cause. See
-//! `host/examples/jail_driver.rs`, which plays the scenarios.
+//! No test is skipped. On a machine that cannot make a jail the tests fail, and `ironclaw-host preflight` names the cause. See
+//! `host/examples/jail_driver.rs`, which runs the scenarios.
 
 use crate::support::host_fixture::kill;
 use crate::support::jail_fixture::{JailFixture, MAPPED, Who, host_users};
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 /// The longest wait for an event that takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Plays a scenario as every user that can start a host here.
-fn each(scenario: &str, look: impl Fn(Who, Value)) {
+/// Runs a scenario as each user that can start a host on this machine.
+fn play_each(scenario: &str, check: impl Fn(Who, Value)) {
     for who in host_users() {
-        look(who, JailFixture::new(who).play(scenario));
+        check(who, JailFixture::new(who).play(scenario));
     }
 }
 
 #[test]
-fn unenforceable_spec_is_refused_by_its_fault() {
-    each("refusals", |who, result| {
+fn unenforceable_spec_is_refused_with_its_cause() {
+    play_each("refusals", |who, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         for (case, words) in [
             ("missing", "/nowhere for /in: No such file"),
@@ -45,17 +45,17 @@ fn unenforceable_spec_is_refused_by_its_fault() {
 
 #[test]
 fn program_that_misses_its_gate_is_killed_in_time() {
-    each("late", |who, result| {
+    play_each("late", |who, result| {
         let error = result["late"]["error"].as_str().unwrap_or_default();
         assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {result}");
         assert!(result["late_ms"].as_u64() < Some(2_000), "{who:?}: {result}");
-        assert!(result["noop_ms"].as_u64() < Some(200), "{who:?}: the other launch waited: {result}");
+        assert!(result["noop_ms"].as_u64() < Some(200), "{who:?}: the late launch delayed the other one: {result}");
     });
 }
 
 #[test]
-fn kernel_report_of_a_hiding_program_matches_the_spec() {
-    each("report", |who, result| {
+fn kernel_report_matches_the_spec_even_if_a_program_hides() {
+    play_each("report", |who, result| {
         assert_eq!(result["faults"], Value::Null, "{who:?}");
         let report = &result["report"];
         assert_eq!(report["own_namespaces"].as_array().map(Vec::len), Some(7));
@@ -68,8 +68,8 @@ fn kernel_report_of_a_hiding_program_matches_the_spec() {
 }
 
 #[test]
-fn a_program_finds_its_link_and_nothing_of_the_host() {
-    each("look", |who, seen| {
+fn jailed_program_sees_its_link_and_no_part_of_the_host() {
+    play_each("look", |who, seen| {
         assert_eq!(seen["descriptors"], serde_json::json!([0, 1, 2, 3]), "{who:?}");
         assert_eq!(seen["variables"], 0, "{who:?}");
         assert_eq!((&seen["pid"], &seen["parent"]), (&2.into(), &1.into()), "{who:?}");
@@ -84,7 +84,7 @@ fn a_program_finds_its_link_and_nothing_of_the_host() {
 
 #[test]
 fn role_in_the_launcher_is_jailed_without_its_environment() {
-    each("reader", |who, result| {
+    play_each("reader", |who, result| {
         assert_eq!(result["faults"], Value::Null, "{who:?}");
         assert_eq!(result["heard"], "HELLO 0", "{who:?}");
         assert_eq!(result["exit"]["code"], 7, "{who:?}");
@@ -92,32 +92,32 @@ fn role_in_the_launcher_is_jailed_without_its_environment() {
 }
 
 #[test]
-fn a_program_that_dies_is_reported_with_its_signal() {
-    each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
+fn signal_of_a_dead_program_is_reported() {
+    play_each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
 }
 
 #[test]
-fn a_jail_that_is_killed_leaves_nothing() {
-    each("kill", |who, result| {
+fn killed_jail_leaves_no_process() {
+    play_each("kill", |who, result| {
         assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
         assert_eq!(result["left"], false, "{who:?}");
     });
 }
 
 #[test]
-fn launch_without_a_waiting_caller_is_ended() {
-    each("abandoned", |who, result| {
+fn launch_without_a_waiting_caller_is_killed() {
+    play_each("abandoned", |who, result| {
         assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{who:?}");
     });
 }
 
 #[test]
-fn launches_at_the_same_time_do_not_disturb_each_other() {
-    each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
+fn concurrent_launches_do_not_disturb_each_other() {
+    play_each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
 }
 
-/// Starts a host that stays, and returns the process ids of its launcher, process 1 and program.
-fn staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
+/// Starts a host that keeps running. Returns the process ids of its launcher and of process 1 and the program in its jail.
+fn start_staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
     let mut host = stage.command(scenario, None).stdout(Stdio::piped()).spawn().expect("the driver runs");
     let mut lines = BufReader::new(host.stdout.take().expect("it is piped"));
     let mut line = String::new();
@@ -127,8 +127,8 @@ fn staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::proces
     (host, lines, pids)
 }
 
-/// Returns whether a process has ended; its new parent may be slow to reap it.
-fn ended(pid: u64) -> bool {
+/// Returns whether a process has ended. A zombie counts as ended, because its new parent may be slow to reap it.
+fn has_ended(pid: u64) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z") || rest.starts_with(" X")),
         Err(_) => true,
@@ -137,17 +137,17 @@ fn ended(pid: u64) -> bool {
 
 fn wait_until_ended(pids: &[u64]) {
     let begun = Instant::now();
-    while !pids.iter().all(|pid| ended(*pid)) {
-        assert!(begun.elapsed() < PATIENCE, "still there: {pids:?}");
+    while !pids.iter().all(|pid| has_ended(*pid)) {
+        assert!(begun.elapsed() < PATIENCE, "not all of these processes ended: {pids:?}");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn dead_launcher_takes_every_jail_along_and_is_noticed() {
+fn launcher_death_ends_every_jail_and_is_detected() {
     for who in host_users() {
         let stage = JailFixture::new(who);
-        let (mut host, mut lines, [launcher, init, program]) = staying(&stage, "stay");
+        let (mut host, mut lines, [launcher, init, program]) = start_staying(&stage, "stay");
         kill(i32::try_from(launcher).expect("a process id"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("the driver prints what it heard");
@@ -161,10 +161,10 @@ fn dead_launcher_takes_every_jail_along_and_is_noticed() {
 }
 
 #[test]
-fn a_host_that_dies_takes_launcher_and_jails_along() {
+fn host_death_ends_its_launcher_and_every_jail() {
     for who in host_users() {
         let stage = JailFixture::new(who);
-        let (mut host, _lines, [launcher, init, program]) = staying(&stage, "stay");
+        let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "stay");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
         wait_until_ended(&[launcher, init, program]);
@@ -175,8 +175,8 @@ fn a_host_that_dies_takes_launcher_and_jails_along() {
 fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
     for who in host_users() {
         let stage = JailFixture::new(who);
-        let (mut host, _lines, [launcher, init, program]) = staying(&stage, "daemon");
-        // An orphan, and so a child of process 1.
+        let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "daemon");
+        // The daemon is an orphan, so it is a child of process 1.
         let children = || std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).unwrap_or_default();
         let begun = Instant::now();
         let daemon = loop {
@@ -187,7 +187,7 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
             }
             std::thread::yield_now();
         };
-        assert!(!ended(daemon), "{who:?}");
+        assert!(!has_ended(daemon), "{who:?}");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
         wait_until_ended(&[launcher, init, program, daemon]);
@@ -195,10 +195,10 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
 }
 
 #[test]
-fn swapped_grant_or_reserved_target_is_refused() {
-    each("granted", |who, result| {
+fn replaced_mount_source_or_reserved_target_is_refused() {
+    play_each("granted", |who, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
-        // The program has no gate, and this is its only fault: its mounts are there.
+        // The only fault of this program is its missing gate, so its mounts are accepted.
         assert_eq!(result["before"], Value::Null, "{who:?}: {result}");
         for (case, words) in [
             ("swapped", "/way/to/here for /data, because "),
@@ -217,9 +217,9 @@ fn swapped_grant_or_reserved_target_is_refused() {
 }
 
 #[test]
-fn jail_with_host_programs_and_a_layer_holds_like_one_without() {
+fn jail_with_host_programs_and_a_layer_contains_attempts() {
     for scenario in ["programs", "programs-in-a-layer"] {
-        each(scenario, |who, result| {
+        play_each(scenario, |who, result| {
             let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {result}"));
             let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
             assert_eq!(breached, Vec::<&Value>::new(), "{who:?} {scenario}");

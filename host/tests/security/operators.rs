@@ -1,6 +1,6 @@
-//! The operators of a host: each attempt without a right is refused by name, and the refusal is in the ledger.
+//! People and tokens at the API: each request without a right is refused with a code, and the ledger records the refusal.
 //!
-//! Uses the real daemon, over its socket or its port. See `ops::keys`.
+//! The tests use the socket or the port of the real daemon. See `ops::keys`.
 #![allow(unsafe_code)]
 
 use crate::support::client::{self, Raw};
@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Starts a host of the own user; `open` gives it a loopback port.
-fn running(open: bool) -> World {
+/// Starts a host of the own user, with a loopback port if `open`.
+fn start_host(open: bool) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     if open {
         world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
@@ -33,25 +33,25 @@ fn token(world: &World, person: &str, more: &[&str]) -> Value {
     world.ctl(&arguments).ok().json()
 }
 
-/// Returns the entries about refused requests with this code.
+/// Returns the ledger entries about requests that were refused with this code.
 fn refusals(world: &World, code: &str) -> Vec<Value> {
     world.entries("api.refused").into_iter().filter(|line| line["data"]["code"] == code).collect()
 }
 
-/// Returns the number of those refusals.
-fn counted(world: &World, code: &str) -> u64 {
+/// Returns the number of requests that were refused with this code; one entry can count several.
+fn refusal_count(world: &World, code: &str) -> u64 {
     refusals(world, code).iter().map(|line| line["data"]["count"].as_u64().expect("a count")).sum()
 }
 
 #[track_caller]
-fn refused(answer: &(u16, Value), status: u16, code: &str) {
+fn check_refused(answer: &(u16, Value), status: u16, code: &str) {
     assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
     assert!(answer.1["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
 }
 
 #[test]
-fn invalid_token_is_refused_by_name_and_never_written_down() {
-    let world = running(false);
+fn invalid_token_is_refused_and_never_stored() {
+    let world = start_host(false);
     let api = Raw::of(&world);
     let owner = api.token.clone();
     let bob = person(&world, "Bob", "member");
@@ -66,22 +66,22 @@ fn invalid_token_is_refused_by_name_and_never_written_down() {
 
     let with = |token: &str| api.get_with(&[("authorization", &format!("Bearer {token}"))], "/v1/agents");
     assert_eq!(with(&bob).0, 200);
-    refused(&with(&revoked), 401, "token_revoked");
-    refused(&with(&expiring), 401, "token_expired");
-    refused(&with(&owner[..owner.len() - 1]), 401, "token_malformed");
-    refused(&with(&format!("{owner}0")), 401, "token_malformed");
-    refused(&with(""), 401, "token_missing");
+    check_refused(&with(&revoked), 401, "token_revoked");
+    check_refused(&with(&expiring), 401, "token_expired");
+    check_refused(&with(&owner[..owner.len() - 1]), 401, "token_malformed");
+    check_refused(&with(&format!("{owner}0")), 401, "token_malformed");
+    check_refused(&with(""), 401, "token_missing");
     let mut other = owner.clone().into_bytes();
     other[40] = if other[40] == b'0' { b'1' } else { b'0' };
-    refused(&with(std::str::from_utf8(&other).expect("hex")), 401, "token_invalid");
-    refused(&api.get_with(&[], "/v1/agents"), 401, "token_missing");
-    refused(&api.get_with(&[("authorization", &format!("Basic {owner}"))], "/v1/agents"), 401, "token_missing");
+    check_refused(&with(std::str::from_utf8(&other).expect("hex")), 401, "token_invalid");
+    check_refused(&api.get_with(&[], "/v1/agents"), 401, "token_missing");
+    check_refused(&api.get_with(&[("authorization", &format!("Basic {owner}"))], "/v1/agents"), 401, "token_missing");
     let bearer = format!("Bearer {owner}");
     let twice = [("authorization", bearer.as_str()), ("authorization", bearer.as_str())];
-    refused(&api.get_with(&twice, "/v1/agents"), 401, "token_missing");
-    refused(&api.get_with(&[("cookie", &format!("token={owner}"))], "/v1/agents"), 401, "token_missing");
-    refused(&with(&format!("{bob}, {owner}")), 401, "token_malformed");
-    refused(&api.get_with(&[], "/v1/nowhere"), 401, "token_missing");
+    check_refused(&api.get_with(&twice, "/v1/agents"), 401, "token_missing");
+    check_refused(&api.get_with(&[("cookie", &format!("token={owner}"))], "/v1/agents"), 401, "token_missing");
+    check_refused(&with(&format!("{bob}, {owner}")), 401, "token_malformed");
+    check_refused(&api.get_with(&[], "/v1/nowhere"), 401, "token_missing");
 
     world.down();
     for code in ["token_revoked", "token_expired", "token_malformed", "token_invalid", "token_missing"] {
@@ -92,23 +92,26 @@ fn invalid_token_is_refused_by_name_and_never_written_down() {
     let ledger = world.ctl(&["audit", "export"]).ok().stdout;
     let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
     for secret in [&owner, &bob, &revoked, &expiring] {
-        assert!(!ledger.contains(secret.as_str()) && !log.contains(secret.as_str()), "a token is written down");
+        assert!(
+            !ledger.contains(secret.as_str()) && !log.contains(secret.as_str()),
+            "a token is in the ledger or the log"
+        );
     }
 }
 
 #[test]
-fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
-    let world = running(false);
+fn expired_token_stays_expired_if_the_clock_is_set_back() {
+    let world = start_host(false);
     world.ctl(&["person", "add", "Bob"]).ok();
     let made = token(&world, "Bob", &["--expires", "1s"]);
     let (text, id) = (made["text"].as_str().expect("a token"), made["token"]["id"].as_str().expect("an id").to_owned());
     let api = Raw::of(&world);
     let ask = |api: &Raw| api.get_with(&[("authorization", &format!("Bearer {text}"))], "/v1/agents");
-    // An unused token: the host records its end by itself.
-    wait_for("its end to be written down", || !world.entries("token.expired").is_empty());
-    refused(&ask(&api), 401, "token_expired");
+    // The host records the expiry of a token that is not used.
+    wait_for("the entry about its expiry", || !world.entries("token.expired").is_empty());
+    check_refused(&ask(&api), 401, "token_expired");
     world.down();
-    // With a clock that was set back, the end would be in the future again.
+    // After a clock change the expiry would be in the future again.
     let db = crate::support::record::open_to_change(&world.home);
     let changed =
         db.execute("UPDATE tokens SET expires_at = expires_at + 3600000 WHERE id = ?1", [&id]).expect("changed");
@@ -116,7 +119,7 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
     drop(db);
     crate::support::record::restore_owner(&world);
     world.up();
-    refused(&ask(&Raw::of(&world)), 401, "token_expired");
+    check_refused(&ask(&Raw::of(&world)), 401, "token_expired");
     let shown = world.ctl(&["--json", "person", "show", "Bob"]).ok().json();
     assert_eq!(shown["tokens"][0]["state"], "expired", "{shown}");
     world.ctl(&["token", "remove", &id]).refused("is expired already");
@@ -126,8 +129,8 @@ fn an_end_sticks_over_restarts_and_when_the_clock_is_set_back() {
 }
 
 #[test]
-fn token_reads_nothing_of_others_and_speaks_for_no_other() {
-    let world = running(false);
+fn member_token_cannot_read_or_act_for_other_people() {
+    let world = start_host(false);
     world.agent("a");
     let said = world.chat("a", "my name is Ada");
     let message = said["message_id"].as_str().expect("an id").to_owned();
@@ -140,24 +143,24 @@ fn token_reads_nothing_of_others_and_speaks_for_no_other() {
 
     let api = Raw::of(&world).with_token(&bob);
     for path in ["", "/why", "/events"] {
-        refused(&api.get(&format!("/v1/messages/{message}{path}")), 404, "message_unknown");
+        check_refused(&api.get(&format!("/v1/messages/{message}{path}")), 404, "message_unknown");
     }
     assert_eq!(api.get("/v1/agents/a/history"), (200, json!([])));
     for who in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:unknown", "Bobby"] {
-        refused(&api.say("a", "hello", Some(who)), 403, "identity_not_yours");
+        check_refused(&api.say("a", "hello", Some(who)), 403, "identity_not_yours");
         let path = format!("/v1/agents/a/history?as={}", who.replace(':', "%3A"));
-        refused(&api.get(&path), 403, "identity_not_yours");
+        check_refused(&api.get(&path), 403, "identity_not_yours");
     }
-    refused(&api.say("a", "hello", Some("telegram:4711:x y")), 400, "identity_elsewhere");
+    check_refused(&api.say("a", "hello", Some("telegram:4711:x y")), 400, "identity_elsewhere");
     assert_eq!(api.say("a", "hello", Some("Bob")).0, 202);
     assert_eq!(api.say("a", "hello", Some("loopback:bob-work")).0, 202);
-    // An owner has no right to another person's name either.
+    // An owner cannot act as another person either.
     for who in ["Bob", "loopback:bob-work", "telegram:4711:x y"] {
         world.ctl(&["chat", "a", "hello", "--as", who]).refused("is no identity of yours");
     }
     let as_work = world.ctl(&["--json", "chat", "a", "--as", "loopback:ada-work", "hello"]).ok().json();
-    assert_ne!(as_work["session_id"], said["session_id"], "another identity, another conversation");
-    // No other person gets its sessions.
+    assert_ne!(as_work["session_id"], said["session_id"], "each identity has its own conversation");
+    // No other person gets the sessions of an unlinked identity.
     world.ctl(&["person", "unlink", "owner", "loopback:ada-work"]).ok();
     world.ctl(&["chat", "a", "hello", "--as", "loopback:ada-work"]).refused("is no identity of yours");
     world.ctl(&["person", "link", "Bob", "loopback:ada-work"]).refused("another person's conversation");
@@ -165,17 +168,17 @@ fn token_reads_nothing_of_others_and_speaks_for_no_other() {
     world.ctl(&["session", "remove", session, "--yes"]).ok();
     world.ctl(&["person", "link", "Bob", "loopback:ada-work"]).ok();
     world.down();
-    assert_eq!(counted(&world, "identity_not_yours"), 6 * 2 + 3 + 1);
-    assert_eq!(counted(&world, "identity_elsewhere"), 1);
+    assert_eq!(refusal_count(&world, "identity_not_yours"), 6 * 2 + 3 + 1);
+    assert_eq!(refusal_count(&world, "identity_elsewhere"), 1);
     assert!(refusals(&world, "identity_not_yours").iter().all(|line| line["type"] == "RETRACT"));
 }
 
 #[test]
 fn request_completes_even_if_its_client_disconnects() {
-    let world = running(false);
+    let world = start_host(false);
     world.agent("a");
     let api = Raw::of(&world);
-    // The server may see the disconnect before it begins; then it does nothing. A request that has begun completes.
+    // If the server sees the disconnect first, it ignores the request. A request that has begun completes.
     wait_for("a message to be recorded", || {
         drop(api.begin("POST", "/v1/agents/a/messages", r#"{"text":"hello"}"#));
         api.get("/v1/messages/last").0 == 200
@@ -185,16 +188,16 @@ fn request_completes_even_if_its_client_disconnects() {
         drop(api.begin("POST", "/v1/tokens/current/rotate", "{}"));
         !world.entries("token.rotated").is_empty()
     });
-    wait_for("the fresh token to be in its file", || Raw::of(&world).token != api.token);
+    wait_for("the new token in its file", || Raw::of(&world).token != api.token);
     assert_eq!(Raw::of(&world).get("/v1/status").0, 200);
-    refused(&api.get("/v1/status"), 401, "token_revoked");
+    check_refused(&api.get("/v1/status"), 401, "token_revoked");
     assert_eq!(world.entries("token.rotated").len(), 1);
     assert!(!world.home.join("owner.token.next").exists());
 }
 
 #[test]
-fn concurrent_rotation_replaces_token_once_without_lock_out() {
-    let world = running(false);
+fn concurrent_rotations_replace_the_token_only_once() {
+    let world = start_host(false);
     for round in 1..=5 {
         let api = Raw::of(&world);
         let answers: Vec<u16> = std::thread::scope(|scope| {
@@ -209,7 +212,7 @@ fn concurrent_rotation_replaces_token_once_without_lock_out() {
 }
 
 #[test]
-fn event_stream_ends_with_its_token() {
+fn event_stream_ends_when_its_token_is_revoked() {
     let world = crate::chaos::scale::world("");
     world.up();
     world.agent("a");
@@ -221,13 +224,13 @@ fn event_stream_ends_with_its_token() {
     wait_for("the request", || world.entries("model.asked").len() == 1);
     world.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
     let mut said = String::new();
-    stream.read_to_string(&mut said).expect("the stream ends, and the message is still open");
+    stream.read_to_string(&mut said).expect("the stream ends while the message is open");
     assert!(said.starts_with("HTTP/1.1 200") && !said.contains("event: message"), "{said}");
 }
 
 #[test]
-fn people_are_one_identity_one_person_and_the_last_owner_stays() {
-    let world = running(false);
+fn identity_has_one_person_and_the_last_owner_stays() {
+    let world = start_host(false);
     world.ctl(&["person", "add", "Bob"]).ok();
     world.ctl(&["person", "add", "Bob"]).refused("there is the person");
     world.ctl(&["person", "add", "B\u{43e}b"]).refused("it looks like the person \"Bob\"");
@@ -266,12 +269,12 @@ fn people_are_one_identity_one_person_and_the_last_owner_stays() {
         assert!(!entries.is_empty() && entries.iter().all(|line| line["type"] == "META"), "{what}: {entries:?}");
     }
     let ledger = world.ctl(&["audit", "export"]).ok().stdout;
-    assert!(!ledger.contains("@bob"), "the ledger says a digest and not an identity");
+    assert!(!ledger.contains("@bob"), "the ledger contains a digest instead of the identity");
 }
 
 #[test]
-fn every_path_refuses_missing_token_and_too_small_a_role() {
-    let world = running(false);
+fn every_route_refuses_a_missing_token_and_a_low_role() {
+    let world = start_host(false);
     world.agent("a");
     let (member, admin) = (person(&world, "Mia", "member"), person(&world, "Ada", "admin"));
     let owner = Raw::of(&world);
@@ -287,38 +290,38 @@ fn every_path_refuses_missing_token_and_too_small_a_role() {
                 assert!(method == "GET" && ["/healthz", "/readyz"].contains(&path.as_str()), "{method} {path}");
                 continue;
             }
-            refused(&owner.ask_with(&method, &real, &[], "{}"), 401, "token_missing");
+            check_refused(&owner.ask_with(&method, &real, &[], "{}"), 401, "token_missing");
             for (role, token) in [("member", &member), ("admin", &admin)] {
                 let order = ["member", "admin", "owner"];
                 let at = |role: &str| order.iter().position(|known| *known == role).expect("a role");
                 if at(role) < at(needs) {
                     let answer = owner.clone().with_token(token).ask(&method, &real, "{}");
-                    refused(&answer, 403, "role_too_low");
+                    check_refused(&answer, 403, "role_too_low");
                     seen += 1;
                 }
             }
         }
     }
-    assert!(seen > 20, "{seen} pairs of a role and a path that it may not use");
-    assert!(refusals(&world, "role_too_low").len() < seen, "a flood is summed up");
-    // A role takes effect from the next request on.
+    assert!(seen > 20, "only {seen} pairs of a role and a forbidden route were tested");
+    assert!(refusals(&world, "role_too_low").len() < seen, "repeated refusals share entries");
+    // A new role applies to the next request.
     let mia = Raw::of(&world).with_token(&member);
-    refused(&mia.get("/v1/status"), 403, "role_too_low");
+    check_refused(&mia.get("/v1/status"), 403, "role_too_low");
     world.ctl(&["person", "set", "Mia", "--role", "admin"]).ok();
     assert_eq!(mia.get("/v1/status").0, 200);
     world.ctl(&["person", "set", "Mia", "--role", "member"]).ok();
-    refused(&mia.get("/v1/status"), 403, "role_too_low");
-    // A person sees their own tokens, an owner also those of others.
+    check_refused(&mia.get("/v1/status"), 403, "role_too_low");
+    // A person sees only their own tokens; an owner sees all tokens.
     let tokens = mia.get("/v1/tokens").1;
     assert_eq!(tokens.as_array().expect("a list").len(), 1, "{tokens}");
     let of_owner = owner.get("/v1/tokens").1.as_array().expect("a list")[0]["id"].as_str().expect("an id").to_owned();
-    refused(&mia.ask("DELETE", &format!("/v1/tokens/{of_owner}"), ""), 403, "token_not_yours");
-    refused(&mia.ask("POST", &format!("/v1/tokens/{of_owner}/rotate"), ""), 403, "token_not_yours");
+    check_refused(&mia.ask("DELETE", &format!("/v1/tokens/{of_owner}"), ""), 403, "token_not_yours");
+    check_refused(&mia.ask("POST", &format!("/v1/tokens/{of_owner}/rotate"), ""), 403, "token_not_yours");
 }
 
 #[test]
-fn the_document_of_the_api_is_as_the_host_serves_it() {
-    let world = running(false);
+fn served_openapi_document_equals_the_committed_one() {
+    let world = start_host(false);
     let (status, document) = Raw::of(&world).get("/openapi.json");
     assert_eq!(status, 200);
     let committed: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("JSON");
@@ -333,7 +336,7 @@ fn peer_in_another_user_namespace_is_refused_with_valid_token() {
         world.ctl(&["status"]).ok();
         let mut command = world.command("ironctl");
         command.arg("--home").arg(&world.home).args(["--json", "status"]);
-        // SAFETY: between fork and exec the child makes one system call and allocates nothing.
+        // SAFETY: between fork and exec the child makes one system call and allocates no memory.
         unsafe {
             command
                 .pre_exec(|| nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).map_err(std::io::Error::from));
@@ -348,9 +351,9 @@ fn peer_in_another_user_namespace_is_refused_with_valid_token() {
 }
 
 #[test]
-fn session_uid_is_refused_by_file_system_and_then_by_name() {
+fn session_uid_is_refused_by_file_modes_and_by_the_api() {
     if client::own() != Who::Root {
-        // An ordinary user's sessions have that user's uid, and are refused as another user namespace.
+        // The sessions of an ordinary user have the uid of that user. The host refuses them because of their user namespace.
         return;
     }
     let world = World::with(Who::Root, Build::Plain, None);
@@ -362,9 +365,9 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
     world.agent("a");
     world.say("a", "hello");
     let uid = u32::try_from(world.session()["jail"]["uid"].as_u64().expect("a uid")).expect("a uid");
-    assert!(uid > ORDINARY_UID, "a session's own uid");
+    assert!(uid > ORDINARY_UID, "the session has its own uid");
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-    // Python has no more rights than the test, but it can run as another user by its number alone.
+    // The test runs Python under the uid of the session, which has no account on this machine.
     let ask = || {
         let script = format!(
             "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect({:?})\ns.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\nauthorization: Bearer {token}\\r\\n\\r\\n')\nd=b''\nwhile True:\n b=s.recv(4096)\n if not b: break\n d+=b\nprint(d.decode())",
@@ -374,8 +377,8 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
         let output = output.expect("python3 runs");
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
-    assert!(ask().contains("PermissionError"), "the file system refuses it first");
-    // With both walls of the file system removed:
+    assert!(ask().contains("PermissionError"), "the file modes refuse the connection");
+    // Now the file modes permit the connection.
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).expect("set");
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).expect("set");
     let answer = ask();
@@ -384,22 +387,22 @@ fn session_uid_is_refused_by_file_system_and_then_by_name() {
 }
 
 #[test]
-fn a_flood_of_refusals_makes_few_entries_and_loses_no_count() {
-    let world = running(false);
+fn many_refusals_are_counted_in_few_ledger_entries() {
+    let world = start_host(false);
     let api = Raw::of(&world).with_token(&format!("ict_{}", "0".repeat(64)));
     for _ in 0..300 {
-        refused(&api.get("/v1/agents"), 401, "token_invalid");
+        check_refused(&api.get("/v1/agents"), 401, "token_invalid");
     }
     world.down();
-    assert_eq!(counted(&world, "token_invalid"), 300);
+    assert_eq!(refusal_count(&world, "token_invalid"), 300);
     let entries = refusals(&world, "token_invalid");
     assert!(entries.len() < 30, "{} entries", entries.len());
 }
 
 #[test]
-fn member_with_repeated_refusals_makes_few_entries() {
+fn repeated_refusals_of_a_member_make_few_ledger_entries() {
     const TIMES: u64 = 60;
-    let world = running(false);
+    let world = start_host(false);
     world.agent("a");
     world.ctl(&["person", "add", "Bob"]).ok();
     let old = token(&world, "Bob", &[])["token"]["id"].as_str().expect("an id").to_owned();
@@ -411,15 +414,15 @@ fn member_with_repeated_refusals_makes_few_entries() {
     let api = owner.with_token(bob["text"].as_str().expect("a token"));
     let before = world.ledger().len();
     for _ in 0..TIMES {
-        refused(&api.say("a", "hello", Some("owner")), 403, "identity_not_yours");
-        refused(&api.get("/v1/agents/a/history?as=owner"), 403, "identity_not_yours");
-        refused(&api.say("a", "", None), 400, "message_empty");
-        refused(&api.ask("DELETE", "/v1/tokens/tok_0000000000000000", ""), 404, "token_unknown");
-        refused(&api.ask("POST", &format!("/v1/tokens/{of_owner}/rotate"), ""), 403, "token_not_yours");
-        refused(&api.ask("DELETE", &format!("/v1/tokens/{of_owner}"), ""), 403, "token_not_yours");
-        refused(&api.ask("POST", &format!("/v1/tokens/{old}/rotate"), ""), 400, "token_ended");
-        refused(&api.ask("DELETE", &format!("/v1/tokens/{old}"), ""), 400, "token_ended");
-        refused(&api.ask("DELETE", &format!("/v1/tokens/{own}"), ""), 409, "token_in_use");
+        check_refused(&api.say("a", "hello", Some("owner")), 403, "identity_not_yours");
+        check_refused(&api.get("/v1/agents/a/history?as=owner"), 403, "identity_not_yours");
+        check_refused(&api.say("a", "", None), 400, "message_empty");
+        check_refused(&api.ask("DELETE", "/v1/tokens/tok_0000000000000000", ""), 404, "token_unknown");
+        check_refused(&api.ask("POST", &format!("/v1/tokens/{of_owner}/rotate"), ""), 403, "token_not_yours");
+        check_refused(&api.ask("DELETE", &format!("/v1/tokens/{of_owner}"), ""), 403, "token_not_yours");
+        check_refused(&api.ask("POST", &format!("/v1/tokens/{old}/rotate"), ""), 400, "token_ended");
+        check_refused(&api.ask("DELETE", &format!("/v1/tokens/{old}"), ""), 400, "token_ended");
+        check_refused(&api.ask("DELETE", &format!("/v1/tokens/{own}"), ""), 409, "token_in_use");
     }
     world.down();
     for (code, times) in [
@@ -430,7 +433,7 @@ fn member_with_repeated_refusals_makes_few_entries() {
         ("token_ended", 2 * TIMES),
         ("token_in_use", TIMES),
     ] {
-        assert_eq!(counted(&world, code), times, "{code}");
+        assert_eq!(refusal_count(&world, code), times, "{code}");
     }
     let made = world.ledger().len() - before;
     assert!(made < 60, "{made} entries");

@@ -1,6 +1,7 @@
-//! The loopback port: always a bearer token, no foreign host name, no foreign page, no cookie, and no lock-out by other clients.
+//! The loopback port: each request needs a bearer token, foreign host names and origins are refused, cookies do not count, and
+//! other clients cannot block the port.
 //!
-//! Sends requests like a browser, a neighbour and `ironctl`. See `operators`.
+//! The tests act as a browser, as another local user and as `ironctl`. See `operators`.
 
 use crate::support::client::{self, Raw, exchange};
 use crate::support::host_fixture::{Build, PATIENCE, World};
@@ -28,7 +29,7 @@ fn code(answer: &(u16, String, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn no_port_is_open_unless_configured_and_only_on_loopback() {
+fn port_opens_only_if_configured_and_only_on_loopback() {
     let world = World::with(client::own(), Build::Plain, None);
     for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
         world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
@@ -76,7 +77,7 @@ fn listening(pid: i32) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
+fn foreign_web_page_is_refused_even_with_dns_rebinding() {
     let (world, raw) = open();
     let port = raw.port();
     let number = port.rsplit(':').next().expect("a port");
@@ -88,8 +89,8 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
     for host in [port.clone(), format!("localhost:{number}"), format!("[::1]:{number}")] {
         assert_eq!(with(&host, &[]).0, 200, "{host}");
     }
-    // A name of the attacker's that resolves to 127.0.0.1, with the right port: for the browser the page has the same origin, so it
-    // sends no Origin.
+    // The attacker's name resolves to 127.0.0.1 and the port is right. The browser takes the page for the same origin and sends no
+    // Origin header.
     for host in [
         format!("rebind.example:{number}"),
         "127.0.0.1".to_owned(),
@@ -102,7 +103,7 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
         assert_eq!(code(&with(&port, &[("origin", origin)])), (403, "origin_foreign"), "{origin}");
     }
     assert_eq!(with(&port, &[("origin", &format!("http://{port}"))]).0, 200);
-    // A preflight asks for permission to send the header, and does not get it.
+    // A preflight request for the authorization header is refused.
     let stream = TcpStream::connect(&port).expect("open");
     let headers = [
         ("host", port.as_str()),
@@ -131,7 +132,7 @@ fn web_page_reaches_nothing_even_by_a_name_that_points_here() {
 }
 
 #[test]
-fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
+fn repeated_failures_are_delayed_but_valid_tokens_are_not() {
     let (world, raw) = open();
     let port = raw.port();
     let made = |expires: &[&str]| {
@@ -146,16 +147,16 @@ fn frequent_failures_are_delayed_and_a_valid_token_is_not() {
     let mut codes = Vec::new();
     for _ in 0..200 {
         codes.push(ask_with(&wrong).0);
-        assert_eq!(ask_with(&raw.token).0, 200, "the owner is never held up");
+        assert_eq!(ask_with(&raw.token).0, 200, "the owner is never delayed");
     }
     assert_eq!(codes[0], 401);
     assert!(codes.contains(&429), "{codes:?}");
     let ended = ended["text"].as_str().expect("a token");
-    assert_eq!(code(&ask_with(ended)), (401, "token_revoked"), "others' failures do not hide why");
+    assert_eq!(code(&ask_with(ended)), (401, "token_revoked"), "failures of other clients do not hide the reason");
 }
 
 #[test]
-fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
+fn ironctl_uses_the_port_with_its_own_token() {
     let (world, raw) = open();
     world.agent("a");
     world.ctl(&["person", "add", "Bob"]).ok();
@@ -165,7 +166,7 @@ fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
     let url = format!("http://{}", raw.port());
     let run = |more: &[&str], variable: Option<&str>| {
         let mut command = world.command("ironctl");
-        // An empty home: the client has only the port and the token.
+        // The home is empty, so the client has only the address and the token.
         command.args(["--home", "/nonexistent", "--api", &url]).args(more);
         if let Some(token) = variable {
             command.env("IRONCLAW_TOKEN", token);
@@ -191,30 +192,30 @@ fn ironctl_speaks_to_the_port_with_a_token_of_its_own() {
 }
 
 #[test]
-fn a_stranger_who_only_holds_connections_is_cut_off() {
+fn idle_connections_without_a_token_are_closed() {
     let (world, raw) = open();
     let port = raw.port();
     let mut held: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&port).expect("open")).collect();
-    // More than there are places; the owner's request waits behind them and is served.
+    // There are more connections than the port accepts. The request of the owner waits and is then served.
     let answer = ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {}", raw.token))]);
     assert_eq!(answer.0, 200);
     let first = &mut held[0];
     first.set_read_timeout(Some(PATIENCE)).expect("set");
     let mut rest = Vec::new();
-    // Cut off, with or without an answer.
+    // The host closes the connection, with or without an answer.
     let _ = first.read_to_end(&mut rest);
     world.ctl(&["status"]).ok();
 }
 
 #[test]
-fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
+fn client_that_never_reads_is_disconnected() {
     let (world, raw) = open();
     let port = raw.port();
     let mut stream = TcpStream::connect(&port).expect("open");
     setsockopt(&stream, sockopt::RcvBuf, &4096).expect("set");
     stream.set_write_timeout(Some(PATIENCE)).expect("set");
     let requests = format!("GET /v1/agents HTTP/1.1\r\nhost: {port}\r\n\r\n").repeat(256);
-    // The answers fill the kernel's buffers, and then the host neither writes nor reads.
+    // The answers fill the buffers of the kernel, and then the host can neither write nor read.
     let error = loop {
         if let Err(error) = stream.write_all(requests.as_bytes()) {
             break error;
@@ -225,13 +226,13 @@ fn a_stranger_who_only_sends_and_never_reads_is_cut_off() {
 }
 
 #[test]
-fn connections_whose_token_ended_hold_no_place() {
+fn connections_of_a_revoked_token_do_not_block_the_port() {
     let (world, raw) = open();
     let port = raw.port();
     world.ctl(&["person", "add", "Bob"]).ok();
     let made = world.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
     let bearer = format!("Bearer {}", made["text"].as_str().expect("a token"));
-    // As many as there are places, each with an answered request.
+    // The port accepts exactly this number of connections. Each has one answered request.
     let held: Vec<TcpStream> = (0..64)
         .map(|_| {
             let mut stream = TcpStream::connect(&port).expect("open");
@@ -247,7 +248,7 @@ fn connections_whose_token_ended_hold_no_place() {
     let owner = format!("Bearer {}", raw.token);
     assert_eq!(ask(&port, "/v1/agents", &[("host", &port), ("authorization", &owner)]).0, 200);
     for mut stream in held {
-        // Cut off, with or without an answer.
+        // The host closes the connection, with or without an answer.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     world.ctl(&["status"]).ok();

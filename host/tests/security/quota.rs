@@ -1,4 +1,4 @@
-//! Quotas of one person and one channel, on the real host: a request beyond one is refused, and other people are not affected.
+//! Quotas of a person and of a channel: a request over a quota is refused, and other people are not affected.
 //!
 //! See `quota_campaign` for all quotas at once.
 
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Sends a message in a conversation of its own.
+/// Sends a message in the conversation `thread`.
 pub(crate) fn message(raw: &Raw, agent: &str, thread: &str, text: &str) -> (u16, Value) {
     let body = json!({ "text": text, "thread": thread }).to_string();
     raw.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
 }
 
-/// Returns status and code of an answer.
+/// Returns the status and the code of an answer.
 pub(crate) fn code(answer: &(u16, Value)) -> (u16, &str) {
     (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
-/// Returns a connection to the port with one answered request, which then stays idle.
+/// Returns an idle connection to the port, after one answered request.
 pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(port).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -31,7 +31,7 @@ pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
     (&answer == b"HTTP/1.1 200").then_some(stream)
 }
 
-/// Sends `GET` to the port, on a connection of its own.
+/// Sends `GET` to the port on a new connection and returns the status.
 pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
     let stream = TcpStream::connect(port).expect("the port is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -42,7 +42,7 @@ pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
 }
 
 #[test]
-fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
+fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     let quota =
         "[quota]\nconversations_per_person = 3\nconversations_per_channel = 2\nwaiting_bytes_per_person = 100000\n";
     let world = hooks::world(Build::Plain, quota);
@@ -69,7 +69,7 @@ fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
     assert_eq!(code(&(status, answer)), (429, "too_many_conversations"));
     assert!(head.contains("retry-after:"), "{head}");
     assert_eq!(hook.send("x", &event("x")).0, 200, "the same event is the same message");
-    wait_for("everything to be answered", || {
+    wait_for("the answers to all messages", || {
         let status = world.status();
         status["sessions"].as_array().expect("a list").iter().all(|session| session["waiting"] == 0)
     });
@@ -79,30 +79,30 @@ fn sender_over_a_quota_is_refused_and_no_other_session_parks() {
 }
 
 #[test]
-fn workspace_over_its_bound_ends_the_turn_of_its_session_alone() {
+fn workspace_over_its_quota_stops_only_its_own_session() {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure("[quota]\nworkspace_files = 24\n");
     world.up();
     world.agent("a");
     world.agent("b");
     let mut answers = (0..40).map(|n| world.chat("a", &format!("write n{n}.txt: x")));
-    let notice = answers.find(|answer| answer["notice"] == true).expect("a notice before all is written");
+    let notice = answers.find(|answer| answer["notice"] == true).expect("a notice before the last file");
     assert!(notice["reply"].as_str().expect("words").contains("quota.workspace_files"), "{notice}");
-    assert_eq!(world.chat("a", "hello")["notice"], true, "nothing is launched into it");
-    assert_eq!(world.chat("b", "hello")["notice"], false, "another session is not concerned");
+    assert_eq!(world.chat("a", "hello")["notice"], true, "no sandbox starts for this session");
+    assert_eq!(world.chat("b", "hello")["notice"], false, "another session is not affected");
     let over = world.entries("workspace.over");
     assert!(over.iter().all(|entry| entry["data"]["limit"] == "workspace_files") && !over.is_empty(), "{over:?}");
     for session in std::fs::read_dir(world.home.join("sessions")).expect("sessions").flatten() {
         for file in std::fs::read_dir(session.path().join("workspace")).expect("a workspace").flatten() {
-            std::fs::remove_file(file.path()).expect("the operator removes it");
+            std::fs::remove_file(file.path()).expect("the operator can remove it");
         }
     }
-    assert_eq!(world.chat("a", "hello")["notice"], false, "it continues by itself");
+    assert_eq!(world.chat("a", "hello")["notice"], false, "the session continues after the removal of files");
     assert_eq!(world.entries("session.parked").len(), 0);
 }
 
 #[test]
-fn idle_connections_of_a_member_lock_no_one_out() {
+fn idle_connections_of_a_member_do_not_lock_others_out() {
     let world = World::with(client::own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();
@@ -113,7 +113,7 @@ fn idle_connections_of_a_member_lock_no_one_out() {
         (0..64).map(|_| idle_connection(&port, &bob.token).expect("a valid token is answered")).collect();
     assert_eq!(get_at(&port, "/v1/agents", Some(&owner.token)), 200);
     assert_eq!((get_at(&port, "/healthz", None), get_at(&port, "/readyz", None)), (200, 200));
-    // A quarter of the places is his, and the oldest connection was closed.
+    // A person may hold a quarter of the connections, so the host closed the oldest one.
     let mut rest = Vec::new();
     let _ = held[0].read_to_end(&mut rest);
     let last = held.last_mut().expect("64");
@@ -124,7 +124,7 @@ fn idle_connections_of_a_member_lock_no_one_out() {
 }
 
 #[test]
-fn body_larger_than_its_path_takes_is_refused() {
+fn request_body_over_the_limit_of_its_route_is_refused() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     world.agent("a");

@@ -1,6 +1,7 @@
-//! Two members and a webhook sender use up every quota at once, and the owner's messages are answered in their turn.
+//! A load campaign: two members and a webhook sender exhaust every quota at once, and the owner is still answered in turn.
 //!
-//! Fast by default; ten minutes with `IRONCLAW_LONG=1`. Counts turns and codes, and never times. Next: `quota`.
+//! A run takes seconds by default, and ten minutes with `IRONCLAW_LONG=1`. It counts turns and codes and measures no times. See
+//! `quota`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::run_of;
@@ -27,10 +28,10 @@ const SECONDS: u64 = 15;
 /// The duration in the long tier.
 const LONG_SECONDS: u64 = 600;
 
-/// The most memory of the host at any time, as built for tests.
+/// The limit of the host's memory at any time, in a build for tests.
 const HOST_BYTES_MAX: u64 = 256 << 20;
 
-/// Turns of one other person that begin between an owner's message and its turn.
+/// The limit of turns of one other person between a message of the owner and its turn.
 const TURNS_OF_ONE_MAX: usize = 1;
 
 /// The answers to the attackers, by status and code.
@@ -44,39 +45,39 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.over.load(Ordering::SeqCst)
     }
 
-    fn chance(&self, of: u64) -> Rng {
+    fn rng(&self, of: u64) -> Rng {
         Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(of))
     }
 
-    fn note(&self, who: &str, answer: &(u16, Value)) {
+    fn count_answer(&self, who: &str, answer: &(u16, Value)) {
         let (status, code) = code(answer);
         assert!(status < 500 || code == "port_full", "{who}: {answer:?}");
-        *self.answers.lock().expect("whole").entry(format!("{who} {status} {code}")).or_default() += 1;
+        *self.answers.lock().expect("no holder panics").entry(format!("{who} {status} {code}")).or_default() += 1;
     }
 
     /// Opens conversations of a member, and fills them with messages.
     fn flood(&self, who: &str, raw: &Raw, agent: &str, of: u64) {
-        let mut chance = self.chance(of);
-        while self.goes_on() {
-            let thread = format!("t{}", chance.u64(..40));
-            let text = match chance.u64(..4) {
+        let mut rng = self.rng(of);
+        while self.is_running() {
+            let thread = format!("t{}", rng.u64(..40));
+            let text = match rng.u64(..4) {
                 0 => format!("echo {}", "x".repeat(40_000)),
                 1 => "recall alpha beta gamma delta epsilon zeta eta theta".to_owned(),
                 _ => "hello".to_owned(),
             };
-            self.note(who, &message(raw, agent, &thread, &text));
+            self.count_answer(who, &message(raw, agent, &thread, &text));
         }
     }
 
-    /// Holds idle connections of a member to the port.
-    fn hold(&self, raw: &Raw) {
+    /// Keeps idle connections of a member to the port open.
+    fn hold_connections(&self, raw: &Raw) {
         let port = raw.port();
         let mut held: Vec<TcpStream> = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             held.extend(idle_connection(&port, &raw.token));
             if held.len() > 80 {
                 held.drain(..40);
@@ -84,30 +85,30 @@ impl Campaign<'_> {
         }
     }
 
-    /// Sends bodies with very many values as a member.
-    fn bloat(&self, who: &str, raw: &Raw) {
+    /// Sends bodies with a very large number of values as a member.
+    fn send_large_bodies(&self, who: &str, raw: &Raw) {
         let body = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(60_000));
-        while self.goes_on() {
-            self.note(who, &raw.ask("POST", "/v1/agents/a/messages", &body));
+        while self.is_running() {
+            self.count_answer(who, &raw.ask("POST", "/v1/agents/a/messages", &body));
         }
     }
 
     /// Sends messages and large bodies on the channel.
-    fn send(&self, hook: &Hook) {
-        let mut chance = self.chance(9);
+    fn send_events(&self, hook: &Hook) {
+        let mut rng = self.rng(9);
         for n in 0.. {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
-            let thread = format!("t{}", chance.u64(..40));
+            let thread = format!("t{}", rng.u64(..40));
             let files = if n % 8 == 0 { vec![json!({ "a": 0 }); 60_000] } else { Vec::new() };
             let body = json!({ "sender": "dan", "thread": thread, "text": "hello", "files": files }).to_string();
-            self.note("Dan", &hook.send(&format!("e{n}"), &body));
+            self.count_answer("Dan", &hook.send(&format!("e{n}"), &body));
         }
     }
 
-    /// Sends messages of the owner one after another; returns their ids.
-    fn talk(&self, raw: &Raw, until: Instant) -> Vec<String> {
+    /// Sends messages of the owner one after another and returns their ids.
+    fn send_owner_messages(&self, raw: &Raw, until: Instant) -> Vec<String> {
         let mut said = Vec::new();
         while Instant::now() < until || said.is_empty() {
             let answer = message(raw, "a", "own", "hello");
@@ -121,13 +122,13 @@ impl Campaign<'_> {
             said.push(id);
             assert_eq!(get_at(&raw.port(), "/healthz", None), 200);
             assert_eq!(get_at(&raw.port(), "/readyz", None), 200);
-            assert_eq!(get_at(&raw.port(), "/v1/agents", Some(&raw.token)), 200, "the owner has a place at the port");
+            assert_eq!(get_at(&raw.port(), "/v1/agents", Some(&raw.token)), 200, "the owner can connect to the port");
         }
         said
     }
 }
 
-/// Returns the most turns of one other person at agent `a` between a message of the owner and its turn.
+/// Returns the maximum number of turns of one other person at agent `a` between a message of the owner and its turn.
 fn turns_before(world: &World, said: &[String]) -> usize {
     let sessions = world.status()["sessions"].as_array().expect("a list").clone();
     let at_a: BTreeSet<String> = sessions
@@ -136,7 +137,7 @@ fn turns_before(world: &World, said: &[String]) -> usize {
         .filter_map(|session| session["id"].as_str().map(str::to_owned))
         .collect();
     let text = |entry: &Value, key: &str| entry["data"][key].as_str().unwrap_or_default().to_owned();
-    // For each waiting message of the owner: the turns of others since it was recorded, by person.
+    // For each waiting message of the owner, the turns of other people since its record, by person.
     let mut waiting: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     let mut most = 0;
     for entry in world.ledger() {
@@ -157,19 +158,19 @@ fn turns_before(world: &World, said: &[String]) -> usize {
             _ => {}
         }
     }
-    assert!(waiting.is_empty(), "every message had its turn: {waiting:?}");
+    assert!(waiting.is_empty(), "messages without a turn: {waiting:?}");
     most
 }
 
-/// Returns the most memory that a process has had.
-fn bytes_at_most(pid: i32) -> u64 {
+/// Returns the peak memory of a process.
+fn peak_memory_bytes(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel reports it");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
 }
 
 #[test]
-fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
+fn attackers_reach_their_quotas_and_delay_no_other_person() {
     let long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, seconds) = run_of("IRONCLAW_QUOTA_SECONDS", if long { LONG_SECONDS } else { SECONDS });
     let world = hooks::world(Build::Plain, SETTINGS);
@@ -189,36 +190,36 @@ fn attackers_reach_their_quotas_and_hold_up_no_one_else() {
         scope.spawn(|| all.flood("Bob", &bob, "a", 1));
         scope.spawn(|| all.flood("Cem", &cem, "a", 2));
         scope.spawn(|| all.flood("Cem", &cem, "b", 3));
-        scope.spawn(|| all.hold(&bob));
-        scope.spawn(|| all.bloat("Bob", &bob));
-        scope.spawn(|| all.bloat("Cem", &cem));
-        scope.spawn(|| all.send(&hook));
-        // A failure ends the attacks too.
-        let ended = Ended(&all.over);
-        let said = all.talk(&owner, Instant::now() + Duration::from_secs(seconds));
+        scope.spawn(|| all.hold_connections(&bob));
+        scope.spawn(|| all.send_large_bodies("Bob", &bob));
+        scope.spawn(|| all.send_large_bodies("Cem", &cem));
+        scope.spawn(|| all.send_events(&hook));
+        // The guard also ends the attacks after a panic.
+        let ended = SetOnDrop(&all.over);
+        let said = all.send_owner_messages(&owner, Instant::now() + Duration::from_secs(seconds));
         drop(ended);
         said
     });
-    let answers = campaign.answers.lock().expect("whole").clone();
+    let answers = campaign.answers.lock().expect("no holder panics").clone();
     println!("{} messages of the owner; {answers:?}", said.len());
     for seen in ["Bob 429 too_many_conversations", "Cem 429 too_many_conversations", "Dan 429 too_many_conversations"] {
-        assert!(answers.contains_key(seen), "{seen} is not among {answers:?}");
+        assert!(answers.contains_key(seen), "no attacker got {seen}: {answers:?}");
     }
     for seen in ["Bob 400 request_malformed", "Cem 400 request_malformed", "Dan 400 request_malformed"] {
-        assert!(answers.contains_key(seen), "{seen} is not among {answers:?}");
+        assert!(answers.contains_key(seen), "no attacker got {seen}: {answers:?}");
     }
     let most = turns_before(campaign.world, &said);
     assert!(most <= TURNS_OF_ONE_MAX, "seed {seed}: the owner waited for {most} turns of one person");
     assert_eq!(world.entries("session.parked").len() + world.entries("session.quarantined").len(), 0, "seed {seed}");
-    let bytes = bytes_at_most(world.pid().expect("it runs"));
+    let bytes = peak_memory_bytes(world.pid().expect("it runs"));
     println!("at most {} MiB in the host", bytes >> 20);
     assert!(bytes <= HOST_BYTES_MAX, "seed {seed}: {bytes} bytes");
 }
 
 /// Sets its flag when it is dropped.
-struct Ended<'a>(&'a AtomicBool);
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ended<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }

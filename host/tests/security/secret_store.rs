@@ -1,6 +1,6 @@
-//! The operator's secrets: refused values, places where a value must never be found, and their state after a key rotation.
+//! Secrets of an operator: refused values, places that must never contain a value, and key rotation.
 //!
-//! Uses the real daemon and its command line. See `ops::model_cli` for their use.
+//! The tests use the real daemon and its command line. See `ops::model_cli` for the use of secrets.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, World};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// A value that is found nowhere by chance.
+/// A value that no file contains by chance.
 const VALUE: &str = "sk-zinnober-4711-zinnober";
 
-/// Another value.
+/// A second value with the same property.
 const OTHER: &str = "sk-karmesin-0815-karmesin";
 
 fn running() -> World {
@@ -27,7 +27,7 @@ fn listed(world: &World) -> Vec<Value> {
     world.ctl(&["--json", "secret", "list"]).ok().json().as_array().expect("a list").clone()
 }
 
-/// Returns the value of a stored secret, as the host opens it.
+/// Decrypts a stored secret with the keys of the host.
 fn opened(world: &World, name: &str) -> Option<SecretText> {
     let db = record::open(&world.home);
     let stored: Option<Vec<u8>> =
@@ -35,7 +35,7 @@ fn opened(world: &World, name: &str) -> Option<SecretText> {
     stored.map(|stored| record::master(&world.home).wrapping_key().secret(name, &stored).expect("it opens"))
 }
 
-/// Makes a directory with these credentials for this host.
+/// Makes a systemd credentials directory with these files for the host.
 fn credentials(world: &mut World, given: &[(&str, &str)]) -> PathBuf {
     let directory = world.home.parent().expect("a directory").join("credentials");
     std::fs::create_dir_all(&directory).expect("made");
@@ -70,7 +70,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
         let answer = world.ctl_given(value, &["secret", "set", "a"]).refused(why);
         assert!(!answer.stderr.contains("zinnober") && !answer.stderr.contains("zzz"), "{}", answer.stderr);
     }
-    // A value has no place on the command line, in any form.
+    // The command line accepts no value in any form.
     assert_eq!(world.ctl(&["secret", "set", "a", VALUE]).code, 2);
     assert_eq!(world.ctl(&["secret", "set", "a", "--value", VALUE]).code, 2);
     assert_eq!(listed(&world), Vec::<Value>::new());
@@ -79,7 +79,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
     world.ctl_given(OTHER, &["secret", "set", "secret:a"]).refused("secret:a exists already");
     world.ctl_given(OTHER, &["secret", "rotate", "b"]).refused("there is no secret:b");
     world.ctl(&["secret", "remove", "b", "--yes"]).refused("there is no secret:b");
-    assert_eq!(world.ctl(&["secret", "remove", "a"]).code, 2, "not unasked");
+    assert_eq!(world.ctl(&["secret", "remove", "a"]).code, 2, "a removal needs a confirmation");
     assert_eq!(opened(&world, "a").expect("stored").expose(), VALUE);
     assert_eq!(world.entries("secret.set").len(), 1);
     let refused: Vec<Value> =
@@ -88,7 +88,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
 }
 
 #[test]
-fn only_an_owner_changes_secrets_and_a_member_sees_none() {
+fn only_owners_change_secrets_and_members_see_none() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let token = |role: &str| {
@@ -116,7 +116,7 @@ fn only_an_owner_changes_secrets_and_a_member_sees_none() {
 }
 
 #[test]
-fn secret_value_is_readable_nowhere_and_never_returned() {
+fn secret_value_is_never_returned_or_stored_in_plain_text() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");
@@ -159,7 +159,7 @@ fn secret_value_is_readable_nowhere_and_never_returned() {
 }
 
 #[test]
-fn a_secret_opens_after_the_master_key_was_replaced() {
+fn secret_can_be_decrypted_after_a_master_key_rotation() {
     let world = running();
     world.ctl_given(VALUE, &["secret", "set", "a"]).ok();
     world.down();
@@ -173,7 +173,7 @@ fn a_secret_opens_after_the_master_key_was_replaced() {
 }
 
 #[test]
-fn systemd_credential_precedes_a_stored_secret() {
+fn systemd_credential_overrides_a_stored_secret() {
     let mut world = World::new();
     world.up();
     world.ctl_given(VALUE, &["secret", "set", "both"]).ok();
@@ -195,11 +195,11 @@ fn systemd_credential_precedes_a_stored_secret() {
     world.ctl_given(VALUE, &["secret", "set", "given"]).refused("systemd credential ironclaw-secret-given");
     world.ctl(&["secret", "remove", "given", "--yes"]).refused("systemd credential ironclaw-secret-given");
     world.ctl(&["secret", "remove", "both", "--yes"]).ok();
-    assert!(opened(&world, "both").is_none(), "the stored one behind it");
-    std::fs::remove_file(directory.join("ironclaw-secret-both")).expect("taken away");
+    assert!(opened(&world, "both").is_none(), "the stored secret is removed");
+    std::fs::remove_file(directory.join("ironclaw-secret-both")).expect("removed");
     let names: Vec<Value> = listed(&world).into_iter().map(|secret| secret["name"].clone()).collect();
     assert_eq!(names, [json!("given")]);
-    // A credential that others may read is present and unused, and is not reported as missing.
+    // The host does not use a credential that others may read, and does not report it as missing.
     let open = PermissionsExt::from_mode(0o404);
     std::fs::set_permissions(directory.join("ironclaw-secret-given"), open).expect("permissions");
     let add = ["model", "add", "m", "--kind", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];

@@ -1,6 +1,6 @@
-//! A search for keys, tokens and content in the home, in the log, and in `/proc`, where they must not be.
+//! A search for keys, tokens and content in the home, in the log and in `/proc`, which must not contain them.
 //!
-//! See `erase` for content that must not exist in encrypted form either.
+//! See `erase` for content that must not remain even in encrypted form.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::host_users;
@@ -9,7 +9,7 @@ use crate::support::record::{self, Needle};
 use ironclaw_contract::ids::SessionId;
 use std::path::Path;
 
-/// Content in every place of content: a message, a reply, a file's name, its text, an attachment, a persona.
+/// One word for each kind of content. The word of the message is also in a reply and in a persona.
 const CONTENT: [(&str, &str); 5] = [
     ("a message", "zinnober-message"),
     ("a file's name", "zinnober-name"),
@@ -19,7 +19,7 @@ const CONTENT: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn no_key_token_or_content_is_readable_in_home_or_proc() {
+fn keys_tokens_and_content_are_not_readable_in_home_or_proc() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.configure("[log]\nlevel = \"debug\"\n");
@@ -48,32 +48,32 @@ fn no_key_token_or_content_is_readable_in_home_or_proc() {
 
         let host = world.pid().expect("it runs");
         let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
-        assert_eq!(processes.len(), 5, "{who:?}: launcher, and two of each jail");
+        assert_eq!(processes.len(), 5, "{who:?}: the launcher, and two processes of each jail");
         processes.push(host);
         for pid in processes {
             for file in ["environ", "cmdline", "comm"] {
                 let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-                none_is_in(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
+                check_absent(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
             }
         }
-        // Rotated entries are in plain files, and an export leaves the home.
+        // Archives of the ledger are plain files, and an export leaves the home.
         world.ctl(&["audit", "rotate"]).ok();
         let export = world.ctl(&["audit", "export"]).ok().stdout;
         assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{who:?}: {export}");
-        none_is_in(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
-        search(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
+        check_absent(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
+        check_files(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
         world.kill_host();
-        search(&world.home, &keys, &words, &format!("{who:?}, after a crash"));
+        check_files(&world.home, &keys, &words, &format!("{who:?}, after a crash"));
         world.up();
         world.say("a", "read zinnober-name.txt");
         world.down();
-        search(&world.home, &keys, &words, &format!("{who:?}, after a stop"));
+        check_files(&world.home, &keys, &words, &format!("{who:?}, after a stop"));
         let log = std::fs::read(world.home.join("logs/host.log")).expect("a log");
         assert!(Needle::new("", "awake").is_in(&log), "{who:?}: the log has entries");
     }
 }
 
-fn search(home: &Path, keys: &[Needle], words: &[Needle], when: &str) {
+fn check_files(home: &Path, keys: &[Needle], words: &[Needle], when: &str) {
     let files = record::files(home);
     assert!(files.iter().any(|(path, _)| path.ends_with("state.db")) && files.len() > 6, "{when}: {}", files.len());
     for (path, bytes) in files {
@@ -84,16 +84,16 @@ fn search(home: &Path, keys: &[Needle], words: &[Needle], when: &str) {
             _ => false,
         };
         for needle in keys.iter().filter(|needle| !own(needle)) {
-            none_is_in(std::slice::from_ref(needle), &bytes, &place);
+            check_absent(std::slice::from_ref(needle), &bytes, &place);
         }
         if !path.components().any(|part| part.as_os_str() == "workspace") {
-            none_is_in(words, &bytes, &place);
-            none_is_in(words, path.as_os_str().as_encoded_bytes(), &format!("the name of {place}"));
+            check_absent(words, &bytes, &place);
+            check_absent(words, path.as_os_str().as_encoded_bytes(), &format!("the name of {place}"));
         }
     }
 }
 
-fn none_is_in(needles: &[Needle], haystack: &[u8], place: &str) {
+fn check_absent(needles: &[Needle], haystack: &[u8], place: &str) {
     for needle in needles {
         assert!(!needle.is_in(haystack), "{} is in {place}", needle.name);
     }

@@ -1,7 +1,7 @@
-//! Detection of every way to tamper with a ledger, in an export by two independent verifiers and in the record.
+//! Detection of tampering with a ledger: in an export by two independent verifiers, and in the record by the host.
 //!
-//! The ledgers are real, over two rotations; the test uses the master key where an attacker would have it. See `export`, `stored` and
-//! `ops::rotation`.
+//! The ledgers come from a real host and have two rotations. The tests use the master key only if the attacker would have it. See
+//! `export`, `stored` and `ops::rotation`.
 
 mod export;
 mod stored;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A home whose ledger was rotated twice, its export, and the heads that were kept outside.
+/// A home whose ledger was rotated twice, with its export, its signing key and the heads outside of the home.
 struct Ledger {
     world: World,
     heads: PathBuf,
@@ -27,7 +27,7 @@ struct Ledger {
     key: SigningKey,
 }
 
-/// Makes a directory for heads beside the home, which the fixture's user can write to.
+/// Makes a directory for heads beside the home. The user of the host can write to it.
 pub(crate) fn outside(world: &World) -> PathBuf {
     let heads = world.home.parent().expect("a directory").join("heads");
     std::fs::create_dir_all(&heads).expect("made");
@@ -61,7 +61,7 @@ impl Ledger {
         Self { heads, export, key: SigningKey::from_bytes(&secret), world }
     }
 
-    /// Returns the ledger that all tests on exports share; no test changes it.
+    /// Returns the ledger that all tests of exports share. No test changes it.
     fn shared() -> &'static Self {
         static LEDGER: OnceLock<Ledger> = OnceLock::new();
         LEDGER.get_or_init(Self::make)
@@ -71,9 +71,9 @@ impl Ledger {
         self.export.lines().map(str::to_owned).collect()
     }
 
-    /// Returns the common verdict of both verifiers on a text, with heads or without.
+    /// Returns the exit code and the output that both verifiers give for a text, with or without heads.
     #[track_caller]
-    fn both(&self, text: &str, heads: Option<&Path>, key: Option<&str>) -> (i32, String) {
+    fn verdict(&self, text: &str, heads: Option<&Path>, key: Option<&str>) -> (i32, String) {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("ledger.ndjson");
         std::fs::write(&file, text).expect("written");
@@ -86,7 +86,7 @@ impl Ledger {
             .args(&words)
             .output()
             .expect("the host's program runs");
-        let perl = Command::new("perl").arg(script()).arg(&file).args(&words).output().expect("perl runs");
+        let perl = Command::new("perl").arg(verifier_script()).arg(&file).args(&words).output().expect("perl runs");
         let said = |output: &std::process::Output| {
             let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
             (output.status.code().unwrap_or(-1), stdout + &String::from_utf8_lossy(&output.stderr))
@@ -95,10 +95,10 @@ impl Ledger {
         said(&host)
     }
 
-    /// Checks that both verifiers refuse a text at this number, as this class.
+    /// Checks that both verifiers refuse the lines at this sequence number, with this class of damage.
     #[track_caller]
-    fn refused(&self, lines: &[String], heads: Option<&Path>, seq: u64, class: &str) {
-        let (code, said) = self.both(&(lines.join("\n") + "\n"), heads, None);
+    fn check_refused(&self, lines: &[String], heads: Option<&Path>, seq: u64, class: &str) {
+        let (code, said) = self.verdict(&(lines.join("\n") + "\n"), heads, None);
         assert_eq!(code, 1, "{said}");
         assert!(said.starts_with(&format!("bad seq {seq}: ")) && said.ends_with(&format!("({class})\n")), "{said}");
     }
@@ -108,14 +108,15 @@ impl Ledger {
     }
 }
 
-/// Returns the verdict of the independent verifier on an export beside a directory of heads.
+/// Returns the exit code and the output of the independent verifier for an export and a directory of heads.
 pub(crate) fn perl(export: &Path, heads: &Path) -> (i32, String) {
-    let output = Command::new("perl").arg(script()).arg(export).arg("--heads").arg(heads).output().expect("perl runs");
+    let output =
+        Command::new("perl").arg(verifier_script()).arg(export).arg("--heads").arg(heads).output().expect("perl runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code().unwrap_or(-1), said)
 }
 
-fn script() -> PathBuf {
+fn verifier_script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join("docs/verify-ledger.pl")
 }
 
@@ -129,16 +130,16 @@ fn sign(key: &SigningKey, mut head: SignedHead) -> SignedHead {
     head
 }
 
-/// An entry in parts that can be changed.
+/// An entry of the ledger with parts that a test can change.
 #[derive(Clone)]
-struct Loose {
+struct MutableEntry {
     seq: u64,
     kind: String,
     data: String,
     hash: String,
 }
 
-impl Loose {
+impl MutableEntry {
     fn of(line: &str) -> Option<Self> {
         match line::parse(line)? {
             Line::Entry(Parts { seq, kind, canonical, hash }) => {
@@ -154,7 +155,7 @@ impl Loose {
         line.trim_end().to_owned()
     }
 
-    fn follow(&mut self, prev: &str) {
+    fn chain_after(&mut self, prev: &str) {
         let kind: Kind = self.kind.parse().expect("a kind");
         self.hash =
             hash(if kind == Kind::Genesis { GENESIS_PREV } else { prev }, self.seq, kind, &self.data).to_string();
@@ -168,26 +169,27 @@ fn head_of(line: &str) -> Option<SignedHead> {
     }
 }
 
-/// Recomputes every hash from line `from` to the end of its chain, as an attacker without a key would.
+/// Recomputes every hash from line `from` to the end of its chain. An attacker needs no key for this.
 fn rehash(lines: &mut [String], from: usize) {
-    let mut prev = from.checked_sub(1).and_then(|at| Loose::of(&lines[at])).map_or(String::new(), |entry| entry.hash);
+    let mut prev =
+        from.checked_sub(1).and_then(|at| MutableEntry::of(&lines[at])).map_or(String::new(), |entry| entry.hash);
     for line in &mut lines[from..] {
-        let Some(mut entry) = Loose::of(line) else { break };
-        entry.follow(&prev);
+        let Some(mut entry) = MutableEntry::of(line) else { break };
+        entry.chain_after(&prev);
         prev.clone_from(&entry.hash);
         *line = entry.line();
     }
 }
 
-/// Returns the line of the first entry of a chain, and the line of its head.
+/// Returns the positions of the first entry and of the head of a chain.
 fn chain(lines: &[String], number: usize) -> (usize, usize) {
     let heads: Vec<usize> = (0..lines.len()).filter(|at| head_of(&lines[*at]).is_some()).collect();
     (if number == 0 { 0 } else { heads[number - 1] + 1 }, heads[number])
 }
 
-/// Returns a line in the middle of the second chain, and the number of its entry.
+/// Returns the position of a line in the middle of the second chain, and the sequence number of its entry.
 fn middle(lines: &[String]) -> (usize, u64) {
     let (first, head) = chain(lines, 1);
     let at = (first + head) / 2;
-    (at, Loose::of(&lines[at]).expect("an entry").seq)
+    (at, MutableEntry::of(&lines[at]).expect("an entry").seq)
 }

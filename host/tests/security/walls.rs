@@ -1,6 +1,6 @@
-//! The limits of a jail with programs, through the real daemon: it shows no own file of the host and holds no lock on the machine's.
+//! Limits of a jail with programs of the machine: no file of the host is visible in it, and its locks do not reach the machine.
 //!
-//! See `e2e::commands` for the reach of a command, `e2e::mounts` for grants.
+//! The tests use the real daemon. See `e2e::commands` for the access of a command and `e2e::mounts` for granted directories.
 
 use crate::support::host_fixture::{Build, World, copy_as_is, wait_for};
 use crate::support::jail_fixture::host_users;
@@ -8,7 +8,7 @@ use nix::fcntl::{Flock, FlockArg};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Starts a host that must not start; returns its message.
+/// Checks that a host does not start, and returns its message.
 fn refused_start(world: &World) -> String {
     let answer = world.ctl(&["up", "--detach"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
@@ -17,18 +17,18 @@ fn refused_start(world: &World) -> String {
 }
 
 #[test]
-fn a_home_below_usr_is_refused_by_init_and_up() {
+fn init_and_up_refuse_a_home_below_usr() {
     let new = Path::new("/usr/ironclaw-test/home");
     let world = World::new();
     let mut init = world.command("ironctl");
     let said = init.args(["--home", "/usr/ironclaw-test/home", "init"]).output().expect("ironctl runs");
     let said = (said.status.code(), String::from_utf8_lossy(&said.stderr).into_owned());
     assert!(said.0 == Some(1) && said.1.contains("/usr/ironclaw-test/home") && said.1.contains("--home"), "{said:?}");
-    assert!(!new.exists() && !Path::new("/usr/ironclaw-test").exists(), "nothing was made");
+    assert!(!new.exists() && !Path::new("/usr/ironclaw-test").exists(), "no directory was made");
     if !nix::unistd::geteuid().is_root() {
-        return; // only root can put a home there
+        return; // only root can make a home there
     }
-    // A home that an earlier version made.
+    // A home below `/usr` that an earlier version made.
     for who in host_users() {
         let mut old = World::with(who, Build::Plain, None);
         let below = tempfile::Builder::new().prefix("ironclaw-test").tempdir_in("/usr/local").expect("a directory");
@@ -37,7 +37,7 @@ fn a_home_below_usr_is_refused_by_init_and_up() {
         old.home = below.path().join("h");
         let said = refused_start(&old);
         assert!(said.contains(&old.home.display().to_string()) && said.contains("--home"), "{who:?}: {said}");
-        // A link does not hide it.
+        // A symbolic link to it is refused too.
         let link = tempfile::tempdir().expect("a directory");
         std::fs::set_permissions(link.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         std::os::unix::fs::symlink(&old.home, link.path().join("h")).expect("a link");
@@ -47,7 +47,7 @@ fn a_home_below_usr_is_refused_by_init_and_up() {
 }
 
 #[test]
-fn own_files_below_a_shown_directory_stop_the_start() {
+fn start_refuses_host_files_below_a_mounted_directory() {
     for (setting, name) in [
         ("[ledger]\nheads = \"/usr/local/heads\"\n", "ledger.heads"),
         ("[keys]\nmaster_key_file = \"/etc/ssl/certs/master.key\"\n", "keys.master_key_file"),
@@ -57,17 +57,17 @@ fn own_files_below_a_shown_directory_stop_the_start() {
         world.configure(setting);
         let said = refused_start(&world);
         assert!(said.contains(name), "{setting}: {said}");
-        // A rotation puts no key there either.
+        // A key rotation writes no key there either.
         let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
         assert!(old.code == 1 && old.stderr.contains("/usr/local/old.key"), "{}", old.stderr);
-        // Without the setting the same home starts.
+        // Without the setting the host starts with the same home.
         world.configure("");
         world.up();
     }
 }
 
 #[test]
-fn the_api_refuses_link_local_and_metadata_addresses() {
+fn api_refuses_link_local_and_metadata_addresses() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -86,7 +86,7 @@ fn the_api_refuses_link_local_and_metadata_addresses() {
     }
 }
 
-/// Holds every kind of lock on the machine's files until it is stopped.
+/// A script that holds every kind of lock on files of the machine until the file `go` exists.
 const LOCKS: &str = r#"perl -e '
 use Fcntl qw(:DEFAULT :flock);
 my @held;
@@ -105,7 +105,7 @@ print "locked all\n";
 '"#;
 
 #[test]
-fn locks_below_usr_hold_in_the_jail_alone() {
+fn file_locks_below_usr_do_not_leave_the_jail() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -121,7 +121,7 @@ fn locks_below_usr_hold_in_the_jail_alone() {
             std::fs::write(workspace.join("go"), "").expect("written");
             let said = said.join().expect("no panic");
             assert!(said.contains("locked all\n[exit code 0]"), "{who:?}: {said}");
-            assert_eq!((locked, ranges), (Vec::new(), false), "{who:?}: on the machine's own files");
+            assert_eq!((locked, ranges), (Vec::new(), false), "{who:?}: locks on the files of the machine");
         });
     }
 }
@@ -131,7 +131,7 @@ fn is_locked(path: &str) -> bool {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
 }
 
-/// Returns whether a range lock conflicts with a requested one.
+/// Returns whether a process holds a range lock on the file.
 fn has_range_lock(path: &str) -> bool {
     let file = std::fs::File::open(path).expect("it is there");
     let mut asked = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
@@ -140,7 +140,7 @@ fn has_range_lock(path: &str) -> bool {
 }
 
 #[test]
-fn preflight_says_where_locks_on_programs_hold() {
+fn preflight_reports_the_scope_of_locks_on_programs() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let report = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");

@@ -1,6 +1,6 @@
-//! A host in which the program of `examples/attacker` replaces the sandbox, and the scripts that a test gives it.
+//! A host whose sandbox is the program `examples/attacker`, and the scripts that a test gives to this attacker.
 //!
-//! Agent `a` is attacked; `b` must stay undisturbed. Expects nothing by itself. See `attempt`.
+//! Agent `a` runs the scripts; agent `b` must not be disturbed. This file has no expectations. See `attempt`.
 
 use crate::support::host_fixture::{Answer, Build, World, programs};
 use crate::support::jail_fixture::{Who, example};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Settings to fail fast: two launches with almost no backoff.
+/// Settings for fast failures: two launches and almost no backoff.
 pub(crate) const FAST_FAILURE: &str = "[session]\nlaunch_attempts_max = 2\nbackoff_ms = 5\n";
 
-/// The model's script beside the built-in one, for settings that name `SCRIPT`.
+/// An additional script of the model. Settings refer to it by the word `SCRIPT`.
 const SCRIPT: &str = include_str!("model.toml");
 
 /// A host with two agents whose program is the attacker.
@@ -67,7 +67,7 @@ impl Attacked {
         self.played(self.world.chat(agent, text))
     }
 
-    /// Returns the result of a script whose answer has arrived.
+    /// Returns the result of a script after its answer has arrived.
     pub(crate) fn played(&self, chat: Value) -> Played {
         let mut outcome = self.outcome(&chat);
         let mut list = |name: &str| match outcome[name].take() {
@@ -78,7 +78,7 @@ impl Attacked {
         Played { chat, seen: outcome["seen"].take(), answers, errors }
     }
 
-    /// Returns the last record of the attacker in an answer's session.
+    /// Returns the last outcome that the attacker wrote in the session of an answer.
     pub(crate) fn outcome(&self, chat: &Value) -> Value {
         let session = chat["session_id"].as_str().expect("an id");
         let outcome = std::fs::read(self.directory(session).join("workspace/outcome.json"));
@@ -109,15 +109,15 @@ impl Attacked {
     }
 
     /// Makes a sleeping session of `a` and returns its id.
-    pub(crate) fn asleep(&self) -> String {
+    pub(crate) fn make_sleeping_session(&self) -> String {
         self.world.say("a", "hello");
         let id = self.id("a");
         self.world.ctl(&["session", "stop", &id]).ok();
         id
     }
 
-    /// Sets the script that replaces the handshake from the next launch on; null for an honest one.
-    pub(crate) fn at_launch(&self, session: &str, script: &Value) {
+    /// Sets the script that replaces the handshake from the next launch. Null restores the honest handshake.
+    pub(crate) fn set_launch_script(&self, session: &str, script: &Value) {
         let path = self.directory(session).join("workspace/launch-script");
         match script {
             Value::Null => std::fs::remove_file(path).expect("removed"),
@@ -125,7 +125,7 @@ impl Attacked {
         }
     }
 
-    /// Puts the real sandbox back.
+    /// Installs the real sandbox again.
     pub(crate) fn restore_sandbox(&self) {
         let new = self.world.programs.join("new");
         let copied = Command::new("cp").arg(programs(Build::Plain).join("ironclaw-sandbox")).arg(&new).status();
@@ -138,7 +138,7 @@ impl Attacked {
         self.world.entries(what).into_iter().filter(|entry| entry["data"]["session"] == session).collect()
     }
 
-    /// Returns the codes of the refused requests so far, in order; each refusal is a RETRACT.
+    /// Returns the codes of all refused requests, in order. Checks that each refusal is a `RETRACT`.
     pub(crate) fn refusals(&self, session: &str) -> Vec<String> {
         let entries = self.entries("model.refused", session);
         assert!(entries.iter().all(|entry| entry["type"] == "RETRACT"), "{entries:?}");
@@ -167,7 +167,7 @@ impl Attacked {
     }
 
     fn master(&self) -> MasterKey {
-        // The home is another user's; the test reads its key as a key outside of a home.
+        // The home belongs to another user, so the test reads the key like a key outside of a home.
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
         let config = Config { master_key_file: Some(self.world.home.join("master.key")) };
         let home = Home::create(&elsewhere.path().join("h")).expect("a home");
@@ -175,7 +175,7 @@ impl Attacked {
     }
 }
 
-/// Returns JSON without brackets and non-ASCII characters in its strings, so that the host passes it on unchanged.
+/// Returns JSON with escaped brackets and non-ASCII characters in its strings. The host does not change such a text.
 pub(crate) fn escaped(script: &Value) -> String {
     let (mut escaped, mut inside, mut backslash) = (String::new(), false, false);
     for character in script.to_string().chars() {
@@ -194,17 +194,17 @@ pub(crate) fn escaped(script: &Value) -> String {
     escaped
 }
 
-/// Returns a request to the model with these refs.
+/// Returns a step that sends a request to the model with these refs.
 pub(crate) fn generate(refs: Value) -> Value {
     json!({ "ask": { "ask": "generate", "turn": "$turn", "purpose": "reply", "refs": refs } })
 }
 
-/// Returns a report of a call.
+/// Returns a step that reports the result of a call.
 pub(crate) fn report(call: &str, body: &str) -> Value {
     json!({ "ask": { "ask": "report", "turn": "$turn", "call_id": call, "ok": true, "body": body } })
 }
 
-/// Returns whether a path exists, without following it.
+/// Returns whether a path exists, without following a link.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

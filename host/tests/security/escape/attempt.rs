@@ -1,8 +1,8 @@
-//! An attempt: a name, which is the promise, the steps of the attacker's program in a turn, and the expected result.
+//! An attempt of an attacker: a name that states the promise, the steps of the attacker in a turn, and the expected result.
 //!
-//! The same checks follow every attempt: the ledger has the expected entries only, each refusal names its party and reason, one answer
-//! reached the person, another session works, and the chain is valid. Never trusts the attacker's own statements. See `turns` for a
-//! table.
+//! The same checks follow every attempt. The ledger has only the expected entries, and each refusal names the party at fault and the
+//! reason. One answer reached the person, another session works, and the chain is valid. The checks do not trust statements of the
+//! attacker about the host. See `turns` for a table.
 
 use super::attack::{Attacked, Played, generate};
 use crate::support::host_fixture::wait_for;
@@ -10,136 +10,136 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The attacker's knowledge of other turns and sessions.
-pub(crate) struct Known {
-    /// Values of an answered turn of its own session, with its `call`.
+/// Values of other turns and sessions that the attacker knows.
+pub(crate) struct Knowledge {
+    /// Values of an earlier, answered turn of its own session, with its `call`.
     pub(crate) earlier: Value,
     /// Values from the attacker of another session: `turn own output call items`.
     pub(crate) foreign: Value,
     /// Values from before a restart of the host.
     pub(crate) before_boot: Value,
-    /// The other session.
+    /// The id of the other session.
     pub(crate) other: String,
 }
 
-type Script = Box<dyn Fn(&Known) -> Vec<Value>>;
-type Look = Box<dyn Fn(&Attacked, &Known, &Played)>;
+type Script = Box<dyn Fn(&Knowledge) -> Vec<Value>>;
+type Check = Box<dyn Fn(&Attacked, &Knowledge, &Played)>;
 
 /// The expected result of an attempt.
 enum Expected {
     /// The turn continues to its answer.
     Answered,
-    /// The turn continues to its answer, in another launch.
+    /// The turn continues to its answer in another launch.
     AnsweredAnew,
-    /// The turn ends with a notice of the host.
+    /// The host ends the turn with a notice.
     Ended,
-    /// The session is quarantined for this reason, and answers again after a release.
+    /// The host quarantines the session for this reason. After a release it answers again.
     Quarantined(&'static str),
-    /// The session is quarantined by the launch after the attempt.
+    /// The launch after the attempt quarantines the session.
     QuarantinedLater(&'static str),
 }
 
-/// The scripted model's output for a request after its answer: the honest end of an attempt that asked it.
-pub(crate) const AGAIN: &str = "Noted.";
+/// The output of the scripted model after its first answer. It ends an attempt that asked the model itself.
+pub(crate) const LATER_OUTPUT: &str = "Noted.";
 
 /// A named attempt.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     asks: &'static str,
     script: Script,
-    comes: Expected,
+    expected: Expected,
     requests: Vec<&'static str>,
     rows: Vec<&'static str>,
     calls: Vec<&'static str>,
     proposals: usize,
     errors: &'static str,
     answer: &'static str,
-    look: Option<Look>,
+    check: Option<Check>,
 }
 
-/// Makes an attempt with these steps in the turn of a `hello`; by default it must have no effect but an answer.
-pub(crate) fn attempt(name: &'static str, script: impl Fn(&Known) -> Vec<Value> + 'static) -> Attempt {
+/// Makes an attempt with these steps in the turn of the message `hello`. By default its only permitted effect is an answer.
+pub(crate) fn attempt(name: &'static str, script: impl Fn(&Knowledge) -> Vec<Value> + 'static) -> Attempt {
     Attempt {
         name,
         asks: "hello",
         script: Box::new(script),
-        comes: Expected::Answered,
+        expected: Expected::Answered,
         requests: Vec::new(),
         rows: Vec::new(),
         calls: Vec::new(),
         proposals: 0,
         errors: "",
         answer: "",
-        look: None,
+        check: None,
     }
 }
 
 impl Attempt {
-    /// Sends this message instead; the model's script reacts to it.
+    /// Sends this message instead of `hello`. The script of the model has a rule for it.
     pub(crate) fn asks(self, asks: &'static str) -> Self {
         Self { asks, ..self }
     }
 
-    /// Expects refused requests on the model socket with these codes, in order.
+    /// Expects refusals of requests on the model socket with these codes, in order.
     pub(crate) fn requests(self, codes: &[&'static str]) -> Self {
         Self { requests: codes.to_vec(), ..self }
     }
 
-    /// Expects refused rows for these reasons, in order.
+    /// Expects refusals of rows for these reasons, in order.
     pub(crate) fn rows(self, reasons: &[&'static str]) -> Self {
         Self { rows: reasons.to_vec(), ..self }
     }
 
-    /// Expects refused calls of the model for these reasons, in order.
+    /// Expects refusals of calls of the model for these reasons, in order.
     pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
         Self { calls: reasons.to_vec(), ..self }
     }
 
-    /// Expects so many proposed changes, each once.
+    /// Expects this number of proposed changes.
     pub(crate) fn proposes(self, proposals: usize) -> Self {
         Self { proposals, ..self }
     }
 
-    /// Expects a failure in the attacker's own process, with these words in the error.
+    /// Expects that every failed step of the attacker has these words in its error.
     pub(crate) fn fails(self, errors: &'static str) -> Self {
         Self { errors, ..self }
     }
 
-    /// Expects these words in the person's answer.
+    /// Expects these words in the answer to the person.
     pub(crate) fn answered(self, answer: &'static str) -> Self {
         Self { answer, ..self }
     }
 
-    /// Expects the end of the sandbox, and an answer by another launch.
+    /// Expects that the sandbox ends and that another launch answers.
     pub(crate) fn relaunched(self) -> Self {
-        Self { comes: Expected::AnsweredAnew, ..self }
+        Self { expected: Expected::AnsweredAnew, ..self }
     }
 
-    /// Expects a turn that the host ends, with these words in its notice.
+    /// Expects that the host ends the turn, with these words in its notice.
     pub(crate) fn ended(self, notice: &'static str) -> Self {
-        Self { comes: Expected::Ended, answer: notice, ..self }
+        Self { expected: Expected::Ended, answer: notice, ..self }
     }
 
     /// Expects a quarantine with these words in `status`.
     pub(crate) fn quarantined(self, words: &'static str) -> Self {
-        Self { comes: Expected::Quarantined(words), ..self }
+        Self { expected: Expected::Quarantined(words), ..self }
     }
 
-    /// Expects the end of the sandbox, and a quarantine of the next launch with these words in `status`.
+    /// Expects that the sandbox ends and that the next launch is quarantined, with these words in `status`.
     pub(crate) fn quarantined_later(self, words: &'static str) -> Self {
-        Self { comes: Expected::QuarantinedLater(words), ..self }
+        Self { expected: Expected::QuarantinedLater(words), ..self }
     }
 
-    /// Adds a check.
-    pub(crate) fn look(self, look: impl Fn(&Attacked, &Known, &Played) + 'static) -> Self {
-        Self { look: Some(Box::new(look)), ..self }
+    /// Adds a check after the attempt.
+    pub(crate) fn check(self, check: impl Fn(&Attacked, &Knowledge, &Played) + 'static) -> Self {
+        Self { check: Some(Box::new(check)), ..self }
     }
 }
 
-/// Refusals of one launch before the session is put to sleep, so that no attempt pays for earlier ones.
+/// The number of refusals after which the session is stopped. A new launch counts from zero, so attempts do not add up.
 const REFUSALS_A_LAUNCH: usize = 24;
 
-/// The events of a round without a refusal.
+/// The ledger events of a round without a refusal.
 const ROUND: [&str; 12] = [
     "message.recorded",
     "session.launching",
@@ -155,8 +155,8 @@ const ROUND: [&str; 12] = [
     "session.released",
 ];
 
-/// Plays attempts one after the other on one host; `ATTEMPT=word` in the environment selects those with it in their name.
-pub(crate) fn hold(config: &str, attempts: Vec<Attempt>) {
+/// Runs attempts one after the other on one host. The variable `ATTEMPT=word` selects attempts by a word of their name.
+pub(crate) fn run_attempts(config: &str, attempts: Vec<Attempt>) {
     let wanted = std::env::var("ATTEMPT").unwrap_or_default();
     let attacked = Attacked::new(&format!("[model]\nscript = \"SCRIPT\"\n[session]\nbackoff_ms = 5\n{config}"));
     let known = attacked.known();
@@ -171,43 +171,43 @@ pub(crate) fn hold(config: &str, attempts: Vec<Attempt>) {
             refused = 0;
         }
         refused += expected;
-        // A failed attempt does not stop the next; its panic is already printed.
-        if catch_unwind(AssertUnwindSafe(|| attempt.hold(&attacked, &known))).is_err() {
+        // A failed attempt does not stop the next one. Its panic message is already printed.
+        if catch_unwind(AssertUnwindSafe(|| attempt.run(&attacked, &known))).is_err() {
             failed.push(attempt.name);
-            // The session is halted or not; release it for the next attempt.
+            // The session may be halted, so it is released for the next attempt.
             attacked.world.ctl(&["session", "release", &attacked.id("a")]);
         }
         assert_eq!(attacked.world.pid(), host, "{}: the host still runs", attempt.name);
     }
     assert_eq!(failed, Vec::<&str>::new(), "these attempts failed");
-    // A late entry would be there by now: the last rows are taken when a session is put to sleep.
+    // The host accepts the last rows of a session when it stops, so a late entry exists now.
     let id = attacked.id("a");
     attacked.world.ctl(&["session", "stop", &id]).ok();
     let late = attacked.refusals(&id).len() + attacked.entries("row.refused", &id).len();
-    assert_eq!(late, total, "nothing was refused after its attempt was looked at");
+    assert_eq!(late, total, "no refusal came after the checks of its attempt");
     attacked.world.down();
     assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }
 
 impl Attempt {
     #[track_caller]
-    fn hold(&self, attacked: &Attacked, known: &Known) {
+    fn run(&self, attacked: &Attacked, known: &Knowledge) {
         let name = self.name;
         let id = attacked.id("a");
         let before = attacked.last_entry();
         let chat = attacked.send("a", self.asks, &json!((self.script)(known))).ok().json();
         attacked.wait_until_played(&chat);
         let played = attacked.played(chat);
-        self.failed_as_it_should(&played);
+        self.check_errors(&played);
         let refusals = self.requests.len() + self.rows.len();
         let mut since = Vec::new();
-        // A row behind the one that ended the turn is taken after the answer.
-        wait_for("the refusals to be written down", || {
+        // The host reads a row after the final one only after the answer.
+        wait_for("the entries about refusals", || {
             since = attacked.entries_after(before);
-            let refused = |entry: &&Value| is(entry, "model.refused") || is(entry, "row.refused");
+            let refused = |entry: &&Value| is_event(entry, "model.refused") || is_event(entry, "row.refused");
             since.iter().filter(refused).count() >= refusals
         });
-        match self.comes {
+        match self.expected {
             Expected::Answered | Expected::AnsweredAnew => {
                 assert_eq!(played.chat["notice"], false, "{name}: the turn continues to its answer: {}", played.chat);
             }
@@ -225,9 +225,9 @@ impl Attempt {
         if !self.halts() {
             assert!(reply.contains(expected), "{name}: the answer was {reply:?}");
         }
-        self.ledger_holds(&since, &id);
-        if let Some(look) = &self.look {
-            look(attacked, known, &played);
+        self.check_ledger(&since, &id);
+        if let Some(check) = &self.check {
+            check(attacked, known, &played);
         }
         attacked.other_answers();
         if self.halts() {
@@ -238,18 +238,18 @@ impl Attempt {
     }
 
     fn halts(&self) -> bool {
-        matches!(self.comes, Expected::Quarantined(_) | Expected::QuarantinedLater(_))
+        matches!(self.expected, Expected::Quarantined(_) | Expected::QuarantinedLater(_))
     }
 
     fn launches_again(&self) -> bool {
-        matches!(self.comes, Expected::AnsweredAnew | Expected::QuarantinedLater(_))
+        matches!(self.expected, Expected::AnsweredAnew | Expected::QuarantinedLater(_))
     }
 
-    fn failed_as_it_should(&self, played: &Played) {
+    fn check_errors(&self, played: &Played) {
         let (name, errors) = (self.name, json!(played.errors).to_string());
         match self.errors {
             "" if self.launches_again() => {}
-            "" => assert_eq!(played.errors, Vec::<Value>::new(), "{name}: the attack itself works"),
+            "" => assert_eq!(played.errors, Vec::<Value>::new(), "{name}: the steps of the attacker succeed"),
             why => {
                 let all = played.errors.iter().all(|error| error.as_str().is_some_and(|error| error.contains(why)));
                 assert!(all && !played.errors.is_empty(), "{name}: {errors}");
@@ -257,8 +257,8 @@ impl Attempt {
         }
     }
 
-    /// Checks that the new entries are those of a round of this session and the refusals of this attempt.
-    fn ledger_holds(&self, since: &[Value], id: &str) {
+    /// Checks that the new entries belong to a round of this session or are the expected refusals.
+    fn check_ledger(&self, since: &[Value], id: &str) {
         let name = self.name;
         let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let (mut deliveries, mut halted, mut requeued) = (0, 0, 0);
@@ -269,7 +269,7 @@ impl Attempt {
             let reason = data["reason"].as_str().unwrap_or_default();
             deliveries += u32::from(what == "delivery.received");
             let retracted = entry["type"] == "RETRACT";
-            match (what, &self.comes) {
+            match (what, &self.expected) {
                 ("model.refused" | "row.refused" | "call.refused" | "action.refused", _) => {
                     assert!(retracted, "{name}: {entry}");
                     assert!(
@@ -289,7 +289,7 @@ impl Attempt {
                 ("turn.closed", Expected::AnsweredAnew) if retracted => requeued += 1,
                 (what, _) => {
                     let of_a_round = ROUND.contains(&what) && !retracted;
-                    assert!(of_a_round, "{name}: this does not belong there: {entry}");
+                    assert!(of_a_round, "{name}: unexpected entry: {entry}");
                 }
             }
         }
@@ -301,35 +301,35 @@ impl Attempt {
         assert_eq!(take("call.refused"), self.calls, "{name}");
         assert!(take("action.refused").is_empty(), "{name}");
         assert_eq!(take("change.proposed").len(), self.proposals, "{name}");
-        assert_eq!(deliveries, 1, "{name}: the person had one answer");
-        let launches = since.iter().filter(|entry| is(entry, "session.launching")).count();
-        assert!(!self.launches_again() || launches > 0, "{name}: another launch looks at it");
+        assert_eq!(deliveries, 1, "{name}: the person got one answer");
+        let launches = since.iter().filter(|entry| is_event(entry, "session.launching")).count();
+        assert!(!self.launches_again() || launches > 0, "{name}: there was another launch");
         assert_eq!(
             requeued,
-            u32::from(matches!(self.comes, Expected::AnsweredAnew)),
-            "{name}: the message waited for it"
+            u32::from(matches!(self.expected, Expected::AnsweredAnew)),
+            "{name}: the message was queued again"
         );
         assert_eq!(halted, u32::from(self.halts()), "{name}");
     }
 }
 
-fn is(entry: &Value, what: &str) -> bool {
+fn is_event(entry: &Value, what: &str) -> bool {
     entry["data"]["what"] == what
 }
 
-/// Entries of the ledger that one attempt may cause; more would be a flood.
+/// The limit of ledger entries from one attempt.
 const ENTRIES_MAX: usize = 400;
 
 impl Attacked {
-    /// Returns the number of the ledger's last entry.
+    /// Returns the sequence number of the last entry of the ledger.
     fn last_entry(&self) -> u64 {
         self.tail(1).last().and_then(|entry| entry["seq"].as_u64()).expect("an entry")
     }
 
-    /// Returns the entries behind this number.
+    /// Returns the entries after this sequence number.
     fn entries_after(&self, before: u64) -> Vec<Value> {
         let found = self.tail(ENTRIES_MAX);
-        assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries of one attempt");
+        assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries from one attempt");
         found.into_iter().filter(|entry| entry["seq"].as_u64() > Some(before)).collect()
     }
 
@@ -338,18 +338,18 @@ impl Attacked {
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
-    /// Waits until the attacker has finished its script or is gone.
+    /// Waits until the attacker has finished its script or its process has ended.
     fn wait_until_played(&self, chat: &Value) {
         let message = &chat["message_id"];
-        wait_for("the script to be played", || {
+        wait_for("the end of the script", || {
             let outcome = self.outcome(chat);
             let played = outcome["done"] == true && outcome["seen"]["message"] == *message;
             played || self.session("a")["state"] != "awake"
         });
     }
 
-    /// Makes an ordinary past: answered turns in both sessions with a call each, before and after a restart of the host.
-    fn known(&self) -> Known {
+    /// Makes answered turns with a call in both sessions, before and after a restart of the host. Returns their values.
+    fn known(&self) -> Knowledge {
         let past = |agent: &str| {
             let first = self.say(agent, "hello");
             let played = self.play(agent, "read notes.txt", &json!([generate(json!(["$own"]))]));
@@ -362,26 +362,26 @@ impl Attacked {
         past("b");
         self.world.down();
         self.world.up();
-        Known { before_boot, earlier: past("a"), foreign: past("b"), other: self.id("b") }
+        Knowledge { before_boot, earlier: past("a"), foreign: past("b"), other: self.id("b") }
     }
 }
 
-/// Returns a request without changes.
+/// Returns a step that sends this request.
 pub(crate) fn ask(request: Value) -> Value {
     json!({ "ask": request })
 }
 
-/// Returns a row.
+/// Returns a step that writes this row.
 pub(crate) fn row(row: Value) -> Value {
     json!({ "row": row })
 }
 
-/// Returns a row that names an output as the answer.
+/// Returns a step that writes a row with an output as the answer.
 pub(crate) fn reply(item: impl Into<Value>) -> Value {
     row(json!({ "content": { "reply": item.into() } }))
 }
 
-/// Returns one bell.
+/// Returns a step that rings once.
 pub(crate) fn ring() -> Value {
     json!({ "ring": 1 })
 }

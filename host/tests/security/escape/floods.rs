@@ -1,26 +1,26 @@
-//! Sandboxes that send too much, too long or nothing: each is stopped, and other sessions are served.
+//! Sandboxes that send too many requests, too large ones or none. The host ends each, and other sessions are served.
 
 use super::attack::{Attacked, generate, report};
-use super::attempt::{Attempt, attempt, hold, reply, ring};
+use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use crate::support::host_fixture::wait_for;
 use serde_json::{Value, json};
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     let output = || generate(json!(["$own"]));
-    let again = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
+    let repeat = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
     vec![
-        attempt("requests_of_a_turn_to_the_model_are_bounded", move |_| {
-            vec![output(), reply("$output.item"), again(5, output()), again(3, output()), ring(), json!("leave")]
+        attempt("number_of_model_requests_of_a_turn_is_bounded", move |_| {
+            vec![output(), reply("$output.item"), repeat(5, output()), repeat(3, output()), ring(), json!("leave")]
         })
         .requests(&["budget"; 3]),
-        attempt("the_calls_of_a_turn_are_bounded", move |_| {
-            let settle = (0..4).map(|call| report(&format!("$calls.{call}.call_id"), "x"));
-            settle.fold(vec![output()], |steps, step| [steps, vec![step]].concat())
+        attempt("number_of_calls_of_a_turn_is_bounded", move |_| {
+            let reports = (0..4).map(|call| report(&format!("$calls.{call}.call_id"), "x"));
+            reports.fold(vec![output()], |steps, step| [steps, vec![step]].concat())
         })
         .asks("read much")
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2]),
-        attempt("the_result_bytes_of_a_turn_are_bounded", move |_| {
+        attempt("size_of_results_of_a_turn_is_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
             long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
             let mut other = report("$calls.1.call_id", "");
@@ -31,10 +31,10 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .answered("That did not work")
         .calls(&["the turn has no room for another call"; 2])
         .requests(&["budget"]),
-        attempt("five_hundred_questions_for_items_write_no_entry", move |_| {
-            vec![again(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]
+        attempt("five_hundred_requests_for_items_write_no_entry", move |_| {
+            vec![repeat(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]
         }),
-        attempt("a_sandbox_that_reads_no_answer_is_ended_at_the_deadline", |_| {
+        attempt("sandbox_that_never_reads_is_ended_at_the_deadline", |_| {
             let items = json!({ "ask": "items", "after_seq": 0 });
             vec![json!({ "dial": 1 }), json!({ "deaf": { "request": items, "times": 1_000_000 } })]
         })
@@ -44,15 +44,18 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 
 #[test]
 fn resources_of_a_turn_are_bounded() {
-    hold("[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 1000\nseconds_max = 6\n", attempts());
+    run_attempts(
+        "[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 1000\nseconds_max = 6\n",
+        attempts(),
+    );
 }
 
-/// Refusals of one launch: the host's own bound.
+/// The host's limit of refusals in one launch.
 const REFUSALS_MAX: usize = 64;
 
-/// Plays a script that ends in quarantine, and checks the words in the ledger.
+/// Runs a script that ends in a quarantine, and checks the reason in the ledger.
 #[track_caller]
-fn stopped(attacked: &Attacked, script: &Value, words: &str) {
+fn check_quarantined(attacked: &Attacked, script: &Value, words: &str) {
     let chat = attacked.send("a", "hello", script).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");
     let session = attacked.session("a");
@@ -64,20 +67,20 @@ fn stopped(attacked: &Attacked, script: &Value, words: &str) {
 }
 
 #[test]
-fn a_sandbox_that_is_refused_again_and_again_is_stopped() {
+fn sandbox_with_too_many_refused_requests_is_stopped() {
     let attacked = Attacked::new("");
     let mut script = vec![report("call_00000000000000000000000000", "x"); REFUSALS_MAX + 1];
     script.push(json!("hang"));
-    stopped(&attacked, &json!(script), "the sandbox was refused too often on its model socket");
+    check_quarantined(&attacked, &json!(script), "the sandbox was refused too often on its model socket");
     assert_eq!(attacked.refusals(&attacked.id("a")).len(), REFUSALS_MAX + 1, "the ledger has no further refusals");
 }
 
 #[test]
-fn sandbox_that_asks_for_items_without_end_is_stopped() {
+fn sandbox_with_endless_requests_for_items_is_stopped() {
     let attacked = Attacked::new("");
     let ask = json!({ "ask": { "ask": "items", "after_seq": 0 } });
     let script = json!([{ "repeat": { "times": 100_000, "step": ask } }, "hang"]);
-    stopped(&attacked, &script, "the sandbox was refused too often on its model socket");
+    check_quarantined(&attacked, &script, "the sandbox was refused too often on its model socket");
     let refusals = attacked.refusals(&attacked.id("a"));
     assert!(refusals.iter().all(|refusal| refusal == "budget"), "{refusals:?}");
 }
@@ -89,7 +92,7 @@ fn sandbox_with_too_many_refused_rows_is_stopped() {
         json!({ "row": { "kind": "chat", "content": { "reply": "itm_00000000000000000000000000" }, "call": null } });
     let mut script = vec![row; REFUSALS_MAX + 1];
     script.extend([json!({ "ring": 1 }), json!("hang")]);
-    stopped(&attacked, &json!(script), "too many of its rows were refused");
+    check_quarantined(&attacked, &json!(script), "too many of its rows were refused");
     let reply = attacked.world.say("a", "hello");
     assert!(reply.contains("Hello."), "a notice about refusals blocks no message: {reply}");
 }
@@ -100,7 +103,7 @@ fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
     attacked.say("a", "hello");
     let id = attacked.id("a");
     std::thread::scope(|scope| {
-        // The third attempt would be the last if a stop counted as a failure.
+        // If a stop counted as a failed attempt, the third attempt would be the last one.
         let hanging = scope.spawn(|| attacked.send("a", "say one", &json!([{ "once": ["hang"] }])));
         wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
         attacked.world.ctl(&["session", "stop", &id]).ok();
@@ -116,24 +119,24 @@ fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
 }
 
 #[test]
-fn silent_sandbox_is_ended_after_the_contracts_timeout() {
+fn silent_sandbox_is_ended_after_the_handshake_timeout() {
     let silent = json!(["hang"]);
     let half = json!([{ "hello": null }, "welcome", { "link": [7] }, "hang"]);
     let within = "did not say hello, or was not ready, within 10000 ms";
-    // Each waits for the contract's timeout, so they wait together.
+    // Both scripts wait for the handshake timeout, so they run concurrently.
     std::thread::scope(|scope| {
         for script in [silent, half] {
             scope.spawn(move || {
                 let attacked = Attacked::new("[session]\nlaunch_attempts_max = 1\n");
-                let id = attacked.asleep();
-                attacked.at_launch(&id, &script);
+                let id = attacked.make_sleeping_session();
+                attacked.set_launch_script(&id, &script);
                 let answer = attacked.world.ctl(&["chat", "a", "hello"]);
                 assert!(answer.code == 1 && answer.stderr.contains(within), "{}{}", answer.stdout, answer.stderr);
                 assert_eq!(attacked.session("a")["state"], "parked");
                 attacked.other_answers();
-                attacked.at_launch(&id, &Value::Null);
+                attacked.set_launch_script(&id, &Value::Null);
                 attacked.world.ctl(&["session", "release", &id]).ok();
-                assert!(attacked.world.say("a", "hello").contains("Hello."), "a release leads back to an answer");
+                assert!(attacked.world.say("a", "hello").contains("Hello."), "a released session answers");
                 attacked.world.down();
                 assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
             });

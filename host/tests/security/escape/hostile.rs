@@ -1,6 +1,6 @@
-//! Sandboxes that break the contract: each is refused, quarantined or parked, with the cause in a sentence.
+//! Sandboxes that break the contract: the host refuses, quarantines or parks each one and states the cause.
 //!
-//! The host continues, and another session stays undisturbed. See `attack` for the form of an attack.
+//! The host continues, and another session is not disturbed. See `attack` for the form of an attack.
 
 use super::attack::{Attacked, FAST_FAILURE, exists};
 use crate::support::host_fixture::{kill, wait_for};
@@ -13,52 +13,52 @@ fn handshake() -> Vec<Value> {
     vec![json!({ "hello": null }), json!("welcome"), json!("open"), json!({ "ring": 1 })]
 }
 
-/// Checks that the session is halted in this state, with these words in `status` and in the ledger.
+/// Checks that the session is halted in this state, with these words in `status` and an entry in the ledger. Returns its id.
 #[track_caller]
-fn halted(attacked: &Attacked, state: &str, words: &str) -> String {
+fn check_halted(attacked: &Attacked, state: &str, words: &str) -> String {
     let id = attacked.id("a");
     wait_for("the session to be halted", || attacked.session("a")["state"] == state);
     let session = attacked.session("a");
     let reason = session["reason"].as_str().unwrap_or_default();
     assert!(reason.contains(words), "{session}");
     let entries = attacked.entries(&format!("session.{state}"), &id);
-    let entry = entries.last().expect("the ledger has it");
+    let entry = entries.last().expect("the ledger has an entry");
     assert_eq!(entry["type"], "RETRACT");
-    // The ledger has the host's own words; `status` also has the detail, which may quote a stranger.
+    // The ledger has only words of the host. `status` also has the detail, which may quote the sandbox.
     let own = entry["data"]["reason"].as_str().unwrap_or_default();
     assert!(!own.is_empty() && reason.starts_with(own), "{entry}");
     attacked.other_answers();
     id
 }
 
-/// Checks that a released session answers.
+/// Releases a session and checks that it answers.
 #[track_caller]
-fn released(attacked: &Attacked, id: &str) {
+fn check_release(attacked: &Attacked, id: &str) {
     attacked.world.ctl(&["session", "release", id]).ok();
     let reply = attacked.world.say("a", "hello");
     assert!(reply.contains("Hello."), "{reply}");
 }
 
-/// Fails launches until the session is parked or quarantined, and checks that it launches again afterwards.
+/// Lets launches fail until the session is parked or quarantined. Checks that it launches again after a release.
 #[track_caller]
-fn launch_refused(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
-    attacked.at_launch(id, &script);
+fn check_refused_launch(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
+    attacked.set_launch_script(id, &script);
     let answer = attacked.world.ctl(&["chat", "a", "hello"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
     for words in words {
         assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
     }
     assert!(answer.stderr.contains(state) && answer.stderr.contains("session release"), "{}", answer.stderr);
-    halted(attacked, state, words[0]);
-    attacked.at_launch(id, &Value::Null);
-    released(attacked, id);
+    check_halted(attacked, state, words[0]);
+    attacked.set_launch_script(id, &Value::Null);
+    check_release(attacked, id);
     attacked.world.ctl(&["session", "stop", id]).ok();
 }
 
 #[test]
-fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
+fn invalid_handshake_halts_the_session_with_a_reason() {
     let attacked = Attacked::new(FAST_FAILURE);
-    let id = attacked.asleep();
+    let id = attacked.make_sleeping_session();
     let ours = ironclaw_contract::seam::fingerprint();
     let drifted = "0".repeat(64);
     let frame = |length: u32, text: &str| {
@@ -75,18 +75,18 @@ fn a_handshake_that_is_none_halts_the_session_with_the_reason() {
         (json!([frame(0, ""), "hang"]), "quarantined", vec!["neither a hello nor a fatal"]),
         (json!([frame(100, "cut"), "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
         (json!([{ "link": [0, 0] }, "exit"]), "parked", vec!["the link to the sandbox of", "is cut"]),
-        // Seen at the check of its walls or at the link, whichever is first.
+        // The host notices this at the check of the walls or at the link.
         (json!([{ "hello": null }, "exit"]), "parked", vec![id.as_str()]),
         (json!(["exit"]), "parked", vec!["the link to the sandbox of"]),
     ] {
-        launch_refused(&attacked, &id, script, state, &words);
+        check_refused_launch(&attacked, &id, script, state, &words);
     }
 }
 
 #[test]
 fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     let attacked = Attacked::new("");
-    let id = attacked.asleep();
+    let id = attacked.make_sleeping_session();
     attacked.other_answers();
     let other = attacked.id("b");
     attacked.world.ctl(&["session", "stop", &other]).ok();
@@ -106,9 +106,9 @@ fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     attacked.other_answers();
 }
 
-/// Puts a link, a directory or a pipe in place of a queue.
-fn plant(what: &str, path: &Path, victim: &Path) {
-    // Removes the present file first.
+/// Replaces a queue with a link, a directory or a pipe.
+fn replace_queue(what: &str, path: &Path, victim: &Path) {
+    // The queue may not exist.
     let _ = std::fs::remove_file(path);
     let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
     match what {
@@ -119,7 +119,7 @@ fn plant(what: &str, path: &Path, victim: &Path) {
     }
 }
 
-fn uproot(path: &Path) {
+fn remove_replacement(path: &Path) {
     if path.is_dir() && !path.is_symlink() {
         std::fs::remove_dir(path).expect("removed");
     } else {
@@ -128,27 +128,27 @@ fn uproot(path: &Path) {
 }
 
 #[test]
-fn non_file_in_place_of_the_inbound_queue_parks_the_session() {
+fn non_file_as_inbound_queue_parks_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
-    let id = attacked.asleep();
+    let id = attacked.make_sleeping_session();
     let victim = attacked.world.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
     let queue = attacked.directory(&id).join("in/inbound.db");
     for what in ["a link", "a directory", "a pipe"] {
-        plant(what, &queue, &victim);
+        replace_queue(what, &queue, &victim);
         attacked.world.ctl(&["chat", "a", "hello"]).refused(&format!("inbound.db: it is {what}"));
-        halted(&attacked, "parked", &format!("it is {what}"));
-        uproot(&queue);
-        released(&attacked, &id);
+        check_halted(&attacked, "parked", &format!("it is {what}"));
+        remove_replacement(&queue);
+        check_release(&attacked, &id);
         attacked.world.ctl(&["session", "stop", &id]).ok();
     }
     assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
 }
 
 #[test]
-fn non_queue_in_place_of_the_outbound_queue_quarantines() {
+fn non_queue_as_outbound_queue_quarantines_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
-    let id = attacked.asleep();
+    let id = attacked.make_sleeping_session();
     let victim = attacked.world.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
     let queue = attacked.directory(&id).join("out/outbound.db");
@@ -157,33 +157,33 @@ fn non_queue_in_place_of_the_outbound_queue_quarantines() {
         ("a directory", "it is a directory, not a regular file"),
         ("a pipe", "it is a pipe"),
     ] {
-        plant(what, &queue, &victim);
-        launch_refused_as_planted(&attacked, &id, words);
+        replace_queue(what, &queue, &victim);
+        check_replaced_queue(&attacked, &id, words);
     }
-    // From inside, by a launch that reports success.
+    // The sandbox replaces the queue and then reports success.
     let mut garbage = handshake();
     garbage.insert(3, json!({ "plant": "garbage" }));
-    launch_refused(&attacked, &id, json!(garbage), "quarantined", &["wrong key or damaged file"]);
+    check_refused_launch(&attacked, &id, json!(garbage), "quarantined", &["wrong key or damaged file"]);
     let mut directory = handshake();
     directory.insert(3, json!({ "plant": "directory" }));
-    launch_refused(&attacked, &id, json!(directory), "quarantined", &["it is a directory"]);
+    check_refused_launch(&attacked, &id, json!(directory), "quarantined", &["it is a directory"]);
     assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
 }
 
-/// The queue was replaced while the session slept; its sandbox cannot open it and rings all the same.
+/// Checks the quarantine after a queue was replaced while its session slept. The sandbox cannot open the queue and still rings.
 #[track_caller]
-fn launch_refused_as_planted(attacked: &Attacked, id: &str, words: &str) {
+fn check_replaced_queue(attacked: &Attacked, id: &str, words: &str) {
     attacked.world.ctl(&["chat", "a", "hello"]).refused(words);
-    halted(attacked, "quarantined", words);
-    released(attacked, id);
+    check_halted(attacked, "quarantined", words);
+    check_release(attacked, id);
     attacked.world.ctl(&["session", "stop", id]).ok();
 }
 
 #[test]
-fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
+fn session_with_a_damaged_key_is_refused_with_a_reason() {
     for key in ["queue_key", "content_key"] {
         let attacked = Attacked::new(FAST_FAILURE);
-        let id = attacked.asleep();
+        let id = attacked.make_sleeping_session();
         attacked.world.down();
         let (first, second) = (
             format!("SELECT {key} FROM sessions WHERE id = ?1"),
@@ -199,26 +199,26 @@ fn a_session_whose_keys_do_not_open_is_parked_and_says_so() {
         assert!(answer.stderr.contains("made under another key, or changed"), "{key}: {}", answer.stderr);
         attacked.other_answers();
         if key == "queue_key" {
-            halted(&attacked, "parked", "the wrapped queue key does not open");
+            check_halted(&attacked, "parked", "the wrapped queue key does not open");
         }
         attacked.world.down();
         attacked.state().execute(&second, rusqlite::params![id, kept]).expect("changed");
         attacked.world.up();
         if key == "queue_key" {
-            released(&attacked, &id);
+            check_release(&attacked, &id);
         }
         assert!(attacked.world.say("a", "hello").contains("Hello."), "{key}");
     }
 }
 
 #[test]
-fn a_journal_that_names_another_file_removes_nothing() {
+fn journal_that_names_another_file_does_not_delete_it() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
     let id = attacked.id("a");
-    // SQLite removes only files that are named like a super-journal; the attacker names such a file.
+    // SQLite deletes only files with the name of a super-journal, so the attacker names such a file.
     let victim = attacked.world.home.join("other.db-mj0123459ab");
-    // And only those that name the journal itself, so this one does, for the host's path and for the test's own copy.
+    // The file must also name the journal. It names the path of the host and the path of the copy in this test.
     let copy = tempfile::tempdir().expect("a temporary directory");
     let out = attacked.directory(&id).join("out");
     let named = [out.as_path(), copy.path()].map(|place| format!("{}\0", place.join("outbound.db-journal").display()));
@@ -231,21 +231,21 @@ fn a_journal_that_names_another_file_removes_nothing() {
     let copied =
         Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers it, in its jail");
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers the journal in its jail");
     assert!(!exists(&out.join("outbound.db-journal")));
     attacked.other_answers();
     attacked.world.down();
     assert!(exists(&victim));
 
-    // Opens the same file outside of a jail: without this control the test would prove nothing.
+    // The control of this test opens the same file outside of a jail, which deletes the named file.
     let key = attacked.queue_key(&id);
     let copy = copy.path().join("outbound.db");
     ironclaw_contract::seam::outbound::OutboundWriter::open(&copy, &key).expect("opens");
-    assert!(!exists(&victim), "the journal is as dangerous as it was meant to be");
+    assert!(!exists(&victim), "the journal of the attacker works outside of a jail");
 }
 
 #[test]
-fn a_flood_of_bells_puts_off_neither_a_deadline_nor_an_order() {
+fn flood_of_bells_delays_neither_deadline_nor_stop() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
     attacked.other_answers();
@@ -296,7 +296,7 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
 }
 
 #[test]
-fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
+fn sandbox_that_keeps_a_lock_is_ended_after_a_bounded_wait() {
     let attacked = Attacked::new(FAST_FAILURE);
     let held = json!([{ "once": [{ "sql_held": "BEGIN EXCLUSIVE" }, { "ring": 1 }, "hang"] }]);
     let chat = attacked.send("a", "hello", &held).ok().json();
@@ -309,37 +309,37 @@ fn a_sandbox_that_keeps_a_lock_is_ended_after_the_bounded_wait() {
 
     let mut holding = handshake();
     holding.insert(3, json!("hold_inbound"));
-    attacked.at_launch(&id, &json!(holding));
+    attacked.set_launch_script(&id, &json!(holding));
     let chat = attacked.world.chat("a", "hello");
     let reply = chat["reply"].as_str().unwrap_or_default();
     assert!(
         chat["notice"] == true && reply.contains("I was parked") && reply.contains("is locked by another process"),
         "{chat}"
     );
-    halted(&attacked, "parked", "inbound.db is locked by another process");
-    attacked.at_launch(&id, &Value::Null);
-    released(&attacked, &id);
+    check_halted(&attacked, "parked", "inbound.db is locked by another process");
+    attacked.set_launch_script(&id, &Value::Null);
+    check_release(&attacked, &id);
 }
 
 #[test]
 fn sandbox_that_dies_at_every_start_is_parked() {
     let attacked = Attacked::new(FAST_FAILURE);
-    let id = attacked.asleep();
-    attacked.at_launch(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
+    let id = attacked.make_sleeping_session();
+    attacked.set_launch_script(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
     let chat = attacked.world.chat("a", "hello");
     assert_eq!(chat["notice"], true, "{chat}");
     let reply = chat["reply"].as_str().unwrap_or_default();
     assert!(reply.contains("I was parked: my process failed 2 times in a row"), "{reply}");
     assert!(reply.contains(&format!("ironctl session release {id}")), "{reply}");
-    halted(&attacked, "parked", "its process ended");
-    attacked.world.ctl(&["chat", "a", "anybody there?"]).refused("is parked (its process ended)");
-    attacked.at_launch(&id, &Value::Null);
-    released(&attacked, &id);
+    check_halted(&attacked, "parked", "its process ended");
+    attacked.world.ctl(&["chat", "a", "are you there?"]).refused("is parked (its process ended)");
+    attacked.set_launch_script(&id, &Value::Null);
+    check_release(&attacked, &id);
     attacked.world.ctl(&["session", "release", &id]).refused("neither parked nor quarantined");
 }
 
 #[test]
-fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
+fn second_death_of_a_reader_at_one_row_quarantines() {
     let attacked = Attacked::new("");
     attacked.say("a", "hello");
     let reader = || i32::try_from(attacked.session("a")["reader"]["pid"].as_i64().unwrap_or_default()).expect("a pid");
@@ -347,25 +347,25 @@ fn a_reader_may_die_once_and_not_twice_at_the_same_row() {
     assert!(first > 0);
     kill(first);
     wait_for("another reader", || ![0, first].contains(&reader()));
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the second reader takes rows");
+    assert!(attacked.world.say("a", "hello").contains("Hello."), "the second reader reads rows");
     assert_eq!(attacked.session("a")["state"], "awake");
-    // A row was taken since, so this is a first death again, and the next one is the second.
+    // The host has accepted a row since, so this counts as a first death. The next one is the second.
     let second = reader();
     kill(second);
     wait_for("a third reader", || ![0, first, second].contains(&reader()));
     kill(reader());
-    let id = halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
+    let id = check_halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
     attacked.world.ctl(&["chat", "a", "hello"]).refused("died twice");
-    released(&attacked, &id);
+    check_release(&attacked, &id);
 }
 
 #[test]
-fn released_session_answers_again_and_keeps_its_quarantine() {
+fn released_session_answers_and_keeps_the_invalid_queue() {
     let attacked = Attacked::new("");
     attacked.say("a", "my name is Ada");
     let bad = json!([{ "sql": "CREATE TABLE x (y);" }, { "ring": 1 }, "hang"]);
     attacked.play("a", "hello", &bad);
-    let id = halted(&attacked, "quarantined", "its schema is not the contract's");
+    let id = check_halted(&attacked, "quarantined", "its schema is not the contract's");
     attacked.restore_sandbox();
     attacked.world.ctl(&["session", "release", &id]).ok();
     let reply = attacked.world.say("a", "what is my name?");

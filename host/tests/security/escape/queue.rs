@@ -1,14 +1,14 @@
-//! Attempts on the file of the outbound queue: another schema, another journal, another key, other pages, another file.
+//! Attempts on the file of the outbound queue: other schemas, journals, keys, pages or files.
 //!
-//! To add one, add an entry. See `hostile` for attacks over several turns.
+//! A new attempt is one entry of the table. See `hostile` for attacks over several turns.
 
 use super::attack::generate;
-use super::attempt::{Attempt, attempt, hold, reply, ring};
+use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use serde_json::{Value, json};
 
 const DB: &str = "/out/outbound.db";
 
-/// Makes an attempt of these steps and a bell, after which the attacker stays silent.
+/// Makes an attempt with these steps and a bell. Then the attacker stays silent.
 fn fatal(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| [steps.clone(), vec![ring(), json!("hang")]].concat();
     attempt(name, script).quarantined(words)
@@ -18,7 +18,7 @@ fn sql(name: &'static str, statements: &str, words: &'static str) -> Attempt {
     fatal(name, vec![json!({ "sql": statements })], words)
 }
 
-/// Makes an attempt whose change of the file is found by the next launch.
+/// Makes an attempt whose change of the file the next launch detects.
 fn found_later(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
     let script = move |_: &_| {
         let once = [steps.clone(), vec![json!("exit")]].concat();
@@ -36,111 +36,116 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     let wal = "PRAGMA journal_mode = WAL; INSERT INTO session_state VALUES ('a', 'b', 0);";
     vec![
         sql(
-            "a_view_beside_the_tables_quarantines",
+            "additional_view_quarantines_the_session",
             "CREATE VIEW v AS SELECT * FROM messages_out;",
             "unexpected: CREATE VIEW v",
         ),
-        sql("a_view_without_an_end_in_a_tables_place_quarantines", endless, "unexpected: CREATE VIEW messages_out"),
+        sql("infinite_view_instead_of_a_table_quarantines", endless, "unexpected: CREATE VIEW messages_out"),
         sql(
-            "a_trigger_beside_the_tables_quarantines",
+            "additional_trigger_quarantines_the_session",
             "CREATE TRIGGER t AFTER INSERT ON session_state BEGIN DELETE FROM messages_out; END;",
             "unexpected: CREATE TRIGGER t",
         ),
         sql(
-            "a_virtual_table_beside_them_quarantines",
+            "additional_virtual_table_quarantines_the_session",
             "CREATE VIRTUAL TABLE f USING fts5(x);",
             "its schema is not the contract's",
         ),
-        sql("another_table_beside_them_quarantines", "CREATE TABLE x (y);", "unexpected: CREATE TABLE x"),
-        sql("an_index_of_its_own_quarantines", "CREATE INDEX i ON messages_out (turn);", "unexpected: CREATE INDEX i"),
-        sql("a_table_less_quarantines", "DROP TABLE session_state;", "a table is missing"),
+        sql("additional_table_quarantines_the_session", "CREATE TABLE x (y);", "unexpected: CREATE TABLE x"),
         sql(
-            "a_column_more_quarantines",
+            "additional_index_quarantines_the_session",
+            "CREATE INDEX i ON messages_out (turn);",
+            "unexpected: CREATE INDEX i",
+        ),
+        sql("missing_table_quarantines_the_session", "DROP TABLE session_state;", "a table is missing"),
+        sql(
+            "additional_column_quarantines_the_session",
             "ALTER TABLE messages_out ADD COLUMN approved TEXT;",
             "its schema is not the contract's",
         ),
-        sql("a_table_on_anothers_pages_quarantines", swapped, "outbound queue"),
-        sql("a_log_in_the_journals_place_quarantines", wal, "outbound queue"),
-        fatal("a_log_that_is_kept_open_quarantines", vec![json!({ "sql_held": wal })], "outbound.db-wal"),
+        sql("table_on_the_pages_of_another_quarantines", swapped, "outbound queue"),
+        sql("write_ahead_log_instead_of_a_journal_quarantines", wal, "outbound queue"),
+        fatal("write_ahead_log_that_is_kept_open_quarantines", vec![json!({ "sql_held": wal })], "outbound.db-wal"),
         fatal(
-            "a_log_that_is_no_log_quarantines",
+            "invalid_write_ahead_log_quarantines",
             vec![json!({ "put": { "path": "/out/outbound.db-wal", "text": "x" } })],
             "outbound.db-wal",
         ),
         fatal(
-            "an_index_without_its_log_quarantines",
+            "shared_memory_file_without_a_log_quarantines",
             vec![json!({ "size": { "path": "/out/outbound.db-shm", "length": 32768 } })],
             "outbound.db-shm",
         ),
         fatal(
-            "a_directory_in_the_logs_place_quarantines",
+            "directory_as_write_ahead_log_quarantines",
             vec![json!({ "directory": "/out/outbound.db-wal" })],
             "outbound.db-wal",
         ),
         fatal(
-            "a_first_page_with_its_bits_turned_quarantines",
+            "flipped_bits_in_the_first_page_quarantine",
             vec![json!({ "poke": { "path": DB, "at": 16, "length": 512 } })],
             "wrong key or damaged file",
         ),
         fatal(
-            "a_file_cut_to_nothing_quarantines",
+            "queue_truncated_to_zero_bytes_quarantines",
             vec![json!({ "size": { "path": DB, "length": 0 } })],
             "outbound queue",
         ),
         fatal(
-            "a_queue_of_half_a_page_quarantines",
+            "queue_of_half_a_page_quarantines",
             vec![json!({ "size": { "path": DB, "length": 2000 } })],
             "outbound queue",
         ),
         found_later(
-            "pages_with_their_bits_turned_quarantine",
+            "flipped_bits_in_later_pages_quarantine",
             vec![json!({ "poke": { "path": DB, "at": 4200, "length": 8192 } })],
             "outbound queue",
         ),
         found_later(
-            "a_queue_under_another_key_quarantines",
+            "queue_under_another_key_quarantines",
             vec![json!({ "remake": { "key": "a5".repeat(32), "page": 4096 } })],
             "wrong key or damaged file",
         ),
         found_later(
-            "a_queue_of_another_page_size_quarantines",
+            "queue_of_another_page_size_quarantines",
             vec![json!({ "remake": { "key": null, "page": 8192 } })],
             "wrong key or damaged file",
         ),
         found_later(
-            "garbage_in_the_queues_place_quarantines",
+            "garbage_as_outbound_queue_quarantines",
             vec![json!({ "plant": "garbage" })],
             "wrong key or damaged file",
         ),
         found_later(
-            "a_directory_in_the_queues_place_quarantines",
+            "directory_as_outbound_queue_quarantines",
             vec![json!({ "plant": "directory" })],
             "it is a directory",
         ),
-        attempt("a_new_file_in_the_queues_place_says_nothing_of_its_own", |_| {
+        attempt("new_outbound_queue_adds_no_words_to_the_answer", |_| {
             vec![json!({ "once": [{ "remake": { "key": null, "page": 4096 } }, "exit"] })]
         })
         .relaunched(),
-        attempt("a_removed_queue_is_made_again", |_| vec![json!({ "once": [{ "remove": DB }, "exit"] })]).relaunched(),
-        attempt("a_queue_with_a_hole_of_many_megabytes_is_read_all_the_same", |_| {
+        attempt("removed_outbound_queue_is_made_again", |_| vec![json!({ "once": [{ "remove": DB }, "exit"] })])
+            .relaunched(),
+        attempt("sparse_outbound_queue_is_still_read", |_| {
             vec![json!({ "once": [{ "size": { "path": DB, "length": 200 << 20 } }, "exit"] })]
         })
         .relaunched(),
-        attempt("a_link_in_the_queues_place_cannot_be_made", |_| {
+        attempt("symbolic_link_beside_the_queue_cannot_be_made", |_| {
             vec![json!({ "symlink": { "to": "/in/inbound.db", "path": "/out/outbound.db-journal" } })]
         })
         .fails("Operation not permitted"),
-        attempt("a_second_name_of_the_inbound_queue_cannot_be_made", |_| {
+        attempt("hard_link_to_the_inbound_queue_cannot_be_made", |_| {
             vec![json!({ "hardlink": { "to": "/in/inbound.db", "path": "/out/other.db" } })]
         })
         .fails("os error"),
-        attempt("a_pipe_in_the_queues_place_cannot_be_made", |_| vec![json!({ "fifo": "/out/outbound.db-journal" })])
+        attempt("pipe_beside_the_queue_cannot_be_made", |_| vec![json!({ "fifo": "/out/outbound.db-journal" })])
             .fails("EPERM"),
-        attempt("a_lock_for_reading_blocks_no_row", |_| {
+        attempt("read_lock_on_the_queue_blocks_no_row", |_| {
             let held = json!({ "sql_held": "BEGIN; CREATE TEMP TABLE t AS SELECT * FROM messages_out;" });
             vec![generate(json!(["$own"])), reply("$output.item"), held, ring(), json!("leave")]
         }),
-        attempt("a_lock_for_writing_disturbs_its_own_session_only", |_| {
+        attempt("write_lock_on_the_queue_disturbs_only_its_session", |_| {
             vec![json!({ "once": [{ "sql_held": "BEGIN IMMEDIATE" }, ring(), "exit"] })]
         })
         .relaunched(),
@@ -148,6 +153,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_queue_is_the_contracts_or_its_session_is_halted() {
-    hold("[turn]\nseconds_max = 20\n", attempts());
+fn invalid_outbound_queue_halts_its_session() {
+    run_attempts("[turn]\nseconds_max = 20\n", attempts());
 }

@@ -1,9 +1,9 @@
-//! Attempts on rows and their columns: values that no table may hold, numbers that no queue gives, foreign names.
+//! Attempts on rows and their columns: values of wrong types, impossible sequence numbers and foreign ids.
 //!
-//! To add one, add an entry. See `queue` for the file around them.
+//! A new attempt is one entry of the table. See `queue` for the file of the queue.
 
 use super::attack::generate;
-use super::attempt::{AGAIN, Attempt, attempt, hold, reply, ring, row};
+use super::attempt::{Attempt, LATER_OUTPUT, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
 const ROW: &str = "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn)";
@@ -11,12 +11,12 @@ const ROW: &str = "INSERT INTO messages_out (id, seq, timestamp, kind, content, 
 const NEW_ID: &str = "('msg_01kagq8t' || lower(hex(randomblob(9))))";
 const ID: &str = "msg_01kagq8t000000000000000001";
 
-/// Returns SQL on the outbound queue and a bell.
+/// Returns steps that run SQL on the outbound queue and ring.
 fn sql(statements: impl Into<String>) -> Vec<Value> {
     vec![json!({ "sql": statements.into() }), ring()]
 }
 
-/// Makes an attempt with SQL, after which the attacker stays silent.
+/// Makes an attempt with SQL. Then the attacker stays silent.
 fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str) -> Attempt {
     let statements = statements.into();
     let script = move |_: &_| {
@@ -27,12 +27,12 @@ fn fatal(name: &'static str, statements: impl Into<String>, words: &'static str)
     attempt(name, script).quarantined(words)
 }
 
-/// Returns a row of these values, as far as the table accepts them.
-fn odd(id: &str, seq: &str, kind: &str, content: &str, turn: &str) -> String {
+/// Returns SQL for a row with these values, without the check constraints of the table.
+fn unchecked(id: &str, seq: &str, kind: &str, content: &str, turn: &str) -> String {
     format!("PRAGMA ignore_check_constraints = ON; {ROW} VALUES ({id}, {seq}, 0, {kind}, {content}, {turn});")
 }
 
-/// Returns a row that the table would not accept, written under a changed schema.
+/// Returns SQL that changes the schema for one row with these values, which the table does not accept.
 fn smuggled(values: &str) -> String {
     format!(
         "CREATE TEMP TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'messages_out'; PRAGMA writable_schema = ON; \
@@ -47,82 +47,82 @@ const TYPE: &str = "a row holds a value of a type that its table does not allow"
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     let id = NEW_ID;
-    let chat = |content: &str| odd(id, "{next}", "'chat'", content, "'{turn}'");
+    let chat = |content: &str| unchecked(id, "{next}", "'chat'", content, "'{turn}'");
     vec![
-        attempt("an_unknown_kind_of_row_is_refused", {
-            let rows = odd(id, "{next}", "'exec'", "'{}'", "'{turn}'");
+        attempt("unknown_kind_of_row_is_refused", {
+            let rows = unchecked(id, "{next}", "'exec'", "'{}'", "'{turn}'");
             move |_| sql(rows.clone())
         })
         .rows(&["its kind is unknown"]),
-        attempt("a_row_with_a_nul_in_it_is_refused", {
+        attempt("row_with_a_nul_in_it_is_refused", {
             let rows = chat("'{\"reply\":\"' || char(0) || '\"}'");
             move |_| sql(rows.clone())
         })
         .rows(&["it is no reply, end or send"]),
-        attempt("a_row_that_names_two_outputs_is_refused", {
+        attempt("row_that_names_two_outputs_is_refused", {
             let rows = chat("'{\"reply\":\"{output}\",\"reply\":\"{output}\"}'");
             move |_| [vec![generate(json!(["$own"]))], sql(rows.clone())].concat()
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is no reply, end or send"]),
-        attempt("a_row_of_endless_depth_is_refused", {
+        attempt("row_of_extreme_depth_is_refused", {
             let rows = chat("'{\"reply\":' || replace(hex(zeroblob(9000)), '00', '[')");
             move |_| sql(rows.clone())
         })
         .rows(&["it is no reply, end or send"]),
-        attempt("a_row_under_a_turn_that_is_none_is_refused", {
-            let rows = odd(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
+        attempt("row_with_an_invalid_turn_is_refused", {
+            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
             move |_| sql(rows.clone())
         })
         .rows(&["it belongs to no open turn"]),
-        attempt("a_row_under_the_turns_name_in_capitals_is_refused", {
-            let rows = odd(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "upper('{turn}')");
+        attempt("row_with_its_turn_in_capitals_is_refused", {
+            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "upper('{turn}')");
             move |_| sql(rows.clone())
         })
         .rows(&["it belongs to no open turn"]),
-        attempt("numbers_that_are_left_out_change_nothing", {
-            let rows = odd(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
+        attempt("gap_in_row_numbers_does_not_matter", {
+            let rows = unchecked(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
             move |_| sql(rows.clone())
         })
         .rows(&["it is no reply, end or send"]),
-        attempt("a_row_under_a_name_that_is_used_again_is_refused_for_what_it_says", |_| {
+        attempt("row_with_a_reused_id_is_refused_for_its_content", |_| {
             vec![row(json!({ "id": ID, "content": { "reply": "itm_00000000000000000000000000" } })), ring()]
         })
         .rows(&["is not in the record"]),
-        attempt("a_row_under_a_refused_ones_name_delivers_once", |_| {
+        attempt("row_with_the_id_of_a_refused_row_is_delivered_once", |_| {
             let named = json!({ "id": ID, "content": { "reply": "$output.item" } });
             vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
         }),
-        attempt("a_row_under_a_delivered_ones_name_delivers_its_own_answer", |_| {
+        attempt("row_with_the_id_of_a_delivered_row_is_delivered", |_| {
             let named = json!({ "id": ID, "content": { "reply": "$output.item" } });
             vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
         }),
-        attempt("a_row_under_the_name_of_another_sessions_message_takes_nothing_from_it", |known| {
+        attempt("row_with_the_id_of_a_foreign_message_does_not_change_it", |known| {
             let named = json!({ "id": known.foreign["message"], "content": { "reply": "$output.item" } });
             vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
         })
-        .look(|attacked, known, _| {
+        .check(|attacked, known, _| {
             let message = known.foreign["message"].as_str().expect("an id");
             let why = attacked.world.ctl(&["--json", "why", message]).ok().json();
             assert_eq!(why["message"]["session_id"], known.other.as_str(), "{why}");
             assert_eq!(why["message"]["status"], "delivered", "{why}");
         }),
-        attempt("progress_of_another_sessions_message_is_not_shown", |known| {
+        attempt("progress_for_a_foreign_message_is_not_shown", |known| {
             let message = known.foreign["message"].as_str().expect("an id");
             sql(format!(
                 "INSERT INTO processing_ack VALUES ('{message}', 'processing', 9999999999999); \
                  INSERT INTO session_state VALUES ('turn', '{message} is mine', 9999999999999);"
             ))
         })
-        .look(|attacked, known, _| {
+        .check(|attacked, known, _| {
             let why = attacked.world.ctl(&["why", known.foreign["message"].as_str().expect("an id")]).ok().stdout;
             assert!(!why.contains("processing") && !why.contains("mine"), "{why}");
         }),
-        attempt("a_thousand_words_of_progress_are_not_read", |_| {
+        attempt("excess_rows_of_progress_are_ignored", |_| {
             sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                  INSERT INTO session_state SELECT 'k' || i, hex(zeroblob(1000)), i FROM n;")
         }),
-        attempt("rows_in_its_own_copy_of_the_inbound_queue_are_no_words", |_| {
+        attempt("rows_in_a_copy_of_the_inbound_queue_are_ignored", |_| {
             let forged = "UPDATE messages_in SET content = 'echo I was forged', sender = 'loopback:owner';";
             vec![
                 json!({ "copy": { "from": "/in/inbound.db", "to": "/workspace/in.db" } }),
@@ -133,7 +133,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
                 json!("leave"),
             ]
         }),
-        attempt("a_message_that_it_adds_to_its_own_copy_has_no_seal", |_| {
+        attempt("message_added_to_an_inbound_copy_has_no_seal", |_| {
             let forged = json!({ "$of": "$own.0", "with": { "item": "itm_01kagq8t000000000000000001", "seq": 90 } });
             vec![
                 json!({ "copy": { "from": "/in/inbound.db", "to": "/workspace/in.db" } }),
@@ -142,11 +142,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .requests(&["unknown"]),
-        attempt("the_inbound_queue_itself_takes_no_row", |_| {
+        attempt("write_to_the_inbound_queue_is_refused", |_| {
             vec![json!({ "sql_at": { "path": "/in/inbound.db", "sql": "UPDATE messages_in SET content = 'x';" } })]
         })
         .fails("readonly"),
-        attempt("a_file_beside_the_inbound_queue_cannot_be_made", |_| {
+        attempt("file_beside_the_inbound_queue_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/in/inbound.db-journal", "text": "x" } }),
                 json!({ "put": { "path": "/run/other.sock", "text": "x" } }),
@@ -155,44 +155,44 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ]
         })
         .fails("os error"),
-        fatal("a_row_of_the_hosts_parity_quarantines", odd(id, "{next} + 1", "'chat'", "'{}'", "'t'"), "is not odd"),
-        fatal("a_row_below_zero_quarantines", odd(id, "-1", "'chat'", "'{}'", "'t'"), "is not odd"),
+        fatal("row_of_the_hosts_parity_quarantines", unchecked(id, "{next} + 1", "'chat'", "'{}'", "'t'"), "is not odd"),
+        fatal("row_with_a_negative_number_quarantines", unchecked(id, "-1", "'chat'", "'{}'", "'t'"), "is not odd"),
         fatal(
-            "a_number_that_no_queue_could_have_given_quarantines",
-            odd(id, "4611686018427387905", "'chat'", "'{}'", "'t'"),
+            "number_above_the_range_of_the_queue_quarantines",
+            unchecked(id, "4611686018427387905", "'chat'", "'{}'", "'t'"),
             "a row has a number that its queue could not have given it",
         ),
         fatal(
-            "the_largest_number_quarantines",
-            odd(id, "9223372036854775807", "'chat'", "'{}'", "'t'"),
+            "row_with_the_largest_number_quarantines",
+            unchecked(id, "9223372036854775807", "'chat'", "'{}'", "'t'"),
             "a row has a number that its queue could not have given it",
         ),
-        fatal("a_row_without_a_messages_id_quarantines", odd("'unknown'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("a_row_with_an_items_id_quarantines", odd("'itm_01kagq8t000000000000000001'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("a_row_with_a_nul_in_its_id_quarantines", odd(&format!("{id} || char(0)"), "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
-        fatal("a_name_longer_than_a_name_quarantines", odd(id, "{next}", "'chat'", "'{}'", "hex(zeroblob(300))"), "has a value over its limit"),
-        fatal("a_row_of_ten_megabytes_quarantines", chat("hex(zeroblob(5000000))"), "outbound queue"),
-        fatal("a_row_over_the_limit_of_a_row_quarantines", chat("hex(zeroblob(131073))"), "has a value over its limit"),
-        fatal("bytes_that_are_no_text_quarantine", chat("CAST(x'ff00fe' AS TEXT)"), TYPE),
-        fatal("half_a_character_quarantines", chat("CAST(x'7b22f09f9822' AS TEXT)"), TYPE),
-        fatal("bytes_in_a_column_of_text_quarantine", smuggled(&format!("{id}, {{next}}, 0, 'chat', x'7b7d', 't'")), TYPE),
-        fatal("nothing_in_a_column_that_is_never_empty_quarantines", smuggled(&format!("{id}, {{next}}, 0, 'chat', NULL, 't'")), TYPE),
-        fatal("no_kind_at_all_quarantines", smuggled(&format!("{id}, {{next}}, 0, NULL, '{{}}', 't'")), TYPE),
-        fatal("text_in_a_column_of_numbers_quarantines", smuggled(&format!("{id}, 'seven', 0, 'chat', '{{}}', 't'")), TYPE),
-        fatal("a_fraction_in_a_column_of_numbers_quarantines", smuggled(&format!("{id}, 7.5, 0, 'chat', '{{}}', 't'")), TYPE),
-        fatal("a_time_that_is_no_number_quarantines", smuggled(&format!("{id}, {{next}}, 'now', 'chat', '{{}}', 't'")), TYPE),
+        fatal("row_without_a_messages_id_quarantines", unchecked("'unknown'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("row_with_an_items_id_quarantines", unchecked("'itm_01kagq8t000000000000000001'", "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("row_with_a_nul_in_its_id_quarantines", unchecked(&format!("{id} || char(0)"), "{next}", "'chat'", "'{}'", "'t'"), "a row has no id of a message"),
+        fatal("name_over_its_limit_quarantines", unchecked(id, "{next}", "'chat'", "'{}'", "hex(zeroblob(300))"), "has a value over its limit"),
+        fatal("row_of_ten_megabytes_quarantines", chat("hex(zeroblob(5000000))"), "outbound queue"),
+        fatal("row_over_its_size_limit_quarantines", chat("hex(zeroblob(131073))"), "has a value over its limit"),
+        fatal("invalid_utf_in_a_text_column_quarantines", chat("CAST(x'ff00fe' AS TEXT)"), TYPE),
+        fatal("partial_character_in_a_text_column_quarantines", chat("CAST(x'7b22f09f9822' AS TEXT)"), TYPE),
+        fatal("blob_in_a_text_column_quarantines", smuggled(&format!("{id}, {{next}}, 0, 'chat', x'7b7d', 't'")), TYPE),
+        fatal("null_in_a_required_column_quarantines", smuggled(&format!("{id}, {{next}}, 0, 'chat', NULL, 't'")), TYPE),
+        fatal("row_without_a_kind_quarantines", smuggled(&format!("{id}, {{next}}, 0, NULL, '{{}}', 't'")), TYPE),
+        fatal("text_in_an_integer_column_quarantines", smuggled(&format!("{id}, 'seven', 0, 'chat', '{{}}', 't'")), TYPE),
+        fatal("fraction_in_an_integer_column_quarantines", smuggled(&format!("{id}, 7.5, 0, 'chat', '{{}}', 't'")), TYPE),
+        fatal("time_as_text_quarantines_the_session", smuggled(&format!("{id}, {{next}}, 'now', 'chat', '{{}}', 't'")), TYPE),
         fatal(
-            "ten_thousand_rows_quarantine",
+            "ten_thousand_rows_quarantine_the_session",
             format!(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
                  {ROW} SELECT 'msg_' || i, 1001 + 2 * i, 0, 'chat', '{{}}', 't' FROM n;"
             ),
             "more than 256 rows are in the queue",
         ),
-        fatal("a_row_that_was_taken_cannot_be_changed", "UPDATE messages_out SET content = '{\"reply\":\"other\"}';", "was changed after it was taken"),
-        fatal("a_row_that_was_taken_cannot_change_its_time", "UPDATE messages_out SET timestamp = timestamp + 1;", "was changed after it was taken"),
+        fatal("change_of_an_accepted_row_quarantines", "UPDATE messages_out SET content = '{\"reply\":\"other\"}';", "was changed after it was taken"),
+        fatal("change_of_an_accepted_rows_time_quarantines", "UPDATE messages_out SET timestamp = timestamp + 1;", "was changed after it was taken"),
         fatal(
-            "a_row_below_those_that_were_taken_quarantines",
+            "row_below_the_accepted_rows_quarantines",
             format!("{ROW} SELECT 'msg_1', max(seq) - 2, 0, 'chat', '{{}}', 't' FROM messages_out;"),
             "was changed after it was taken",
         ),
@@ -200,6 +200,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn row_is_taken_exactly_or_refused() {
-    hold("", attempts());
+fn row_is_accepted_unchanged_or_refused() {
+    run_attempts("", attempts());
 }

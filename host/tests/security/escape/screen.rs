@@ -1,25 +1,25 @@
-//! Attempts on the reader: text that steers a terminal, in every place where `ironctl` shows a sandbox's text.
+//! Attempts on a person's terminal: control characters in every place where `ironctl` shows text of a sandbox.
 //!
-//! To add one, add an entry. See `forged` for text that steers a model.
+//! A new attempt is one entry of the table. See `forged` for text that imitates marks of the host.
 
 use super::attack::{Attacked, generate, report};
-use super::attempt::{Attempt, attempt, hold, reply, ring};
+use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use ironclaw_contract::operator::LOG_FILE;
 use serde_json::{Value, json};
 
-/// A title, a cleared screen, a colour in one byte, a link, the clipboard, a reversal, an invisible name, and a bell.
-const STEERING: &str = "owned\u{1b}]0;root\u{7}\u{1b}[2J\u{9b}31m\u{1b}]8;;http://evil.example\u{1b}\\here\u{1b}]8;;\u{1b}\\\
+/// Control sequences for a title, a cleared screen, a colour, a link, the clipboard, reversed text, invisible text and a bell.
+const CONTROL_TEXT: &str = "owned\u{1b}]0;root\u{7}\u{1b}[2J\u{9b}31m\u{1b}]8;;http://evil.example\u{1b}\\here\u{1b}]8;;\u{1b}\\\
                         \u{1b}]52;c;b3duZWQ=\u{7}\u{202e}gnp.exe\u{2066}x\u{2069}\u{200b}\r\u{8}\u{7f}\u{85}end";
 
-/// Returns whether a character must not reach a person's terminal.
-fn steers(character: char) -> bool {
+/// Returns whether a character must not reach the terminal of a person.
+fn can_control_a_terminal(character: char) -> bool {
     let invisible =
         matches!(character, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
     (character.is_control() && !matches!(character, '\n' | '\t')) || invisible
 }
 
-/// Checks every output that a person can read.
-fn nothing_steers(attacked: &Attacked) {
+/// Checks that no output of `ironctl` has such a character, and that log and ledger have no text of the sandbox.
+fn check_outputs(attacked: &Attacked) {
     let id = attacked.id("a");
     for command in [
         vec!["why"],
@@ -33,42 +33,43 @@ fn nothing_steers(attacked: &Attacked) {
         vec!["chat", "a", "hello"],
     ] {
         let answer = attacked.world.ctl(&command);
-        let found = answer.stdout.chars().chain(answer.stderr.chars()).find(|character| steers(*character));
+        let found =
+            answer.stdout.chars().chain(answer.stderr.chars()).find(|character| can_control_a_terminal(*character));
         assert_eq!(found, None, "ironctl {}: {:?} {:?}", command.join(" "), answer.stdout, answer.stderr);
     }
     let log = std::fs::read_to_string(attacked.world.home.join(LOG_FILE)).expect("the log");
-    assert!(!log.contains("owned") && !log.contains("gnp.exe"), "the text of a sandbox is in no log");
+    assert!(!log.contains("owned") && !log.contains("gnp.exe"), "the text of a sandbox is not in the log");
     let ledger = json!(attacked.world.ledger()).to_string();
-    assert!(!ledger.contains("owned") && !ledger.contains("gnp.exe"), "nor in the ledger");
+    assert!(!ledger.contains("owned") && !ledger.contains("gnp.exe"), "the text of a sandbox is not in the ledger");
 }
 
-/// Makes an attempt after which every output is checked.
-fn shown(name: &'static str, script: impl Fn() -> Vec<Value> + 'static) -> Attempt {
-    attempt(name, move |_| script()).look(|attacked, _, _| nothing_steers(attacked))
+/// Makes an attempt with a check of every output.
+fn checked(name: &'static str, script: impl Fn() -> Vec<Value> + 'static) -> Attempt {
+    attempt(name, move |_| script()).check(|attacked, _, _| check_outputs(attacked))
 }
 
-/// Checks that the terminal shows the reply of this turn, without control characters.
-fn printed(attacked: &Attacked, says: &str, script: &Value) {
+/// Checks that `chat` prints the reply with escaped control characters.
+fn check_chat(attacked: &Attacked, says: &str, script: &Value) {
     let file = attacked.world.home.join("paint.json");
     std::fs::write(&file, super::attack::escaped(script)).expect("written");
     let answer = attacked.world.ctl(&["chat", "a", says, "--file", &file.display().to_string()]).ok();
-    assert!(answer.stdout.contains("\\u{1b}"), "it is shown, and not obeyed: {}", answer.stdout);
-    let found = answer.stdout.chars().chain(answer.stderr.chars()).find(|character| steers(*character));
+    assert!(answer.stdout.contains("\\u{1b}"), "the sequence is printed in escaped form: {}", answer.stdout);
+    let found = answer.stdout.chars().chain(answer.stderr.chars()).find(|character| can_control_a_terminal(*character));
     assert_eq!(found, None, "{:?}", answer.stdout);
 }
 
 pub(crate) fn attempts() -> Vec<Attempt> {
-    let quoted = STEERING.replace('\'', "''");
+    let quoted = CONTROL_TEXT.replace('\'', "''");
     let progress = format!(
         "INSERT INTO session_state VALUES ('turn', '{quoted}', 9999999999999), ('{quoted}', 'x', 9999999999998); \
          INSERT INTO processing_ack VALUES ('{{message}}', 'processing', 9999999999999);"
     );
     let table = format!("CREATE TABLE \"{quoted}\" (y);");
     vec![
-        shown("an_escape_in_a_reported_result_is_shown_and_not_obeyed", || {
+        checked("escape_in_a_reported_result_is_not_printed_raw", || {
             vec![
                 generate(json!(["$own"])),
-                report("$calls.0.call_id", STEERING),
+                report("$calls.0.call_id", CONTROL_TEXT),
                 json!({ "ask": { "ask": "items", "after_seq": 0 } }),
                 generate(json!("$items")),
                 reply("$output.item"),
@@ -78,76 +79,77 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks("read notes.txt")
         .answered("owned"),
-        attempt("an_escape_in_a_result_is_not_obeyed_by_the_terminal_of_a_chat", |_| Vec::new()).look(
-            |attacked, _, _| {
-                printed(
-                    attacked,
-                    "read notes.txt",
-                    &json!([generate(json!(["$own"])), report("$calls.0.call_id", STEERING)]),
-                );
-            },
-        ),
-        attempt("an_escape_of_the_models_is_not_obeyed_by_the_terminal_of_a_chat", |_| Vec::new())
-            .look(|attacked, _, _| printed(attacked, "paint", &json!([]))),
-        shown("an_escape_in_the_progress_of_a_sandbox_is_not_obeyed", move || vec![json!({ "sql": progress }), ring()]),
-        attempt("an_escape_in_the_name_of_a_table_is_not_obeyed", move |_| {
+        attempt("escape_in_a_result_is_not_printed_raw_in_a_chat", |_| Vec::new()).check(|attacked, _, _| {
+            check_chat(
+                attacked,
+                "read notes.txt",
+                &json!([generate(json!(["$own"])), report("$calls.0.call_id", CONTROL_TEXT)]),
+            );
+        }),
+        attempt("escape_of_the_model_is_not_printed_raw_in_a_chat", |_| Vec::new())
+            .check(|attacked, _, _| check_chat(attacked, "paint", &json!([]))),
+        checked("escape_in_progress_of_a_sandbox_is_not_printed_raw", move || vec![json!({ "sql": progress }), ring()]),
+        attempt("escape_in_a_table_name_is_not_printed_raw", move |_| {
             vec![json!({ "sql": table }), ring(), json!("hang")]
         })
         .quarantined("its schema is not the contract's")
-        .look(|attacked, _, _| nothing_steers(attacked)),
-        shown("an_escape_in_the_name_of_a_tool_is_not_obeyed", Vec::new)
+        .check(|attacked, _, _| check_outputs(attacked)),
+        checked("escape_in_a_tool_name_is_not_printed_raw", Vec::new)
             .asks("be clever")
             .answered("It did not run")
             .calls(&["there is no such tool"]),
-        shown("an_escape_in_a_refused_request_is_not_obeyed", || {
-            vec![json!({ "ask": { "ask": STEERING } }), json!({ "ask": { "ask": "items", "after_seq": STEERING } })]
+        checked("escape_in_a_refused_request_is_not_printed_raw", || {
+            vec![
+                json!({ "ask": { "ask": CONTROL_TEXT } }),
+                json!({ "ask": { "ask": "items", "after_seq": CONTROL_TEXT } }),
+            ]
         })
         .requests(&["frame"; 2]),
-        shown("an_escape_in_a_refused_row_is_not_obeyed", || {
+        checked("escape_in_a_refused_row_is_not_printed_raw", || {
             vec![
-                json!({ "row": { "content": STEERING } }),
-                json!({ "row": { "kind": "system", "content": { "action": STEERING } } }),
+                json!({ "row": { "content": CONTROL_TEXT } }),
+                json!({ "row": { "kind": "system", "content": { "action": CONTROL_TEXT } } }),
                 ring(),
             ]
         })
         .rows(&["it is no reply, end or send", "it names an unknown action"]),
-        shown("an_escape_in_an_address_is_not_obeyed", || {
+        checked("escape_in_an_address_is_not_printed_raw", || {
             vec![
-                json!({ "row": { "content": { "end": "failed" }, "channel": STEERING, "platform": STEERING } }),
+                json!({ "row": { "content": { "end": "failed" }, "channel": CONTROL_TEXT, "platform": CONTROL_TEXT } }),
                 ring(),
             ]
         })
         .rows(&["it is addressed to another place than its session's origin"]),
-        shown("an_escape_in_a_files_name_is_not_obeyed", || {
-            let name = STEERING.replace('/', "_");
-            vec![json!({ "put": { "path": format!("/workspace/{name}"), "text": STEERING } })]
+        checked("escape_in_a_file_name_is_not_printed_raw", || {
+            let name = CONTROL_TEXT.replace('/', "_");
+            vec![json!({ "put": { "path": format!("/workspace/{name}"), "text": CONTROL_TEXT } })]
         }),
     ]
 }
 
 #[test]
-fn text_of_a_sandbox_steers_no_terminal() {
-    hold("", attempts());
+fn text_of_a_sandbox_cannot_control_a_terminal() {
+    run_attempts("", attempts());
 }
 
 #[test]
-fn last_words_of_a_sandbox_steer_no_terminal() {
+fn fatal_message_of_a_sandbox_cannot_control_a_terminal() {
     let attacked = Attacked::new(super::attack::FAST_FAILURE);
-    let id = attacked.asleep();
-    let fatal = json!({ "fatal": STEERING }).to_string();
+    let id = attacked.make_sleeping_session();
+    let fatal = json!({ "fatal": CONTROL_TEXT }).to_string();
     let bytes: Vec<u8> =
         u32::try_from(fatal.len()).expect("short").to_be_bytes().into_iter().chain(fatal.bytes()).collect();
     for (name, script) in [
         ("in place of its hello", json!([{ "link": bytes }, "exit"])),
-        ("behind its hello", json!([{ "hello": null }, "welcome", { "link": bytes }, "exit"])),
-        ("as its fingerprint", json!([{ "hello": STEERING }, "exit"])),
-        ("as its version, and more", json!([{ "link": bytes.iter().rev().collect::<Vec<_>>() }, "exit"])),
+        ("after its hello", json!([{ "hello": null }, "welcome", { "link": bytes }, "exit"])),
+        ("as its fingerprint", json!([{ "hello": CONTROL_TEXT }, "exit"])),
+        ("in reversed bytes", json!([{ "link": bytes.iter().rev().collect::<Vec<_>>() }, "exit"])),
     ] {
-        attacked.at_launch(&id, &script);
+        attacked.set_launch_script(&id, &script);
         let answer = attacked.world.ctl(&["chat", "a", "hello"]);
         assert_eq!(answer.code, 1, "{name}: {}{}", answer.stdout, answer.stderr);
-        nothing_steers(&attacked);
-        attacked.at_launch(&id, &Value::Null);
+        check_outputs(&attacked);
+        attacked.set_launch_script(&id, &Value::Null);
         attacked.world.ctl(&["session", "release", &id]).ok();
         assert!(attacked.world.say("a", "hello").contains("Hello."), "{name}");
         attacked.world.ctl(&["session", "stop", &id]).ok();

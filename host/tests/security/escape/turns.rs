@@ -1,16 +1,16 @@
-//! Attempts on turns: answers to a finished, foreign or future turn, a second answer, and invalid answers.
+//! Attempts on turns: answers to closed, foreign or future turns, second answers and invalid answers.
 //!
-//! To add one, add an entry. See `calls`.
+//! A new attempt is one entry of the table. See `calls`.
 
 use super::attack::{generate, report};
-use super::attempt::{AGAIN, Attempt, ask, attempt, hold, reply, ring, row};
+use super::attempt::{Attempt, LATER_OUTPUT, ask, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
 const NO_TURN: &str = "it belongs to no open turn";
 const ANOTHER_TURN: &str = "it names an item of another turn";
-const NOT_YET: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
+const FUTURE_TURN: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
 
-/// Asks the model, and keeps the recorded output.
+/// Returns a step that asks the model and keeps the recorded output.
 fn output() -> Value {
     generate(json!(["$own"]))
 }
@@ -26,129 +26,130 @@ fn end(reason: &str) -> Value {
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     vec![
-        attempt("a_reply_to_a_closed_turn_is_refused", |known| {
+        attempt("reply_to_a_closed_turn_is_refused", |known| {
             vec![under(&known.earlier["turn"], json!({ "reply": known.earlier["output"]["item"] })), ring()]
         })
         .rows(&[NO_TURN])
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             let shown = attacked.say("a", "hello").seen["texts"].to_string();
             assert!(
                 shown.contains("The host refused outbound row") && shown.contains(NO_TURN),
-                "it gets a notice: {shown}"
+                "the sandbox gets a notice: {shown}"
             );
         }),
-        attempt("a_reply_to_a_closed_turn_with_an_output_of_the_open_one_is_refused", |known| {
+        attempt("reply_to_a_closed_turn_with_a_new_output_is_refused", |known| {
             vec![output(), under(&known.earlier["turn"], json!({ "reply": "$output.item" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&[NO_TURN]),
-        attempt("a_reply_to_another_sessions_turn_is_refused", |known| {
+        attempt("reply_to_another_sessions_turn_is_refused", |known| {
             vec![under(&known.foreign["turn"], json!({ "reply": known.foreign["output"]["item"] })), ring()]
         })
         .rows(&[NO_TURN]),
-        attempt("a_reply_to_a_turn_that_is_not_yet_is_refused", |_| {
-            vec![output(), under(&json!(NOT_YET), json!({ "reply": "$output.item" })), ring()]
+        attempt("reply_to_a_future_turn_is_refused", |_| {
+            vec![output(), under(&json!(FUTURE_TURN), json!({ "reply": "$output.item" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&[NO_TURN]),
-        attempt("a_closed_turn_cannot_be_ended_again", |known| {
+        attempt("end_of_a_closed_turn_is_refused", |known| {
             vec![under(&known.earlier["turn"], json!({ "end": "failed" })), ring()]
         })
         .rows(&[NO_TURN]),
-        attempt("a_reply_with_an_earlier_turns_output_is_refused", |known| {
+        attempt("reply_with_an_earlier_turns_output_is_refused", |known| {
             vec![reply(known.earlier["output"]["item"].clone()), ring()]
         })
         .rows(&[ANOTHER_TURN]),
-        attempt("a_reply_with_another_sessions_output_is_refused", |known| {
+        attempt("reply_with_another_sessions_output_is_refused", |known| {
             vec![reply(known.foreign["output"]["item"].clone()), ring()]
         })
         .rows(&[ANOTHER_TURN]),
-        attempt("a_reply_with_an_output_of_before_the_start_is_refused", |known| {
+        attempt("reply_with_an_output_from_before_a_restart_is_refused", |known| {
             vec![reply(known.before_boot["output"]["item"].clone()), ring()]
         })
         .rows(&[ANOTHER_TURN]),
-        attempt("the_persons_own_message_is_no_reply", |_| vec![reply("$own.0.item"), ring()]).rows(&[ANOTHER_TURN]),
-        attempt("an_unrecorded_item_is_no_reply", |_| vec![reply("itm_00000000000000000000000000"), ring()])
+        attempt("message_of_the_person_as_reply_is_refused", |_| vec![reply("$own.0.item"), ring()])
+            .rows(&[ANOTHER_TURN]),
+        attempt("unrecorded_item_as_reply_is_refused", |_| vec![reply("itm_00000000000000000000000000"), ring()])
             .rows(&["it names an output that is not in the record"]),
-        attempt("an_output_with_calls_is_no_reply", |_| vec![output(), reply("$output.item"), ring()])
+        attempt("output_with_calls_as_reply_is_refused", |_| vec![output(), reply("$output.item"), ring()])
             .asks("read notes.txt")
             .answered("could not read notes.txt")
             .rows(&["it names an output that has calls"]),
-        attempt("a_reported_result_is_no_reply", |_| {
+        attempt("reported_result_as_reply_is_refused", |_| {
             vec![output(), report("$calls.0.call_id", "I am the answer"), reply("$result.item"), ring()]
         })
         .asks("read notes.txt")
         .answered("I am the answer")
         .rows(&["it names an item that is no output"]),
-        attempt("an_empty_output_is_no_reply", |_| vec![output(), reply("$output.item"), ring()])
+        attempt("empty_output_as_reply_is_refused", |_| vec![output(), reply("$output.item"), ring()])
             .asks("say nothing")
-            .answered(AGAIN)
+            .answered(LATER_OUTPUT)
             .rows(&["it names an empty output"]),
-        attempt("of_two_replies_in_one_turn_the_second_is_refused", |_| {
+        attempt("second_reply_in_one_turn_is_refused", |_| {
             vec![output(), reply("$output.item"), reply("$output.item"), ring(), json!("leave")]
         })
         .rows(&[NO_TURN]),
-        attempt("an_end_behind_a_reply_is_refused", |_| {
+        attempt("end_after_a_reply_is_refused", |_| {
             vec![output(), reply("$output.item"), end("failed"), ring(), json!("leave")]
         })
         .rows(&[NO_TURN]),
-        attempt("a_reply_behind_an_end_is_refused", |_| {
+        attempt("reply_after_an_end_is_refused", |_| {
             vec![output(), end("empty"), reply("$output.item"), ring(), json!("leave")]
         })
         .ended("an empty answer")
         .rows(&[NO_TURN]),
-        attempt("an_end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
+        attempt("end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
             .rows(&["it is no reply, end or send"]),
-        attempt("a_reply_that_brings_its_own_words_is_refused", |_| {
+        attempt("reply_with_text_instead_of_an_output_is_refused", |_| {
             vec![row(json!({ "content": { "reply": "I was hacked" } })), ring()]
         })
         .rows(&["it is no reply, end or send"]),
-        attempt("a_reply_to_a_foreign_message_is_refused", |known| {
+        attempt("reply_to_a_foreign_message_is_refused", |known| {
             let answered = known.foreign["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it answers a message that is not of its turn"]),
-        attempt("a_reply_that_answers_an_earlier_message_is_refused", |known| {
+        attempt("reply_that_answers_an_earlier_message_is_refused", |known| {
             let answered = known.earlier["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it answers a message that is not of its turn"]),
-        attempt("a_reply_to_another_channel_is_refused", |_| {
+        attempt("reply_to_another_channel_is_refused", |_| {
             let address = json!({ "content": { "reply": "$output.item" }, "channel": "telegram", "platform": "owner" });
             vec![output(), row(address), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is addressed to another place than its session's origin"]),
-        attempt("a_reply_into_another_thread_is_refused", |_| {
+        attempt("reply_into_another_thread_is_refused", |_| {
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "thread": "board" })), ring()]
         })
-        .answered(AGAIN)
+        .answered(LATER_OUTPUT)
         .rows(&["it is addressed to another place than its session's origin"]),
-        attempt("no_model_is_asked_for_a_closed_turn", |known| {
+        attempt("model_request_for_a_closed_turn_is_refused", |known| {
             vec![ask(json!({ "ask": "generate", "turn": known.earlier["turn"], "purpose": "reply", "refs": ["$own"] }))]
         })
         .requests(&["turn"]),
-        attempt("no_model_is_asked_for_another_sessions_turn", |known| {
+        attempt("model_request_for_a_foreign_turn_is_refused", |known| {
             vec![ask(json!({ "ask": "generate", "turn": known.foreign["turn"], "purpose": "reply", "refs": ["$own"] }))]
         })
         .requests(&["turn"]),
-        attempt("no_model_is_asked_for_a_turn_that_is_not_yet", |_| {
-            vec![ask(json!({ "ask": "generate", "turn": NOT_YET, "purpose": "reply", "refs": ["$own"] }))]
+        attempt("model_request_for_a_future_turn_is_refused", |_| {
+            vec![ask(json!({ "ask": "generate", "turn": FUTURE_TURN, "purpose": "reply", "refs": ["$own"] }))]
         })
         .requests(&["turn"]),
-        attempt("no_model_is_asked_after_the_end", |_| {
+        attempt("model_request_after_the_end_is_refused", |_| {
             vec![output(), reply("$output.item"), ring(), json!("await_closed"), output(), json!("leave")]
         })
         .requests(&["turn"]),
-        attempt("rows_of_a_crashed_turn_are_no_reply_of_the_next", |_| {
+        attempt("output_of_a_crashed_turn_is_no_reply_of_the_next", |_| {
             let crash = json!({ "once": [output(), "keep", "exit"] });
             vec![crash, reply("$kept.output.item"), ring()]
         })
         .relaunched()
         .rows(&[ANOTHER_TURN]),
-        attempt("a_crashed_turn_accepts_no_reply", |_| {
+        attempt("reply_to_a_crashed_turn_is_refused", |_| {
             let crash = json!({ "once": [output(), "keep", "exit"] });
             vec![crash, row(json!({ "content": { "reply": "$kept.output.item" }, "turn": "$kept.turn" })), ring()]
         })
@@ -158,6 +159,6 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn a_turn_is_answered_once_by_an_output_of_its_own() {
-    hold("", attempts());
+fn turn_is_answered_once_by_its_own_output() {
+    run_attempts("", attempts());
 }

@@ -1,9 +1,9 @@
-//! Attempts on the host by way of the sandbox's own files: no file is followed or run, and none keeps a session alive.
+//! Attempts on the host through files of the sandbox: the host follows and runs no file, and no file prevents a removal.
 //!
-//! To add one, add an entry. See `queue` for the one file that the host reads.
+//! A new attempt is one entry of the table. See `queue` for the only file that the host reads.
 
 use super::attack::{Attacked, exists};
-use super::attempt::{Attempt, attempt, hold};
+use super::attempt::{Attempt, attempt, run_attempts};
 use crate::support::host_fixture::wait_for;
 use crate::support::processes::Process;
 use serde_json::json;
@@ -11,47 +11,46 @@ use serde_json::json;
 pub(crate) fn attempts() -> Vec<Attempt> {
     let denied = "Operation not permitted";
     vec![
-        attempt("a_link_out_of_the_workspace_cannot_be_made", |_| {
+        attempt("symbolic_link_in_the_workspace_cannot_be_made", |_| {
             vec![json!({ "symlink": { "to": "/etc/passwd", "path": "/workspace/link" } })]
         })
         .fails(denied),
-        attempt("a_second_name_in_the_workspace_cannot_be_made", |_| {
+        attempt("hard_link_in_the_workspace_cannot_be_made", |_| {
             vec![json!({ "hardlink": { "to": "/out/outbound.db", "path": "/workspace/queue" } })]
         })
         .fails("os error"),
-        attempt("a_pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })])
-            .fails("EPERM"),
-        attempt("a_device_node_in_the_workspace_cannot_be_made", |_| {
+        attempt("pipe_in_the_workspace_cannot_be_made", |_| vec![json!({ "fifo": "/workspace/pipe" })]).fails("EPERM"),
+        attempt("device_node_in_the_workspace_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/workspace/file", "text": "x" } }),
                 json!({ "whiteout": { "from": "/workspace/file", "to": "/workspace/moved" } }),
             ]
         })
         .fails("EPERM")
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             let file = attacked.directory(&attacked.id("a")).join("workspace/file");
             assert!(std::fs::symlink_metadata(file).expect("it is there").is_file());
         }),
-        attempt("a_file_that_runs_with_its_owners_rights_cannot_be_made", |_| {
+        attempt("setuid_file_in_the_workspace_cannot_be_made", |_| {
             vec![
                 json!({ "put": { "path": "/workspace/tool", "text": "#!/bin/sh\nid\n" } }),
                 json!({ "mode": { "path": "/workspace/tool", "mode": 0o6755 } }),
             ]
         })
         .fails(denied)
-        .look(|attacked, _, _| {
+        .check(|attacked, _, _| {
             use std::os::unix::fs::PermissionsExt;
             let tool = attacked.directory(&attacked.id("a")).join("workspace/tool");
             let mode = std::fs::metadata(tool).expect("it is there").permissions().mode();
             assert_eq!(mode & 0o6000, 0, "{mode:o}");
         }),
-        attempt("a_file_moved_from_the_queue_to_the_workspace_is_only_gone", |_| {
+        attempt("queue_cannot_be_moved_into_the_workspace", |_| {
             vec![json!({ "rename": { "from": "/out/outbound.db", "to": "/workspace/queue" } })]
         })
         .fails("os error"),
-        attempt("the_jails_root_takes_no_file", |_| vec![json!({ "put": { "path": "/file", "text": "x" } })])
+        attempt("file_in_the_jail_root_cannot_be_made", |_| vec![json!({ "put": { "path": "/file", "text": "x" } })])
             .fails("os error"),
-        attempt("nothing_of_the_host_is_found_by_its_name", |_| {
+        attempt("host_files_cannot_be_read_by_their_path", |_| {
             ["/etc/passwd", "/proc/1/environ", "/workspace/../../etc/shadow", "/proc/self/root/etc/passwd", "/dev/mem"]
                 .map(|path| json!({ "copy": { "from": path, "to": "/workspace/stolen" } }))
                 .to_vec()
@@ -61,17 +60,17 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 }
 
 #[test]
-fn nothing_in_a_workspace_reaches_out_of_it() {
-    hold("", attempts());
+fn files_of_a_workspace_cannot_reach_outside_of_it() {
+    run_attempts("", attempts());
 }
 
-/// Checks that the removal of an existing session ends its sandbox and leaves no file.
+/// Removes a session, and checks that its sandbox ends and no file of it is left.
 #[track_caller]
-fn removed(attacked: &Attacked, id: &str) {
+fn check_removal(attacked: &Attacked, id: &str) {
     let sandbox = attacked.session("a")["pid"].as_i64().and_then(|pid| Process::of(i32::try_from(pid).ok()?));
     attacked.world.ctl(&["session", "remove", id, "--yes"]).ok();
     if let Some(sandbox) = sandbox {
-        wait_for("its sandbox to be gone", || !sandbox.lives());
+        wait_for("the end of its sandbox", || !sandbox.lives());
     }
     assert!(!exists(&attacked.directory(id)), "no file of it is left");
     attacked.other_answers();
@@ -80,7 +79,7 @@ fn removed(attacked: &Attacked, id: &str) {
 }
 
 #[test]
-fn workspace_of_many_deep_files_is_erased() {
+fn workspace_of_many_deep_directories_is_removed() {
     let attacked = Attacked::new("");
     let script = json!([
         { "files": { "directory": "/workspace/many", "count": 20_000 } },
@@ -92,7 +91,7 @@ fn workspace_of_many_deep_files_is_erased() {
     ]);
     let played = attacked.play("a", "hello", &script);
     assert_eq!(played.errors, Vec::<serde_json::Value>::new());
-    removed(&attacked, &attacked.id("a"));
+    check_removal(&attacked, &attacked.id("a"));
 }
 
 #[test]
@@ -105,11 +104,11 @@ fn session_that_locks_its_directories_can_be_removed() {
         { "mode": { "path": "/out", "mode": 0 } },
         "exit",
     ]);
-    // The message ends with an answer or a reason, and not with silence.
+    // The person gets an answer or a reason.
     let answer = attacked.send("a", "hello", &json!([{ "once": shut }]));
     assert!(answer.code == 0 || answer.stderr.contains("session release"), "{}{}", answer.stdout, answer.stderr);
     attacked.other_answers();
-    removed(&attacked, &id);
+    check_removal(&attacked, &id);
 }
 
 #[test]
@@ -124,8 +123,8 @@ fn sandbox_that_ignores_a_stop_is_ended() {
             let pid = attacked.session("a")["pid"].as_i64().expect("awake");
             let sandbox = Process::of(i32::try_from(pid).expect("a pid")).expect("it runs");
             attacked.world.ctl(&["session", "stop", &id]).ok();
-            assert!(!sandbox.lives(), "{stays}: a session that sleeps has no process");
-            // The message is answered at the next wake, by another sandbox.
+            assert!(!sandbox.lives(), "{stays}: a sleeping session has no process");
+            // Another sandbox answers the message at the next wake.
             attacked.say("a", "hello");
             let answer = waiting.join().expect("no panic").ok().json();
             assert_eq!(answer["notice"], false, "{stays}: {answer}");

@@ -1,19 +1,19 @@
 //! Detection of changes in the record and in the archives of a home.
 //!
-//! Each test has a ledger of its own, because it changes the files. Next: `rotation`.
+//! Each test has its own ledger, because it changes the files. See `ops::rotation`.
 
-use super::{Ledger, Loose, chain, head_of};
+use super::{Ledger, MutableEntry, chain, head_of};
 use crate::support::record;
 use ironclaw_contract::operator::SignedHead;
 use ironclaw_ledger::head;
 use serde_json::Value;
 use std::path::Path;
 
-/// The reported number and class.
-type Shows = (u64, &'static str);
+/// The sequence number and the class of damage that the verifier reports.
+type Finding = (u64, &'static str);
 
 #[test]
-fn tampering_with_the_record_itself_shows() {
+fn tampering_with_the_record_is_detected() {
     let ledger = Ledger::make();
     let home = ledger.world.home.clone();
     let state = home.join("state.db");
@@ -21,15 +21,15 @@ fn tampering_with_the_record_itself_shows() {
     let live = ledger
         .lines()
         .iter()
-        .filter_map(|line| Loose::of(line))
+        .filter_map(|line| MutableEntry::of(line))
         .skip_while(|e| e.seq < first_of_live(&home))
         .collect::<Vec<_>>();
     let (first, last) = (live[0].seq, live[live.len() - 1].seq);
     let seq = (first + last) / 2;
     let empty = tempfile::tempdir().expect("a directory");
-    let set = |entries: &[Loose]| {
+    let set = |entries: &[MutableEntry]| {
         let mut sql = "DELETE FROM ledger;".to_owned();
-        for Loose { seq, kind, data, hash } in entries {
+        for MutableEntry { seq, kind, data, hash } in entries {
             let data = data.replace('\'', "''");
             sql += &format!(
                 "INSERT INTO ledger (seq, type, data, hash, at) VALUES ({seq}, '{kind}', '{data}', '{hash}', 0);"
@@ -38,12 +38,12 @@ fn tampering_with_the_record_itself_shows() {
         sql
     };
     let at = (seq - first) as usize;
-    let renumbered = |mut entries: Vec<Loose>, from: usize| {
+    let renumbered = |mut entries: Vec<MutableEntry>, from: usize| {
         let mut prev = String::new();
         for (number, entry) in entries.iter_mut().enumerate() {
             entry.seq = first + number as u64;
             if number >= from {
-                entry.follow(&prev);
+                entry.chain_after(&prev);
             }
             prev.clone_from(&entry.hash);
         }
@@ -56,8 +56,8 @@ fn tampering_with_the_record_itself_shows() {
         }
         renumbered(entries, from)
     };
-    let without: Vec<Loose> = live.iter().filter(|entry| entry.seq != seq).cloned().collect();
-    let twice: Vec<Loose> =
+    let without: Vec<MutableEntry> = live.iter().filter(|entry| entry.seq != seq).cloned().collect();
+    let twice: Vec<MutableEntry> =
         live.iter().flat_map(|entry| vec![entry.clone(); if entry.seq == seq { 2 } else { 1 }]).collect();
     let swap = format!(
         "UPDATE ledger SET seq = -1 WHERE seq = {seq}; UPDATE ledger SET seq = {seq} WHERE seq = {0}; UPDATE ledger SET seq = {0} WHERE seq = -1;",
@@ -72,14 +72,14 @@ fn tampering_with_the_record_itself_shows() {
             .min()
             .expect("a head")
     };
-    let ended = |entries: &[Loose]| entries[entries.len() - 1].seq + 1;
-    // With one entry fewer, the last head has none.
+    let ended = |entries: &[MutableEntry]| entries[entries.len() - 1].seq + 1;
+    // With one entry fewer, the last head may have no entry.
     let one_less = match head_after(seq) {
         head if head == last => (last, "truncated"),
         head => (head, "rewritten"),
     };
-    // The change, and the verdicts with the heads outside and without any head.
-    let cases: Vec<(&str, String, Shows, Option<Shows>)> = vec![
+    // Name, SQL of the change, finding with heads outside, finding without heads.
+    let cases: Vec<(&str, String, Finding, Option<Finding>)> = vec![
         (
             "flipped",
             format!("UPDATE ledger SET data = replace(data, '\"at\":1', '\"at\":2') WHERE seq = {seq}"),
@@ -101,17 +101,18 @@ fn tampering_with_the_record_itself_shows() {
         ("rewritten", set(&changed(at)), (head_after(seq), "rewritten"), None),
         ("rewritten from the last genesis", set(&changed(0)), (head_after(first), "rewritten"), None),
         (
-            "a gap",
+            "gap",
             format!("UPDATE ledger SET seq = seq + 1000 WHERE seq > {seq}"),
             (seq + 1, "broken"),
             Some((seq + 1, "broken")),
         ),
         (
-            "the chain before it once more",
+            "replaced by the previous chain",
             {
                 let lines = ledger.lines();
                 let (begin, end) = chain(&lines, 1);
-                let old: Vec<Loose> = lines[begin..end].iter().filter_map(|line| Loose::of(line)).collect();
+                let old: Vec<MutableEntry> =
+                    lines[begin..end].iter().filter_map(|line| MutableEntry::of(line)).collect();
                 assert_eq!(ended(&old), first);
                 set(&old)
             },
@@ -149,7 +150,7 @@ fn tampering_with_the_record_itself_shows() {
         }
         std::fs::write(&state, &intact).expect("written");
     }
-    // The database refuses a second entry of the same number, and the cipher a torn file.
+    // The database refuses a duplicate sequence number, and the cipher refuses a torn file.
     {
         let db = record::open(&home);
         let copy = format!("PRAGMA query_only = OFF; INSERT INTO ledger SELECT * FROM ledger WHERE seq = {seq}");
@@ -159,9 +160,10 @@ fn tampering_with_the_record_itself_shows() {
         std::fs::write(&state, &intact[..torn]).expect("written");
         assert_ne!(ledger.world.ctl(&["audit", "verify"]).code, 0, "torn at {torn}");
     }
-    // A bit of the file itself: the cipher refuses the page; if the ledger is on another page, it is unchanged.
-    let entries =
-        |export: &str| export.lines().filter(|line| Loose::of(line).is_some()).map(str::to_owned).collect::<Vec<_>>();
+    // A flipped bit in the file: the cipher refuses the page, or the page belongs to another table and the ledger is unchanged.
+    let entries = |export: &str| {
+        export.lines().filter(|line| MutableEntry::of(line).is_some()).map(str::to_owned).collect::<Vec<_>>()
+    };
     for at in (0..intact.len()).step_by(intact.len() / 12) {
         let mut flipped = intact.clone();
         flipped[at] ^= 1;
@@ -178,7 +180,7 @@ fn first_of_live(home: &Path) -> u64 {
 }
 
 #[test]
-fn tampering_with_the_archives_shows() {
+fn tampering_with_the_archives_is_detected() {
     let ledger = Ledger::make();
     let home = &ledger.world.home;
     let second = chain(&ledger.lines(), 1).0 as u64 - 1;
@@ -194,13 +196,13 @@ fn tampering_with_the_archives_shows() {
     std::fs::remove_file(&two).expect("removed");
     assert_eq!(verdict(), bad("missing", second));
     std::fs::write(&two, &text[0]).expect("written");
-    assert_eq!(verdict(), bad("replayed", second), "the first in place of the second");
+    assert_eq!(verdict(), bad("replayed", second), "the second archive replaced by the first");
     std::fs::write(&two, format!("{}\n", text[1])).expect("written");
-    assert_eq!(verdict(), bad("broken", third), "a line behind its head");
+    assert_eq!(verdict(), bad("broken", third), "a line after the head");
     let cut = text[1].trim_end().rfind('\n').expect("lines") + 1;
     std::fs::write(&two, &text[1][..cut]).expect("written");
     assert_eq!(verdict(), bad("truncated", third), "without its head");
-    // Signed again by the host's own key: the next chain names the file that it continues.
+    // The host's key signs the archive again. The next chain contains the hash of the original file.
     let mut lines: Vec<String> = text[1].lines().map(str::to_owned).collect();
     let last = lines.len() - 1;
     let later = SignedHead { time: "2031-01-01T00:00:00.000Z".to_owned(), ..head_of(&lines[last]).expect("a head") };
@@ -208,7 +210,7 @@ fn tampering_with_the_archives_shows() {
     std::fs::write(&two, lines.join("\n") + "\n").expect("written");
     assert_eq!(verdict(), bad("broken", third));
     std::fs::write(&two, &text[1]).expect("written");
-    // The record from before a rotation, beside the archive of that rotation.
+    // An additional archive, as if the record were from before a rotation.
     std::fs::write(home.join(format!("ledger/chain-{:012}.ndjson", third + 500)), &text[1]).expect("written");
     let (code, class, _) = verdict();
     assert_eq!((code, class.as_str()), (1, "truncated"));
