@@ -245,7 +245,7 @@ fn other(number: usize, text: &str) -> String {
 }
 
 #[test]
-fn an_upward_import_is_seen_however_it_is_written() {
+fn upward_import_is_found_in_every_notation() {
     for text in [
         "use crate::pipeline;",
         "use crate::pipeline::Core;",
@@ -282,7 +282,7 @@ fn an_upward_import_is_seen_however_it_is_written() {
 }
 
 #[test]
-fn an_import_beside_is_refused_unless_it_is_listed() {
+fn import_within_a_layer_is_refused_unless_it_is_listed() {
     assert!(host("host/src/turns/turn.rs", "use crate::quota::X;").contains("turns::turn imports quota beside it"));
     assert!(
         host("host/src/inbound/identity.rs", "use crate::inbound::routing::X;").contains("beside it"),
@@ -292,7 +292,7 @@ fn an_import_beside_is_refused_unless_it_is_listed() {
 }
 
 #[test]
-fn a_proof_from_above_is_allowed_by_its_whole_path_alone() {
+fn proof_of_a_higher_layer_is_allowed_by_its_full_path_only() {
     let proof = "use crate::gateway::decide::proof::Approved;";
     assert_eq!(host("host/src/registry/mounts.rs", proof), "");
     assert_eq!(host("host/src/registry.rs", "use crate::gateway::decide::proof::{Approved, Authority};"), "");
@@ -336,7 +336,7 @@ fn only_state_opens_a_database() {
 }
 
 #[test]
-fn a_crate_knows_only_what_the_table_says() {
+fn crate_imports_only_what_the_table_allows() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3];
     for (owner, text) in [
         (contract, "use ironclaw_state::Tx;"),
@@ -373,7 +373,7 @@ fn a_crate_knows_only_what_the_table_says() {
 }
 
 #[test]
-fn nothing_depends_on_host_or_sandbox() {
+fn no_crate_depends_on_host_or_sandbox() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3].map(|number| &CRATES[number]);
     for (owner, manifest) in [
         (contract, "[dependencies]\nironclaw-host.workspace = true"),

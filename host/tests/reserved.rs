@@ -56,7 +56,7 @@ const OWNERS: &[(&str, &str, &str)] = &[
 const WRITERS: &[(&str, &str)] = &[("host/jail/src/self_test/life.rs", "Hello")];
 
 #[test]
-fn words_without_a_reader_are_those_of_the_list() {
+fn words_without_a_reader_match_the_reserved_list() {
     let words = words();
     let listed = listed(&read(&workspace().join("docs/contract.md")));
     let code = Code::read();
@@ -65,7 +65,7 @@ fn words_without_a_reader_are_those_of_the_list() {
 }
 
 #[test]
-fn reader_of_each_reserved_word_is_seen() {
+fn reader_of_each_reserved_word_is_found() {
     let (words, listed) = (words(), listed(&read(&workspace().join("docs/contract.md"))));
     let mut code = Code::read();
     for word in words.iter().filter(|word| listed.iter().any(|(name, _)| *name == word.name())) {
@@ -110,7 +110,7 @@ fn reader_of_each_reserved_word_is_seen() {
 }
 
 #[test]
-fn list_that_differs_from_the_code_is_refused() {
+fn reserved_list_that_differs_from_the_code_is_refused() {
     let code = Code::read();
     let mut listed = listed(&read(&workspace().join("docs/contract.md")));
     let (gone, _) = listed.remove(0);

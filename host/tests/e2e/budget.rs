@@ -122,7 +122,7 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
 }
 
 #[test]
-fn racing_conversations_cannot_both_take_the_last_tokens() {
+fn concurrent_conversations_cannot_both_book_the_last_tokens() {
     let world = world("", RULES);
     let needed = needed(&world, "slow");
     set(&world, &(needed + needed / 2).to_string());
@@ -150,7 +150,7 @@ fn racing_conversations_cannot_both_take_the_last_tokens() {
 }
 
 #[test]
-fn a_request_that_a_crash_cut_off_stays_booked() {
+fn request_interrupted_by_a_crash_stays_booked() {
     let world = world("", RULES);
     let client = Client::of(&world);
     let sent = client.send("a", "slow", "1").expect("recorded");
@@ -226,7 +226,7 @@ fn invalid_ceiling_is_refused() {
 }
 
 #[test]
-fn a_summary_is_counted_and_refused_like_any_request() {
+fn summary_is_booked_and_refused_like_any_request() {
     let world = world("[turn]\ncontext_bytes_max = 4096\n", "");
     for n in 0..8 {
         world.say("a", &format!("echo {n} {}", "word ".repeat(150)));
@@ -275,7 +275,7 @@ fn failed_model_is_reported_and_a_retry_answers_once() {
 }
 
 #[test]
-fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
+fn late_model_is_named_and_parks_no_session() {
     let world = world("[turn]\nseconds_max = 2\n[session]\nlaunch_attempts_max = 1\n", RULES);
     for _ in 0..2 {
         let late = world.chat("a", "slow");
@@ -317,7 +317,7 @@ fn cost_ceiling_without_prices_is_reported() {
 }
 
 #[test]
-fn a_message_that_waits_or_is_being_answered_is_not_retried() {
+fn message_that_waits_or_is_in_a_turn_is_not_retried() {
     let world = world("", RULES);
     let client = Client::of(&world);
     let sent = client.send("a", "slow", "1").expect("recorded");

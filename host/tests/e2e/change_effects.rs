@@ -35,7 +35,7 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn non_member_of_a_members_agent_is_heard_on_no_channel() {
+fn non_member_is_refused_on_every_channel() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -64,7 +64,7 @@ fn non_member_of_a_members_agent_is_heard_on_no_channel() {
 }
 
 #[test]
-fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
+fn message_outside_the_pattern_is_recorded_without_a_turn() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -93,7 +93,7 @@ fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
 }
 
 #[test]
-fn context_only_message_waits_for_a_turn_up_to_a_bound() {
+fn waiting_context_messages_are_bounded() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -108,7 +108,7 @@ fn context_only_message_waits_for_a_turn_up_to_a_bound() {
 }
 
 #[test]
-fn persona_reaches_the_model_only_once_it_is_approved() {
+fn persona_reaches_the_model_only_after_its_approval() {
     let server = Server::start(|_| Act::Say("Noted.".to_owned()));
     let world = streaming::world("", &server, "openai", &[]);
     let instructions = || {
@@ -131,7 +131,7 @@ fn persona_reaches_the_model_only_once_it_is_approved() {
 }
 
 #[test]
-fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+fn command_cannot_bypass_a_stricter_policy() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     Hook::add(&world, "shop", &receiver, &[]);
@@ -154,7 +154,7 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
 }
 
 #[test]
-fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
+fn mcp_list_names_secrets_and_is_for_admins_only() {
     let world = world(Build::Plain, "");
     world.ctl(&["mcp", "list"]).ok();
     let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \

@@ -180,7 +180,7 @@ fn is_there(desk: &ChangeFixture, word: &str) -> bool {
 }
 
 #[test]
-fn wishes_ask_for_each_kind_that_an_agent_may_propose() {
+fn test_proposals_cover_each_kind_that_agents_may_propose() {
     for kind in ChangeKind::for_agents() {
         // Packages take a repository: `packages_change` asks for them.
         let is_asked_for = kind == ChangeKind::Packages || WISHES.iter().any(|(_, wished, _)| *wished == kind.name());
@@ -220,7 +220,7 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
 }
 
 #[test]
-fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
+fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
     let desk = ChangeFixture::new(Build::Plain);
     let reject = |word: &str| {
         let before = desk.everything();
@@ -321,7 +321,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
 }
 
 #[test]
-fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
+fn invalid_policy_prevents_the_start_and_is_explained() {
     let desk = ChangeFixture::new(Build::Plain);
     desk.world.down();
     let policy = desk.world.home.join("policy.toml");
@@ -338,7 +338,7 @@ fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
 }
 
 #[test]
-fn mount_swapped_for_a_link_or_outside_is_refused() {
+fn mount_replaced_by_a_link_or_outside_is_refused() {
     let desk = ChangeFixture::new(Build::Plain);
     let shared: &Path = desk.directory.path();
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
@@ -388,7 +388,7 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
 }
 
 #[test]
-fn role_needs_a_whole_identity_and_never_a_common_prefix() {
+fn role_needs_the_whole_identity_and_not_a_prefix() {
     let desk = ChangeFixture::new(Build::Plain);
     desk.world.ctl(&["person", "add", "mallory"]).ok();
     desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
@@ -416,7 +416,7 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
 }
 
 #[test]
-fn reason_of_a_rejection_is_never_the_users_words() {
+fn reason_of_a_rejection_is_not_taken_for_user_text() {
     let desk = ChangeFixture::new(Build::Plain);
     let id = desk.propose("persona");
     // The script follows the messages of a person; it would propose this change if it took the reason for a person's words.
@@ -428,7 +428,7 @@ fn reason_of_a_rejection_is_never_the_users_words() {
 }
 
 #[test]
-fn immediate_command_of_one_person_bypasses_no_policy() {
+fn immediate_command_does_not_bypass_the_policy() {
     let desk = ChangeFixture::new(Build::Plain);
     desk.world.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";

@@ -23,7 +23,7 @@ fn run(world: &World, command: &str) -> String {
 }
 
 #[test]
-fn agent_without_commands_runs_none_and_has_no_programs() {
+fn agent_without_run_command_has_no_programs() {
     let world = with_commands(Who::Ordinary);
     let said = world.say("b", "run echo here-i-am");
     assert!(said.contains("not enabled") && !said.contains("[exit code"), "{said}");
@@ -32,7 +32,7 @@ fn agent_without_commands_runs_none_and_has_no_programs() {
 }
 
 #[test]
-fn command_has_programs_and_agent_files_but_nothing_of_host() {
+fn command_sees_programs_and_agent_files_but_no_host_files() {
     for who in host_users() {
         let world = with_commands(who);
         let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
@@ -83,7 +83,7 @@ my $memory = syscall(310, 2, 0, 0, 0, 0, 0); print "memory: $!\n";
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_command_opens_no_socket_and_looks_into_no_process() {
+fn command_cannot_open_sockets_or_inspect_processes() {
     let world = with_commands(Who::Ordinary);
     let said = run(&world, SOCKETS);
     assert!(said.contains("tried\n") && !said.contains("\nsocket ") && !said.starts_with("socket "), "{said}");
@@ -113,7 +113,7 @@ send($one, "within\n", 0); print "read: ", scalar(readline($other));
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn command_reaches_no_host_socket_in_a_directory() {
+fn command_cannot_reach_a_host_socket_by_its_path() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let path = world.session_directory().join("workspace/listener");
@@ -143,7 +143,7 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 #[test]
-fn lost_runner_ends_the_session_with_its_commands() {
+fn lost_runner_ends_its_session_and_its_commands() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let main = sandbox(&world);
@@ -184,7 +184,7 @@ fn lost_runner_ends_the_session_with_its_commands() {
 }
 
 #[test]
-fn no_process_that_a_command_can_name_gets_its_signals() {
+fn command_cannot_signal_processes_of_the_sandbox() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let before = world.session()["pid"].clone();
@@ -200,7 +200,7 @@ fn no_process_that_a_command_can_name_gets_its_signals() {
 }
 
 #[test]
-fn no_process_of_a_command_is_left_at_its_result() {
+fn processes_of_a_command_are_gone_before_its_result() {
     let world = with_commands(Who::Ordinary);
     // Every way out of a process group, and a process that ignores every signal that it can.
     let started = run(
@@ -247,7 +247,7 @@ fn resources_of_a_command_are_bounded() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_ended_and_says_so() {
+fn command_over_its_time_limit_is_ended_and_reported() {
     let world = with_commands(Who::Ordinary);
     let script = world.home.join("script.toml");
     let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \

@@ -27,7 +27,7 @@ fn stages(why: &Value, what: &str) -> usize {
 }
 
 #[test]
-fn a_reply_is_sent_again_under_the_same_id_until_it_is_received() {
+fn reply_is_retried_with_the_same_id_until_it_is_received() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| match before {
         0 => Response::Status(500),
@@ -47,7 +47,7 @@ fn a_reply_is_sent_again_under_the_same_id_until_it_is_received() {
 }
 
 #[test]
-fn a_reply_without_end_of_its_attempts_is_dead_and_says_so() {
+fn reply_is_dead_after_its_last_attempt_and_is_reported() {
     let world = world(Build::Plain, "backoff_ms = 1\nattempts_max = 3\n");
     let receiver = Receiver::new(|_, _| Response::Status(500));
     let hook = Hook::add(&world, "shop", &receiver, &["--idempotent"]);
@@ -118,7 +118,7 @@ fn killed_while_sending(point: &str, more: &[&str]) -> (World, Receiver, String)
 }
 
 #[test]
-fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
+fn reply_with_unknown_outcome_is_not_retried_automatically() {
     for (point, sent) in [("parcel_taken", 0), ("parcel_sent", 1)] {
         let (world, receiver, message) = killed_while_sending(point, &[]);
         let why = receipt(&world, &message, "unknown");
@@ -145,7 +145,7 @@ fn a_reply_that_may_have_arrived_is_never_sent_again_by_itself() {
 }
 
 #[test]
-fn idempotent_channel_is_sent_the_same_id_after_a_crash() {
+fn idempotent_reply_is_retried_with_its_id_after_a_crash() {
     let (world, receiver, message) = killed_while_sending("parcel_sent", &["--idempotent"]);
     let why = receipt(&world, &message, "received");
     let replies = receiver.replies();
@@ -155,7 +155,7 @@ fn idempotent_channel_is_sent_the_same_id_after_a_crash() {
 }
 
 #[test]
-fn several_lost_replies_in_a_row_make_one_notice() {
+fn consecutive_lost_replies_produce_one_notice() {
     let world = world(Build::Plain, SOON);
     let gone = Receiver::new(|_, _| Response::Status(410));
     let hook = Hook::add(&world, "shop", &gone, &[]);
@@ -166,7 +166,7 @@ fn several_lost_replies_in_a_row_make_one_notice() {
 }
 
 #[test]
-fn broken_connection_is_unknown_or_retried_if_idempotent() {
+fn broken_connection_is_retried_only_if_idempotent() {
     let world = world(Build::Plain, SOON);
     let receiver = Receiver::new(|_, before| if before == 0 { Response::Close } else { Response::Status(200) });
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -232,7 +232,7 @@ fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
 }
 
 #[test]
-fn put_back_record_sends_no_open_reply_again_by_itself() {
+fn restored_record_does_not_resend_open_replies() {
     let world = world(Build::Plain, SOON);
     let heads = crate::security::tamper::outside(&world);
     let config = world.home.join("config.toml");

@@ -27,7 +27,7 @@ fn add(world: &World, server: &Server, name: &str, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn call_that_makes_no_row_fails_and_the_turn_continues() {
+fn call_without_a_row_fails_and_the_turn_continues() {
     let (_server, world) = with_model(|seen| {
         let arguments = match seen.asked().as_str() {
             "schedule" => json!({ "kind": "schedule_task", "prompt": "p", "recurrence": "daily" }),
@@ -48,7 +48,7 @@ fn call_that_makes_no_row_fails_and_the_turn_continues() {
 }
 
 #[test]
-fn message_without_an_answer_fails_and_says_so_on_stderr() {
+fn unanswered_message_fails_with_a_reason_on_stderr() {
     let (_server, world) = with_model(|seen| match seen.asked().as_str() {
         "hello" => Act::Say("Hi.".to_owned()),
         _ => Act::Status(401, Vec::new(), "{}".to_owned()),
@@ -69,7 +69,7 @@ fn message_without_an_answer_fails_and_says_so_on_stderr() {
 }
 
 #[test]
-fn every_output_is_bounded_and_that_of_a_test_is_small() {
+fn every_output_is_bounded_and_test_outputs_are_small() {
     let server = Server::start(|_| Act::Say("ready".to_owned()));
     let world = World::new();
     world.configure("[model]\noutput_tokens_max = 777\n");
@@ -82,7 +82,7 @@ fn every_output_is_bounded_and_that_of_a_test_is_small() {
 }
 
 #[test]
-fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
+fn failed_endpoint_test_has_a_matching_hint() {
     let wants_key = Server::start(|_| Act::Status(401, Vec::new(), "{}".to_owned()));
     let closes = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let closed = format!("http://{}/v1", closes.local_addr().expect("an address"));
@@ -120,7 +120,7 @@ fn secret_in_the_header_of_an_mcp_server_is_in_use() {
 }
 
 #[test]
-fn message_given_up_after_kills_names_the_host_and_retry() {
+fn message_that_failed_after_kills_names_the_host_and_retry() {
     let (_server, world) = with_model(|seen| match seen.asked().as_str() {
         "hang" => Act::Hang,
         _ => Act::Say("Hi.".to_owned()),
@@ -145,7 +145,7 @@ fn message_given_up_after_kills_names_the_host_and_retry() {
 }
 
 #[test]
-fn sandbox_that_dies_after_an_erased_turn_is_named() {
+fn sandbox_death_after_an_erased_turn_is_named() {
     let was_asked = AtomicBool::new(false);
     let (_server, world) = with_model(move |seen| match seen.asked().as_str() {
         "hang" if !was_asked.swap(true, Ordering::SeqCst) => Act::Hang,
@@ -171,7 +171,7 @@ fn sandbox_that_dies_after_an_erased_turn_is_named() {
 }
 
 #[test]
-fn chat_that_loses_its_host_names_the_message_it_kept() {
+fn chat_that_loses_its_host_names_the_recorded_message() {
     let (server, world) = with_model(|_| Act::Hang);
     let mut command = world.command("ironctl");
     command.arg("--home").arg(&world.home).args(["--json", "chat", "a", "hello", "--wait", "60s"]);
@@ -190,7 +190,7 @@ fn chat_that_loses_its_host_names_the_message_it_kept() {
 }
 
 #[test]
-fn list_of_notes_says_that_there_are_more() {
+fn list_of_notes_mentions_the_omitted_notes() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -210,7 +210,7 @@ fn list_of_notes_says_that_there_are_more() {
 }
 
 #[test]
-fn mistyped_agent_is_answered_with_the_nearest() {
+fn mistyped_agent_gets_the_nearest_name_as_a_hint() {
     let world = World::new();
     world.up();
     world.agent("assistant");
@@ -237,7 +237,7 @@ fn mistyped_name_reveals_no_foreign_agent_to_members() {
 }
 
 #[test]
-fn channel_that_another_agent_heard_names_that_agent() {
+fn connecting_a_channel_names_its_former_agent() {
     let world = World::new();
     world.up();
     world.agent("clerk");

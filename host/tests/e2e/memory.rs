@@ -33,7 +33,7 @@ fn talk_until_summarised(world: &World) {
 }
 
 #[test]
-fn summary_is_never_taken_for_the_users_words() {
+fn summary_is_not_taken_for_user_text() {
     let world = World::new();
     world.configure(SMALL_CONTEXT);
     world.up();
@@ -81,7 +81,7 @@ fn summary_inherits_the_external_label() {
 }
 
 #[test]
-fn a_note_keeps_its_author_and_labels_through_a_restart() {
+fn note_keeps_its_author_and_labels_over_a_restart() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -118,7 +118,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
 }
 
 #[test]
-fn agent_finds_no_foreign_and_no_forgotten_note() {
+fn agent_finds_no_note_of_another_agent_or_a_removed_one() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -146,7 +146,7 @@ fn agent_finds_no_foreign_and_no_forgotten_note() {
 }
 
 #[test]
-fn note_goes_with_its_last_conversation_unless_a_persons_own() {
+fn note_goes_with_its_last_conversation_unless_personal() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -166,7 +166,7 @@ fn note_goes_with_its_last_conversation_unless_a_persons_own() {
 }
 
 #[test]
-fn conversation_continues_after_its_named_items_were_dropped() {
+fn conversation_continues_after_its_named_items_are_dropped() {
     let world = World::new();
     // Fewer than one request names: each turn drops items that the awake sandbox still knows.
     world.configure("[items]\nsession_items_max = 4\n");
@@ -196,7 +196,7 @@ fn recorded_effect_is_not_repeated_after_a_crash() {
 }
 
 #[test]
-fn two_messages_whose_turn_died_are_answered_each_for_itself() {
+fn messages_of_a_crashed_turn_are_answered_separately() {
     let mut world = World::with(client::own(), Build::Failpoints, None);
     world.up();
     world.agent("a");
@@ -220,7 +220,7 @@ fn two_messages_whose_turn_died_are_answered_each_for_itself() {
 }
 
 #[test]
-fn conversation_is_kept_within_its_bound_and_continues() {
+fn conversation_stays_within_its_bound_and_continues() {
     let world = World::new();
     world.configure("[items]\nsession_items_max = 12\n");
     world.up();

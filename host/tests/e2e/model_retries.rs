@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[tokio::test]
-async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
+async fn resting_endpoint_gets_all_attempts_if_it_is_the_last() {
     let asked = AtomicU32::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         // One failure more than starts a rest, and then two successes.
@@ -32,7 +32,7 @@ async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
 }
 
 #[tokio::test]
-async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
+async fn connection_closed_before_an_answer_is_reported_as_closed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -53,7 +53,7 @@ async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
 }
 
 #[tokio::test]
-async fn answer_that_runs_out_of_time_is_shown_marked() {
+async fn partial_answer_at_the_deadline_is_kept_with_a_mark() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (server, _act) = acting_server(Act::Stall("half of it".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
@@ -68,7 +68,7 @@ async fn answer_that_runs_out_of_time_is_shown_marked() {
 }
 
 #[tokio::test]
-async fn answer_that_runs_out_of_time_ends_no_rest() {
+async fn partial_answer_at_the_deadline_does_not_end_a_rest() {
     let asked = AtomicU32::new(0);
     let ill = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0..3 => status(503, &[]),
@@ -90,7 +90,7 @@ async fn answer_that_runs_out_of_time_ends_no_rest() {
 }
 
 #[tokio::test]
-async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
+async fn refused_output_bound_is_sent_in_the_form_of_the_server() {
     let server = Server::start(|seen| {
         let complaint =
             |words: &str| Act::Status(400, Vec::new(), json!({ "error": { "message": words } }).to_string());
@@ -113,7 +113,7 @@ async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
 }
 
 #[tokio::test]
-async fn bound_that_one_long_prompt_leaves_is_not_that_of_the_next() {
+async fn output_bound_lowered_for_a_long_prompt_is_not_kept() {
     let server = Server::start(|seen| {
         let (prompt, bound) = (seen.body["messages"].to_string().len() as u64, seen.body["max_tokens"].as_u64());
         if prompt + bound.expect("a bound") <= 20_000 {

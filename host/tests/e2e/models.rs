@@ -161,7 +161,7 @@ async fn conversation_with_tools_works_over_both_apis() {
 }
 
 #[tokio::test]
-async fn every_failure_quotes_no_provider_and_may_succeed_later() {
+async fn failure_never_quotes_the_provider_and_can_recover() {
     // Short only if the server never sends a byte.
     let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
@@ -251,7 +251,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
 }
 
 #[tokio::test]
-async fn usage_of_a_cut_stream_is_counted() {
+async fn usage_of_an_interrupted_stream_is_counted() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (server, _act) = acting_server(Act::Cut("some words".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
@@ -261,7 +261,7 @@ async fn usage_of_a_cut_stream_is_counted() {
 }
 
 #[tokio::test]
-async fn attempt_that_may_have_worked_is_counted() {
+async fn attempt_with_unknown_outcome_is_counted() {
     let waits = Config { first_byte_ms: 200, whole_ms: 200, ..quick() };
     let start = json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } });
     let words = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "words ".repeat(100) } });
@@ -285,7 +285,7 @@ async fn attempt_that_may_have_worked_is_counted() {
 }
 
 #[tokio::test]
-async fn request_ends_with_its_callers_deadline() {
+async fn request_ends_at_the_deadline_of_its_caller() {
     for way in WAYS {
         let (server, current) = acting_server(Act::Hang);
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
@@ -306,7 +306,7 @@ async fn request_ends_with_its_callers_deadline() {
 }
 
 #[tokio::test]
-async fn request_without_a_waiting_caller_is_given_up() {
+async fn request_is_cancelled_if_its_caller_is_gone() {
     struct Gone(Arc<AtomicU32>);
     impl Drop for Gone {
         fn drop(&mut self) {
@@ -343,7 +343,7 @@ async fn request_without_a_waiting_caller_is_given_up() {
 }
 
 #[tokio::test]
-async fn servers_with_habits_of_their_own_are_understood() {
+async fn deviating_answers_of_servers_are_understood() {
     let whole =
         json!({ "choices": [{ "message": { "role": "assistant", "content": "at once" }, "finish_reason": "stop" }] });
     let chunk = |delta: serde_json::Value| format!("data: {}\n\n", json!({ "choices": [{ "delta": delta }] }));
@@ -369,7 +369,7 @@ async fn servers_with_habits_of_their_own_are_understood() {
 }
 
 #[tokio::test]
-async fn server_that_refuses_stream_usage_is_not_asked_again() {
+async fn refused_stream_usage_is_not_requested_again() {
     let server = Server::start(|seen| match seen.body.get("stream_options") {
         Some(_) => Act::Status(422, Vec::new(), json!({ "detail": "stream_options: extra inputs" }).to_string()),
         None => Act::Say("hello".to_owned()),
@@ -383,7 +383,7 @@ async fn server_that_refuses_stream_usage_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn key_goes_only_to_its_address_and_is_read_before_sending() {
+async fn key_goes_only_to_its_address_and_is_checked_before_sending() {
     let way = (Kind::Openai, false);
     let (elsewhere, _elsewhere) = acting_server(Act::Say("stolen".to_owned()));
     let (server, _act) =
@@ -410,7 +410,7 @@ async fn key_goes_only_to_its_address_and_is_read_before_sending() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_could_never_be_asked_is_not_opened() {
+async fn endpoint_with_invalid_settings_is_not_opened() {
     let config = Config::default();
     let good = spec("good", (Kind::Openai, true), "https://api.example/v1");
     for bad in [

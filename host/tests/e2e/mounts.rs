@@ -48,7 +48,7 @@ fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
 }
 
 #[test]
-fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
+fn agent_sees_granted_mounts_and_no_other_directories() {
     for who in host_users() {
         let (world, beside) = world(who);
         let data = directory(beside.path().join("data"), "one");
@@ -81,7 +81,7 @@ fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
 }
 
 #[test]
-fn swapped_or_missing_mount_source_fails_the_launch() {
+fn replaced_or_missing_mount_source_fails_the_launch() {
     let (world, beside) = world(Who::Ordinary);
     let data = directory(beside.path().join("way/data"), "one");
     grant(&world, &[(&data, "/data", true)]);
@@ -99,7 +99,7 @@ fn swapped_or_missing_mount_source_fails_the_launch() {
 }
 
 #[test]
-fn without_the_layer_that_was_approved_nothing_starts() {
+fn missing_approved_layer_fails_the_launch() {
     for who in host_users() {
         let (world, _beside) = world(who);
         let digest = Digest::of(b"the layer of this test");
@@ -116,7 +116,7 @@ fn without_the_layer_that_was_approved_nothing_starts() {
 }
 
 #[test]
-fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
+fn mount_no_longer_allowed_is_left_out_and_reported() {
     let (world, beside) = world(Who::Ordinary);
     grant(&world, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
     world.down();

@@ -147,7 +147,7 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
-fn package_with_forbidden_content_is_refused_and_layer_stays() {
+fn package_with_forbidden_content_is_refused() {
     for who in host_users() {
         let shop = FetchFixture::new(who);
         shop.registry.offer(&[
@@ -269,7 +269,7 @@ fn missing_client_is_named_with_a_remedy() {
 }
 
 #[test]
-fn client_sees_only_the_machines_programs_and_harms_nothing() {
+fn client_sees_only_programs_and_changes_nothing() {
     for who in host_users() {
         let shop = FetchFixture::new(who);
         let look = |script: &str, ports: Value| {

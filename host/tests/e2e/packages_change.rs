@@ -139,7 +139,7 @@ impl Drop for Software {
 }
 
 #[test]
-fn rejected_or_impossible_software_is_not_fetched_with_reason() {
+fn rejected_or_invalid_software_is_not_fetched() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.world().say("a", &format!("want {word}"));
@@ -159,7 +159,7 @@ fn rejected_or_impossible_software_is_not_fetched_with_reason() {
 }
 
 #[test]
-fn machine_without_the_client_refuses_and_says_what_is_missing() {
+fn missing_package_client_is_refused_and_named() {
     let store = Software::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
@@ -183,7 +183,7 @@ fn machine_without_the_client_refuses_and_says_what_is_missing() {
 }
 
 #[test]
-fn failed_fetch_leaves_the_old_layer_and_says_why() {
+fn failed_fetch_keeps_the_old_layer_and_is_explained() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
@@ -266,7 +266,7 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
 }
 
 #[test]
-fn host_killed_while_fetching_finishes_once_and_cleans_up() {
+fn fetch_interrupted_by_a_kill_is_completed_once() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
         // The first proposal reaches the last fail point too.
         let mut store = Software::new(Who::Ordinary, Build::Failpoints);
@@ -307,7 +307,7 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
 }
 
 #[test]
-fn host_killed_after_a_failed_fetch_reports_once_only() {
+fn failed_fetch_is_reported_once_after_a_kill() {
     let mut store = Software::new(Who::Ordinary, Build::Failpoints);
     let id = store.desk.propose("suid");
     store.desk.world.down();
@@ -341,7 +341,7 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
 }
 
 #[test]
-fn a_package_that_would_replace_a_program_is_refused_by_name() {
+fn package_that_replaces_a_program_is_refused_by_name() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     let trace = store.shelf.join("traces/npm");
     store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
@@ -353,7 +353,7 @@ fn a_package_that_would_replace_a_program_is_refused_by_name() {
 }
 
 #[test]
-fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
+fn blocked_dependency_fails_without_the_path_of_the_home() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
@@ -366,7 +366,7 @@ fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
 }
 
 #[test]
-fn a_fetch_that_hangs_holds_up_no_other_change() {
+fn hanging_fetch_blocks_no_other_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     store.registry.be_silent(true);
     let (asked, id) = (store.registry.asked(), store.desk.propose("good"));
@@ -385,7 +385,7 @@ fn a_fetch_that_hangs_holds_up_no_other_change() {
 }
 
 #[test]
-fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
+fn stop_during_a_fetch_does_not_fail_the_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
         let id = store.desk.propose(word);

@@ -31,7 +31,7 @@ fn has_test(source: &str, name: &str) -> bool {
 }
 
 #[test]
-fn only_a_function_with_a_test_attribute_counts_as_a_test() {
+fn function_without_a_test_attribute_is_not_a_test() {
     let source = "#[test]\nfn one() {}\n\nfn helper() {}\n    #[tokio::test]\n    // why\n    #[ignore]\n    async fn two() {}\n";
     for (name, is_test) in [("one", true), ("two", true), ("helper", false), ("on", false), ("three", false)] {
         assert_eq!(has_test(source, name), is_test, "{name}");
@@ -39,7 +39,7 @@ fn only_a_function_with_a_test_attribute_counts_as_a_test() {
 }
 
 #[test]
-fn every_bug_of_the_field_has_the_test_that_the_table_names() {
+fn test_of_each_known_bug_exists() {
     let table = include_str!("../../../docs/regressions.md");
     let rows: Vec<(&str, &str)> = table
         .lines()
@@ -57,7 +57,7 @@ fn every_bug_of_the_field_has_the_test_that_the_table_names() {
 }
 
 #[test]
-fn every_defect_of_the_campaign_names_a_test_that_exists() {
+fn test_of_each_campaign_defect_exists() {
     let guide = include_str!("../../../docs/regressions.md");
     let section = guide.split("## Defects that campaigns found").nth(1).expect("the section is there");
     let section = section.split("\n## ").next().expect("split gives one part at least");
@@ -74,7 +74,7 @@ fn every_defect_of_the_campaign_names_a_test_that_exists() {
 }
 
 #[test]
-fn reply_goes_to_its_own_conversation_or_nowhere() {
+fn reply_to_another_conversation_is_refused() {
     let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
     let output = || generate(json!(["$own"]));
     let reply = |address: Value| {
@@ -103,7 +103,7 @@ fn reply_goes_to_its_own_conversation_or_nowhere() {
 }
 
 #[test]
-fn no_old_message_is_read_again_for_a_new_one() {
+fn old_messages_are_not_read_again_for_a_new_one() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -125,7 +125,7 @@ fn no_old_message_is_read_again_for_a_new_one() {
 }
 
 #[test]
-fn ids_made_after_a_restart_collide_with_none_from_before() {
+fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -153,7 +153,7 @@ fn ids_made_after_a_restart_collide_with_none_from_before() {
 }
 
 #[test]
-fn a_row_that_is_refused_holds_up_nothing_behind_it() {
+fn refused_row_does_not_block_later_rows() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -167,7 +167,7 @@ fn a_row_that_is_refused_holds_up_nothing_behind_it() {
 }
 
 #[test]
-fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
+fn restart_repeats_no_delivery_and_no_approval_request() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -206,7 +206,7 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
 }
 
 #[test]
-fn times_are_numbers_everywhere_in_the_record() {
+fn times_in_the_record_are_numbers() {
     let world = World::new();
     let db = record::open(&world.home);
     let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
@@ -229,7 +229,7 @@ fn sandbox_outlives_the_request_that_launched_it() {
 }
 
 #[test]
-fn dead_sandbox_is_seen_at_once_and_replaced() {
+fn dead_sandbox_is_noticed_at_once_and_replaced() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -333,7 +333,7 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
 }
 
 #[test]
-fn reader_that_dies_twice_at_one_place_needs_a_person() {
+fn second_reader_death_at_one_row_quarantines_the_session() {
     let world = World::new();
     world.up();
     world.agent("a");

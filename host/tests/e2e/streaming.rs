@@ -76,7 +76,7 @@ fn send(raw: &Raw, words: &str) -> Value {
 }
 
 #[test]
-fn words_are_streamed_neutral_and_end_with_their_turn() {
+fn streamed_text_is_neutralized_and_ends_with_its_turn() {
     // Cut after each blank, so that the look-alikes arrive in pieces.
     let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
     for kind in ["openai", "anthropic"] {
@@ -103,7 +103,7 @@ fn words_are_streamed_neutral_and_end_with_their_turn() {
 }
 
 #[test]
-fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
+fn answer_is_neutralized_and_each_output_is_sealed() {
     let server = Server::start(|seen: &Seen| {
         let earlier = seen.results().len();
         match (earlier, seen.asked().as_str()) {
@@ -124,7 +124,7 @@ fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
 }
 
 #[test]
-fn a_further_try_begins_anew() {
+fn another_attempt_resets_the_streamed_text() {
     let tries = std::sync::atomic::AtomicU32::new(0);
     let server = Server::start(move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0 => Act::Cut("It snows ".to_owned()),
@@ -140,7 +140,7 @@ fn a_further_try_begins_anew() {
 }
 
 #[test]
-fn words_of_a_conversation_reach_no_other_person() {
+fn streamed_text_is_hidden_from_other_people() {
     let server = Server::start(|_| Act::Stall("One two ".to_owned()));
     let world = world("", &server, "openai", &[]);
     let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
@@ -184,7 +184,7 @@ fn cost_ceiling_holds_and_provider_usage_is_booked() {
 }
 
 #[test]
-fn model_failure_notice_says_why_and_a_later_retry_succeeds() {
+fn model_failure_is_explained_and_a_later_retry_succeeds() {
     let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mended = std::sync::Arc::clone(&works);
     let server = Server::start(move |_| match works.load(std::sync::atomic::Ordering::SeqCst) {

@@ -25,7 +25,7 @@ fn refusal(world: &World, payload: &Value) -> String {
 }
 
 #[test]
-fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
+fn agent_has_exactly_the_tools_it_was_created_with() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -42,7 +42,7 @@ fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
 }
 
 #[test]
-fn tools_that_are_added_and_removed_leave_the_others() {
+fn adding_and_removing_tools_keeps_the_others() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -72,7 +72,7 @@ fn tools_that_are_added_and_removed_leave_the_others() {
 }
 
 #[test]
-fn an_agent_asks_for_one_more_tool_in_the_chat() {
+fn agent_proposes_one_more_tool_in_the_chat() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -85,7 +85,7 @@ fn an_agent_asks_for_one_more_tool_in_the_chat() {
 }
 
 #[test]
-fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
+fn model_sees_the_outcome_last_and_no_text_of_the_script() {
     let server = Server::start(|seen: &Seen| Act::Say(format!("answer to: {}", seen.asked())));
     let world = streaming::world("", &server, "openai", &[]);
     world.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();

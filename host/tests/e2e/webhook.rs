@@ -54,7 +54,7 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
 }
 
 #[test]
-fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
+fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -119,7 +119,7 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
 }
 
 #[test]
-fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
+fn flood_is_throttled_and_locks_no_one_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -152,7 +152,7 @@ fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
 }
 
 #[test]
-fn a_message_is_acknowledged_only_after_it_is_stored() {
+fn message_is_acknowledged_only_after_it_is_stored() {
     let mut world = world(Build::Failpoints, "");
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -224,7 +224,7 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
 }
 
 #[test]
-fn a_channel_is_an_operators_and_its_secret_is_said_once() {
+fn channel_is_for_operators_and_its_secret_is_shown_once() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let add = |name: &str, url: &str| world.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
@@ -279,7 +279,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
 }
 
 #[test]
-fn event_of_an_erased_session_stays_known() {
+fn event_id_of_an_erased_session_is_still_known() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -293,7 +293,7 @@ fn event_of_an_erased_session_stays_known() {
 }
 
 #[test]
-fn repeated_event_is_answered_uncounted_and_without_an_agent() {
+fn repeated_event_is_acknowledged_even_without_an_agent() {
     let world = world(Build::Plain, "requests_per_minute = 2\n");
     let hook = Hook::add(&world, "shop", &Receiver::accepting(), &[]);
     let first = hook.say("e1", "hello");
@@ -307,7 +307,7 @@ fn repeated_event_is_answered_uncounted_and_without_an_agent() {
 }
 
 #[test]
-fn clock_once_ahead_stops_no_event_and_no_delivery() {
+fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);

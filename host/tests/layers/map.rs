@@ -3,7 +3,7 @@
 use super::source::{read, workspace};
 
 #[test]
-fn the_map_of_the_code_names_only_files_that_exist() {
+fn code_map_names_only_existing_files() {
     let document = read(&workspace().join("docs/architecture.md"));
     let files = files_of_the_map(&document).expect("docs/architecture.md");
     let missing: Vec<_> = files.into_iter().filter(|file| !workspace().join(file).exists()).collect();
@@ -33,7 +33,7 @@ fn files_of_the_map(document: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn a_map_without_files_is_refused() {
+fn code_map_without_files_is_refused() {
     let document = "# A\n## Where a change goes\n\n| to | do | look |\n|--|--|--|\n| a | b | `x/y.rs`, `z.md` |\n## B\n| c | d | e |";
     assert_eq!(files_of_the_map(document), Ok(vec!["x/y.rs".to_owned(), "z.md".to_owned()]));
     assert!(files_of_the_map("# A").is_err());

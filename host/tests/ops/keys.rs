@@ -55,7 +55,7 @@ fn rotate(world: &World, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn fresh_master_key_opens_everything_and_old_one_is_refused() {
+fn new_master_key_opens_all_data_and_the_old_key_is_refused() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         start_a_conversation(&world);
@@ -114,7 +114,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
 }
 
 #[test]
-fn master_key_is_rotated_after_the_ledger_began_a_new_chain() {
+fn master_key_is_rotated_after_a_ledger_rotation() {
     let world = World::new();
     start_a_conversation(&world);
     world.ctl(&["audit", "rotate"]).ok();
@@ -159,7 +159,7 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
 }
 
 #[test]
-fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
+fn external_master_key_is_replaced_by_the_operator() {
     let mut world = World::with(client::own(), Build::Plain, None);
     start_a_conversation(&world);
     let directory = world.home.parent().expect("a directory").join("keys");
@@ -234,7 +234,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
 }
 
 #[test]
-fn token_is_replaced_in_its_file_and_the_old_one_ends() {
+fn token_rotation_updates_its_file_and_ends_the_old_token() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let old = Raw::of(&world);
@@ -262,7 +262,7 @@ fn token_is_replaced_in_its_file_and_the_old_one_ends() {
 }
 
 #[test]
-fn killed_while_a_token_is_replaced_the_owner_is_not_locked_out() {
+fn kill_during_a_token_rotation_does_not_lock_the_owner_out() {
     for (point, ended) in OF_A_TOKEN {
         let mut world = World::with(client::own(), Build::Failpoints, None);
         world.set_env("IRONCLAW_FAILPOINT", Some(point));

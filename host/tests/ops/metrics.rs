@@ -40,7 +40,7 @@ pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
 }
 
 #[test]
-fn request_without_token_learns_only_alive_and_ready() {
+fn request_without_a_token_gets_only_liveness_and_readiness() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();
@@ -69,7 +69,7 @@ fn request_without_token_learns_only_alive_and_ready() {
 }
 
 #[test]
-fn metrics_count_events_and_contain_no_id_name_or_word() {
+fn metrics_count_events_and_contain_no_id_name_or_text() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("parrot-agent");
@@ -101,7 +101,7 @@ fn metrics_count_events_and_contain_no_id_name_or_word() {
 }
 
 #[test]
-fn a_stopped_host_is_alive_and_not_ready_and_says_why() {
+fn stopped_host_is_alive_but_not_ready_and_says_why() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.ctl(&["panic"]).ok();

@@ -109,7 +109,7 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
 }
 
 #[test]
-fn erased_content_or_a_replaced_key_leaves_no_snapshot() {
+fn snapshot_goes_with_erased_content_or_a_replaced_key() {
     let world = of_version_5();
     world.up();
     let snapshot = world.home.join("state.db.before-v6");

@@ -96,7 +96,7 @@ fn agent_works_in_several_steps_over_both_apis() {
 }
 
 #[test]
-fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
+fn host_memory_keeps_no_copy_of_a_key_or_token() {
     let server = Server::start(guarded);
     let world = running();
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
@@ -145,7 +145,7 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
 }
 
 #[test]
-fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
+fn failed_endpoint_test_stores_no_endpoint_and_no_key() {
     let server = Server::start(guarded);
     let world = running();
     let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
@@ -175,7 +175,7 @@ fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
 }
 
 #[test]
-fn model_default_covers_every_agent_without_a_choice() {
+fn default_model_applies_to_agents_without_a_choice() {
     let server = Server::start(clerk);
     let world = running();
     world.agent("assistant");
@@ -236,7 +236,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
 }
 
 #[test]
-fn impossible_endpoint_is_refused_before_any_request() {
+fn invalid_endpoint_is_refused_before_any_request() {
     let server = Server::start(clerk);
     let world = running();
     let here = base(&server, "openai");
@@ -306,7 +306,7 @@ fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
 }
 
 #[test]
-fn replaced_or_systemd_key_counts_from_the_next_request_on() {
+fn replaced_or_systemd_key_applies_from_the_next_request() {
     let server = Server::start(guarded);
     let mut world = running();
     world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
@@ -397,7 +397,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
 }
 
 #[test]
-fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
+fn unopenable_endpoint_blocks_nothing_and_can_be_removed() {
     let world = running();
     let (server, other) = (Server::start(clerk), Server::start(clerk));
     add(&world, &server, "odd", "openai", &["--no-key"], "").ok();

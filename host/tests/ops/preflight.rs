@@ -23,7 +23,7 @@ fn preflight(who: Who, settings: &Path, filter: &str) -> Value {
 }
 
 #[test]
-fn preflight_finds_that_this_machine_can_hold_an_agent() {
+fn preflight_accepts_this_machine() {
     for who in host_users() {
         let report = preflight(who, Path::new("/proc/sys"), "none");
         assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
@@ -31,7 +31,7 @@ fn preflight_finds_that_this_machine_can_hold_an_agent() {
 }
 
 #[test]
-fn preflight_as_root_tries_the_ids_of_the_settings() {
+fn preflight_as_root_tests_the_configured_ids() {
     if !host_users().contains(&Who::Root) {
         return; // an ordinary user gives no ids
     }
@@ -66,7 +66,7 @@ fn with_few_ids(words: &[&str]) -> Value {
 }
 
 #[test]
-fn preflight_tells_a_container_filter_from_the_kernel() {
+fn preflight_distinguishes_container_filter_and_kernel() {
     for who in host_users() {
         for (filter, check, words) in [
             ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
@@ -121,7 +121,7 @@ fn preflight_in_a_limited_user_namespace_names_the_limit() {
 }
 
 #[test]
-fn preflight_as_namespace_root_without_more_ids_says_so() {
+fn preflight_as_namespace_root_reports_missing_ids() {
     let stage = JailFixture::new(*host_users().last().expect("a user"));
     let driver = stage.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");

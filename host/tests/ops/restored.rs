@@ -188,7 +188,7 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
 }
 
 #[test]
-fn ledger_without_its_earlier_heads_says_so() {
+fn missing_earlier_heads_are_reported() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
@@ -203,7 +203,7 @@ fn ledger_without_its_earlier_heads_says_so() {
 }
 
 #[test]
-fn head_goes_outside_after_seconds_with_changes() {
+fn head_is_published_seconds_after_a_change() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
@@ -221,7 +221,7 @@ fn head_goes_outside_after_seconds_with_changes() {
 }
 
 #[test]
-fn passing_head_goes_after_a_head_that_was_not_kept() {
+fn provisional_head_is_replaced_after_a_failed_publication() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
@@ -240,7 +240,7 @@ fn passing_head_goes_after_a_head_that_was_not_kept() {
 }
 
 #[test]
-fn archive_that_is_none_or_damaged_is_named_at_once() {
+fn invalid_or_damaged_archive_is_named_at_once() {
     let world = World::with(crate::support::client::own(), crate::support::host_fixture::Build::Plain, None);
     world.up();
     world.agent("a");

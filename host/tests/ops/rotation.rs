@@ -72,7 +72,7 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
 }
 
 #[test]
-fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
+fn failure_to_publish_heads_is_only_a_warning() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
@@ -100,7 +100,7 @@ fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
 }
 
 #[test]
-fn without_a_directory_outside_the_status_says_so() {
+fn missing_directory_for_heads_is_in_the_status() {
     let world = World::new();
     world.up();
     // The user's data directory is in the home of this host.
@@ -110,7 +110,7 @@ fn without_a_directory_outside_the_status_says_so() {
 }
 
 #[test]
-fn the_usual_directory_is_the_users_own() {
+fn default_directory_for_heads_belongs_to_the_user() {
     let mut world = World::new();
     let data = outside(&world);
     world.set_env("XDG_DATA_HOME", data.to_str());
@@ -130,7 +130,7 @@ fn the_usual_directory_is_the_users_own() {
 }
 
 #[test]
-fn a_directory_for_heads_inside_the_home_is_refused() {
+fn directory_for_heads_in_the_home_is_refused() {
     let world = World::new();
     for inside in ["ledger", "new/deep"] {
         world.configure(&format!("[ledger]\nheads = \"{}\"\n", world.home.join(inside).display()));
@@ -199,7 +199,7 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
 }
 
 #[test]
-fn a_ledger_is_rotated_by_hand_with_a_host_and_without() {
+fn ledger_is_rotated_by_command_with_and_without_a_host() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let offline = world.ctl(&["--json", "audit", "rotate"]).ok().json();
@@ -217,7 +217,7 @@ fn a_ledger_is_rotated_by_hand_with_a_host_and_without() {
 }
 
 #[test]
-fn a_chain_that_is_not_whole_is_not_rotated() {
+fn broken_chain_is_not_rotated() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -288,7 +288,7 @@ fn home_without_a_head_key_gets_one_at_the_next_start() {
 }
 
 #[test]
-fn an_archive_of_another_history_is_set_aside_and_not_replaced() {
+fn archive_of_another_history_is_set_aside() {
     let world = World::new();
     world.up();
     world.agent("a");

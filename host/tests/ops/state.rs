@@ -45,7 +45,7 @@ async fn begun(path: &Path) -> State {
 }
 
 #[test]
-fn searches_that_wait_share_no_snapshot() {
+fn waiting_searches_share_no_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     run(async {
         let state = begun(&directory.path().join("state.db")).await;
@@ -82,7 +82,7 @@ fn searches_that_wait_share_no_snapshot() {
 }
 
 #[test]
-fn failed_write_is_undone_alone_within_its_group() {
+fn failed_write_is_rolled_back_alone_in_its_group() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -188,7 +188,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
 }
 
 #[test]
-fn closed_state_keeps_accepted_writes_and_takes_no_more() {
+fn closed_state_keeps_accepted_writes_and_refuses_others() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
@@ -245,7 +245,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
 }
 
 #[test]
-fn caller_during_the_close_of_the_record_is_answered() {
+fn caller_is_answered_while_the_record_closes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
@@ -305,7 +305,7 @@ fn time_never_goes_back_even_after_a_restart() {
 }
 
 #[test]
-fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
+fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
     let world = World::new();
     world.configure("[turn]\nseconds_max = 1\n");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
@@ -334,7 +334,7 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
 }
 
 #[test]
-fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
+fn newer_state_file_is_refused_and_unchanged() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -357,7 +357,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
 }
 
 #[test]
-fn wrong_master_key_is_refused_with_a_sentence() {
+fn wrong_master_key_is_refused_and_named() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();

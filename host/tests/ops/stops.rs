@@ -30,7 +30,7 @@ pub(crate) fn text(value: &Value, key: &str) -> String {
 }
 
 #[test]
-fn a_turn_whose_request_to_the_model_is_under_way_is_cancelled() {
+fn turn_with_a_model_request_in_flight_is_cancelled() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -236,7 +236,7 @@ fn panic_in_the_background(world: &World) -> Child {
 }
 
 #[test]
-fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
+fn panic_ends_a_running_self_test_at_once() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -265,7 +265,7 @@ fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
 }
 
 #[test]
-fn a_panic_file_that_comes_during_a_resume_stops_again() {
+fn panic_file_during_a_resume_stops_the_host_again() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -300,7 +300,7 @@ fn change_the_record(world: &World, sql: &str) {
 }
 
 #[test]
-fn a_panic_that_cannot_be_recorded_is_a_stop_like_any_other() {
+fn panic_that_cannot_be_recorded_still_stops_everything() {
     let world = world("");
     world.up();
     world.agent("a");

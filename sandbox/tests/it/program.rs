@@ -24,7 +24,7 @@ static FORK: Mutex<()> = Mutex::new(());
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ironclaw-sandbox");
 
 #[test]
-fn a_wrong_command_line_exits_with_2() {
+fn wrong_command_line_exits_with_2() {
     for arguments in [&["--help"][..], &["--fingerprint", "x"], &["session"], &[""], &[]] {
         let mut command = Command::new(PROGRAM);
         // SAFETY: between fork and exec only system calls are made.
@@ -204,7 +204,7 @@ fn no_orphans() -> BpfProgram {
 }
 
 #[test]
-fn a_gate_that_closes_ends_it() {
+fn closed_gate_ends_the_program() {
     let host = Host::prepare();
     let mut jailed = Jailed::start(host.root());
     drop(std::mem::replace(&mut jailed.gate, UnixStream::pair().expect("a pair").0));
@@ -212,7 +212,7 @@ fn a_gate_that_closes_ends_it() {
 }
 
 #[test]
-fn the_fail_point_kills_it_between_commit_and_bell() {
+fn fail_point_kills_the_program_between_commit_and_bell() {
     let mut host = Host::prepare();
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();

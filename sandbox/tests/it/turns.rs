@@ -39,7 +39,7 @@ fn refused(code: RefusalCode) -> Response {
 }
 
 #[test]
-fn a_question_gets_one_row_that_names_the_output() {
+fn message_gets_one_row_that_names_the_output() {
     let mut host = Host::welcomed(LIMITS);
     let (first, second) = (host.project("hello", true), host.project("and", true));
     let turn = host.open(&[&first, &second]);
@@ -60,7 +60,7 @@ fn a_question_gets_one_row_that_names_the_output() {
 }
 
 #[test]
-fn calls_settle_in_order_and_results_join_the_next_request() {
+fn calls_run_in_order_and_results_join_the_next_request() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     let refusal = host.sealed(ItemKind::Result);
@@ -106,7 +106,7 @@ fn calls_settle_in_order_and_results_join_the_next_request() {
 }
 
 #[test]
-fn a_local_tool_that_fails_is_reported_as_such() {
+fn failed_local_tool_is_reported_as_failed() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     let calls = vec![
@@ -168,7 +168,7 @@ fn too_many_bytes_of_results_end_the_turn() {
 }
 
 #[test]
-fn a_turn_that_outgrows_the_context_ends() {
+fn turn_larger_than_the_context_ends() {
     let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let turn = begun(&mut host);
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
@@ -212,7 +212,7 @@ fn summary_replaces_the_items_that_it_covers() {
 }
 
 #[test]
-fn a_turn_past_its_deadline_ends() {
+fn turn_past_its_deadline_ends() {
     let mut host = Host::welcomed(LIMITS);
     let message = host.project("hello", true);
     let turn = host.open_until(&[&message], 1);
@@ -228,7 +228,7 @@ fn empty_output_ends_the_turn() {
 }
 
 #[test]
-fn a_message_that_is_not_in_the_queue_ends_the_turn() {
+fn message_missing_from_the_queue_ends_the_turn() {
     let mut host = Host::welcomed(LIMITS);
     let mut message = host.project("hello", true);
     message.id = ironclaw_contract::ids::MessageId::new();
@@ -269,7 +269,7 @@ fn answer_to_another_request_ends_the_turn() {
 }
 
 #[test]
-fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
+fn turn_closed_by_the_host_writes_no_row() {
     let close_then_answer: [fn(&mut Host); 3] = [
         |host| {
             host.answer_output(1, Vec::new());

@@ -18,7 +18,7 @@ fn closed_address() -> String {
 }
 
 #[tokio::test]
-async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
+async fn small_allowance_prevents_another_attempt() {
     let (cut, _cut) = acting_server(Act::Cut("some words".to_owned()));
     let (well, _well) = acting_server(Act::Say("here".to_owned()));
     let mut first = spec("first", (Kind::Openai, true), &cut.url());
@@ -36,7 +36,7 @@ async fn no_further_attempt_is_made_when_the_allowance_is_too_small() {
 }
 
 #[tokio::test]
-async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
+async fn slow_endpoint_is_cancelled_in_time_for_the_fallback() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (drips, _drips) = acting_server(Act::Drip);
         let (well, _well) = acting_server(Act::Say("here".to_owned()));
@@ -55,7 +55,7 @@ async fn slow_endpoint_is_cut_off_in_time_for_the_fallback() {
 }
 
 #[tokio::test]
-async fn the_second_of_two_fallbacks_answers_when_the_first_is_down() {
+async fn second_fallback_answers_if_the_first_is_down() {
     let closed = closed_address();
     let (broken, _broken) = acting_server(status(500, &[]));
     let (busy, _busy) = acting_server(status(429, &[("retry-after", "30")]));
@@ -78,7 +78,7 @@ async fn the_second_of_two_fallbacks_answers_when_the_first_is_down() {
 }
 
 #[tokio::test]
-async fn the_last_of_the_longest_chain_is_asked() {
+async fn last_endpoint_of_the_longest_chain_is_used() {
     let way = (Kind::Openai, false);
     let (broken, _broken) = acting_server(status(500, &[]));
     let (well, _well) = acting_server(Act::Say("here".to_owned()));
@@ -92,7 +92,7 @@ async fn the_last_of_the_longest_chain_is_asked() {
 }
 
 #[tokio::test]
-async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
+async fn failure_of_all_endpoints_names_each_and_can_recover() {
     let way = (Kind::Openai, true);
     let closed = closed_address();
     let (server, current) = acting_server(status(401, &[]));
@@ -112,7 +112,7 @@ async fn all_down_names_each_and_the_next_request_finds_a_recovery() {
 }
 
 #[tokio::test]
-async fn failing_endpoint_is_asked_last_and_found_when_alone() {
+async fn failing_endpoint_is_used_last_or_if_it_is_alone() {
     let way = (Kind::Openai, false);
     let (ill, ill_act) = acting_server(status(500, &[]));
     let (well, well_act) = acting_server(Act::Say("second".to_owned()));
@@ -140,7 +140,7 @@ async fn failing_endpoint_is_asked_last_and_found_when_alone() {
 }
 
 #[tokio::test]
-async fn a_hang_leaves_time_for_the_fallback() {
+async fn hanging_endpoint_leaves_time_for_the_fallback() {
     for way in [(Kind::Openai, false), (Kind::Openai, true)] {
         let (silent, _silent) = acting_server(Act::Hang);
         let (well, _well) = acting_server(Act::Say("here".to_owned()));
