@@ -1,7 +1,7 @@
-//! A local server without a model, for trying `ironctl model add` without a key:
+//! A local model server without a model, to try `ironctl model add` without a key:
 //! `cargo run -p ironclaw-host --example model_server -- 11434`.
 //!
-//! Repeats its input; `note TEXT` writes a file with the tools and reads it back. See `server.rs`.
+//! It repeats its input. For `note TEXT` it writes a file with the tools and reads it. See `server.rs`.
 
 #[allow(dead_code, reason = "the tests use more of it")]
 mod server;

@@ -1,7 +1,7 @@
-//! Each kind of change from its proposal in a conversation to its effect, by `ironctl` alone, through the real daemon and sandbox; with
-//! a kill of the host between any two steps; and the parts that only a person with the role may do.
+//! Tests of each kind of change from its proposal in a conversation to its effect, with `ironctl`, the real daemon and the sandbox.
+//! They also kill the host at each step, and check the role that a decision needs.
 //!
-//! Software (`packages`) has a file of its own, because it needs package managers. See `deciders`, `packages_change` and
+//! Changes of kind `packages` have their own file, because they need package managers. See `deciders`, `packages_change` and
 //! `chaos::changes_random`.
 
 mod deciders;
@@ -14,14 +14,14 @@ use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A host on which one person proposes each kind of change in a conversation, and others decide.
+/// A host whose agent proposes each kind of change in a conversation.
 pub(crate) struct ChangeFixture {
     pub(crate) world: World,
     directory: tempfile::TempDir,
 }
 
-/// The proposals of these tests: the word to say, the kind, and the payload as TOML.
-const WISHES: [(&str, &str, &str); 10] = [
+/// The proposals of these tests: the word of the message, the kind, and the payload as TOML.
+const PROPOSALS: [(&str, &str, &str); 10] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
@@ -51,7 +51,7 @@ impl ChangeFixture {
         let world = World::with(client::own(), build, None);
         let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
-        let shared = directory.path().canonicalize().expect("it is there");
+        let shared = directory.path().canonicalize().expect("an existing directory");
         std::fs::create_dir(shared.join("papers")).expect("made");
         std::fs::write(shared.join("papers/plan.txt"), "the plan\n").expect("written");
         for (path, mode) in [("papers", 0o755), ("papers/plan.txt", 0o644)] {
@@ -59,8 +59,8 @@ impl ChangeFixture {
                 .expect("set");
         }
         let shared = shared.display().to_string();
-        let wishes = WISHES.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
-        let rules = rules(wishes.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
+        let proposals = PROPOSALS.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
+        let rules = rules(proposals.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
         let script = world.home.join("script.toml");
         std::fs::write(&script, rules).expect("written");
         world.configure(&format!(
@@ -76,7 +76,7 @@ impl ChangeFixture {
         Self { world, directory }
     }
 
-    /// Uses another host, whose script has [`rules`].
+    /// Returns a fixture for another host, whose script has [`rules`].
     pub(crate) fn over(world: World, directory: tempfile::TempDir) -> Self {
         Self { world, directory }
     }
@@ -131,8 +131,8 @@ impl ChangeFixture {
         self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
     }
 
-    /// Returns all state that any of the kinds changes.
-    fn everything(&self) -> Value {
+    /// Returns all state that a change of any kind can alter.
+    fn changeable_state(&self) -> Value {
         json!({
             "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
                 "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"],
@@ -144,7 +144,7 @@ impl ChangeFixture {
 }
 
 /// Returns the rules of a script by which an agent proposes a change for `want WORD`: the word, the kind, the payload as TOML.
-pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+pub(crate) fn rules<'a>(proposals: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
     let rule = |(word, kind, payload)| {
         format!(
             "[[rule]]\nwhen = '^want {word}$'\ncalls = [{{ tool = \"request_capability_change\", arguments = \
@@ -152,11 +152,11 @@ pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)
              reply_error = \"{{error}}\"\n"
         )
     };
-    wishes.map(rule).collect()
+    proposals.map(rule).collect()
 }
 
 /// Returns whether the effect of a kind is visible.
-fn is_there(desk: &ChangeFixture, word: &str) -> bool {
+fn has_effect(desk: &ChangeFixture, word: &str) -> bool {
     let agent = desk.agent();
     match word {
         "persona" => agent["persona"] == "Answer briefly.",
@@ -182,9 +182,10 @@ fn is_there(desk: &ChangeFixture, word: &str) -> bool {
 #[test]
 fn test_proposals_cover_each_kind_that_agents_may_propose() {
     for kind in ChangeKind::for_agents() {
-        // Packages take a repository: `packages_change` asks for them.
-        let is_asked_for = kind == ChangeKind::Packages || WISHES.iter().any(|(_, wished, _)| *wished == kind.name());
-        assert!(is_asked_for, "no wish for {kind}");
+        // `packages_change` proposes packages, because they need a registry.
+        let is_proposed =
+            kind == ChangeKind::Packages || PROPOSALS.iter().any(|(_, proposed, _)| *proposed == kind.name());
+        assert!(is_proposed, "no proposal of kind {kind}");
     }
 }
 
@@ -193,23 +194,23 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
     let desk = ChangeFixture::new(Build::Plain);
     let before = desk.notices().len();
     let mut earlier = before;
-    // The tools last: without reading nothing else could be checked by reading.
+    // The tools are last, because the checks of other kinds use the tool that this change removes.
     for word in ["persona", "wiring", "mounts", "create", "register", "access", "permissions", "tools"] {
-        assert!(!is_there(&desk, word), "{word}: before");
+        assert!(!has_effect(&desk, word), "{word}: before");
         let id = desk.propose(word);
         assert_eq!(desk.waiting(), [id.as_str()], "{word}");
         let held = desk.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
         assert_eq!(held["reason"], "it was asked for", "{held}");
         assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
-        assert!(!is_there(&desk, word), "{word}: held");
+        assert!(!has_effect(&desk, word), "{word}: held");
         let approved = desk.world.ctl(&["approve", &id]).ok();
-        assert!(approved.stdout.contains(&id), "it prints the approved change: {}", approved.stdout);
+        assert!(approved.stdout.contains(&id), "the output names the approved change: {}", approved.stdout);
         let done = desk.settled(&id);
         assert_eq!(done["status"], "applied", "{word}: {done}");
         assert!(done["applied_at"].is_string() && done["decided_by"].is_string(), "{done}");
         assert!(desk.waiting().is_empty(), "{word}");
-        wait_for(&format!("{word} to be seen"), || is_there(&desk, word));
+        wait_for(&format!("the effect of {word}"), || has_effect(&desk, word));
         let now = desk.notices();
         let reports = now.iter().filter(|text| text.contains(&id) && text.contains("is applied")).count();
         assert_eq!(reports, 1, "{word}: {now:?}");
@@ -223,21 +224,21 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
 fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
     let desk = ChangeFixture::new(Build::Plain);
     let reject = |word: &str| {
-        let before = desk.everything();
+        let before = desk.changeable_state();
         let id = desk.propose(word);
         desk.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
         let done = desk.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("rejected"), &Value::Null), "{word}: {done}");
-        assert_eq!(desk.everything(), before, "{word}");
+        assert_eq!(desk.changeable_state(), before, "{word}");
         let notices = desk.notices();
         let is_reported = notices.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
         assert!(is_reported, "{word}: {notices:?}");
         desk.world.ctl(&["approve", &id]).refused("rejected already");
-        assert_eq!(desk.everything(), before, "{word}");
+        assert_eq!(desk.changeable_state(), before, "{word}");
     };
     reject("register");
-    assert_eq!(desk.everything()["mcp"], json!([]));
-    // A server that does not exist cannot be granted.
+    assert_eq!(desk.changeable_state()["mcp"], json!([]));
+    // Access to a server that does not exist cannot be proposed.
     let id = desk.propose("register");
     desk.world.ctl(&["approve", &id]).ok();
     desk.settled(&id);
@@ -256,7 +257,7 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     assert!(desk.waiting().is_empty());
     let refused = desk.world.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
-    // By a person too.
+    // A person cannot propose it either.
     desk.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
     for (kind, payload, word) in [
         ("persona", r#"{"instructions":"x","instructions":"y"}"#, "duplicate key"),
@@ -269,8 +270,8 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     assert!(desk.waiting().is_empty());
 }
 
-/// Kills the host at every step of a change; each time the change is completed once, as decided. The fast tier kills at one of the
-/// steps after an approval (`IRONCLAW_SEED` chooses another), `IRONCLAW_LONG=1` at all of them.
+/// Kills the host at every step of a change, and checks that the change is completed exactly once. The fast tier kills at one of the
+/// steps after an approval (`IRONCLAW_SEED` selects it); `IRONCLAW_LONG=1` kills at all of them.
 #[test]
 fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
@@ -279,7 +280,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
     for point in slice(&points, count, &mut Rng::with_seed(seed)) {
         let mut desk = ChangeFixture::new(Build::Failpoints);
         let id = desk.propose("persona");
-        // Proposed: a kill leaves the change pending.
+        // A kill after the proposal leaves the change pending.
         desk.world.kill_host();
         desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         desk.world.up();
@@ -287,7 +288,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         assert_eq!(desk.waiting(), [id.as_str()], "{point}");
         assert_eq!(desk.agent()["persona"], "", "{point}: no person has decided");
         let host = desk.world.pid().expect("it runs");
-        // It is random whether the answer arrives before the host dies.
+        // The answer may or may not arrive before the host dies.
         drop(desk.world.ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
         desk.world.up();
@@ -303,7 +304,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         assert_eq!(desk.show(&id)["status"], "applied", "{point}");
         desk.world.ctl(&["approve", &id]).refused("already");
     }
-    // Rejected, with a kill before the notice. `packages_change` tests failures.
+    // A kill after a rejection, before its notice. `packages_change` tests failed changes.
     let point = "change_rejected";
     let mut desk = ChangeFixture::new(Build::Failpoints);
     let id = desk.propose("persona");
@@ -333,7 +334,7 @@ fn invalid_policy_prevents_the_start_and_is_explained() {
     desk.world.up();
     let id = desk.propose("persona");
     desk.world.ctl(&["approve", &id]).refused("another person has to approve it");
-    // A command of one person with immediate effect would go around the policy.
+    // A command with an immediate effect would bypass the policy.
     desk.world.ctl(&["agent", "add", "another"]).refused("policy");
 }
 
@@ -373,7 +374,7 @@ fn mount_replaced_by_a_link_or_outside_is_refused() {
 #[test]
 fn skill_is_not_installed_by_name_or_through_permissions() {
     let desk = ChangeFixture::new(Build::Plain);
-    let before = desk.everything();
+    let before = desk.changeable_state();
     for version in ["1.0.0", "../../../etc"] {
         let reply = desk.world.say("a", &format!("install skill weather {version}"));
         assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
@@ -384,7 +385,7 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
         desk.submit("permissions", payload).refused("skill");
     }
     assert!(desk.waiting().is_empty());
-    assert_eq!(desk.everything(), before);
+    assert_eq!(desk.changeable_state(), before);
 }
 
 #[test]
@@ -406,7 +407,7 @@ fn role_needs_the_whole_identity_and_not_a_prefix() {
     let id = grant("matrix:@alice:corp.example").ok().json()["id"].as_str().expect("an id").to_owned();
     let shown = desk.show(&id)["shown"].as_str().expect("a text").to_owned();
     assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
-    // Granted to another agent meanwhile: the page shown is outdated.
+    // The directory was granted to another agent meanwhile, so the shown page is outdated.
     desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
     desk.world.ctl(&["approve", &id]).refused("differs from the time of the request");
@@ -419,7 +420,7 @@ fn role_needs_the_whole_identity_and_not_a_prefix() {
 fn reason_of_a_rejection_is_not_taken_for_user_text() {
     let desk = ChangeFixture::new(Build::Plain);
     let id = desk.propose("persona");
-    // The script follows the messages of a person; it would propose this change if it took the reason for a person's words.
+    // The script answers text of the user. It would propose this change if it took the reason for such text.
     desk.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
     wait_for("the notice in the conversation", || desk.notices().iter().any(|text| text.contains("want create")));
     desk.world.say("a", "hello");
@@ -440,13 +441,13 @@ fn immediate_command_does_not_bypass_the_policy() {
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
     desk.world.ctl(&["agent", "connect", "a", "desk"]).ok();
-    // To remove a channel of an agent takes as many people as to disconnect it.
+    // To remove the channel of an agent needs as many approvals as to disconnect it.
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
     desk.world.ctl(&["agent", "disconnect", "a", "desk"]).ok();
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
-    assert_eq!(status, 200, "no agent is connected to it: {said}");
-    // A wiring and a new agent through the gateway, by two people.
+    assert_eq!(status, 200, "an unused channel can be removed: {said}");
+    // Two people approve a wiring and a new agent through the gateway.
     let payload = r#"{"name":"another"}"#;
     let made = desk
         .world
@@ -454,7 +455,7 @@ fn immediate_command_does_not_bypass_the_policy() {
         .ok();
     let id = made.json()["id"].as_str().expect("an id").to_owned();
     desk.world.ctl(&["approve", &id]).ok();
-    assert_eq!(desk.show(&id)["status"], "pending", "one of two");
+    assert_eq!(desk.show(&id)["status"], "pending", "one of two approvals");
     let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
     let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 200, "{said}");

@@ -1,6 +1,6 @@
-//! Messages for people: whether an answer arrived, the cause of an end, and the next command.
+//! Tests of messages for people: a missing answer, the cause of a failure, and the next command.
 //!
-//! The real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
+//! They use the real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
 
 use crate::support::client::{Raw, own};
 use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
@@ -10,7 +10,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Starts a host whose agent `a` has a model that behaves as this closure.
+/// Starts a host whose agent `a` uses a model server with this closure.
 fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
     let server = Server::start(brain);
     let world = World::new();
@@ -157,10 +157,10 @@ fn sandbox_death_after_an_erased_turn_is_named() {
     assert_eq!(world.say("b", "hello"), "Hi.");
     world.down();
     world.up();
-    // The newest turn is erased with its conversation, and the next turn gets its number.
+    // The newest turn is erased with its conversation, so the next turn gets the same number.
     let sessions = world.ctl(&["--json", "session", "list"]).ok().json();
     let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
-    let newest = sessions.into_iter().find(|id| first != *id).expect("that of b");
+    let newest = sessions.into_iter().find(|id| first != *id).expect("the session of b");
     world.ctl(&["session", "remove", newest, "--yes"]).ok();
     world.ctl(&["chat", "a", "hang", "--wait", "10ms"]);
     wait_for("the turn to open", || world.entries("turn.opened").len() == 3);

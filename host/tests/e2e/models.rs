@@ -1,6 +1,6 @@
-//! Real endpoints with a server on loopback that fails in every way, through the library.
+//! Tests of endpoints with a loopback server that fails in every way, through the library.
 //!
-//! No daemon is started here. See `fallbacks` and `examples/model_server/server.rs`.
+//! They start no daemon. See `fallbacks` and `examples/model_server/server.rs`.
 
 mod fallbacks;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// A secret in every failing answer, which must appear nowhere else.
+/// A secret in every failing answer. No other output may contain it.
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 const WORDS: &str = "words of the provider";
 
@@ -64,7 +64,7 @@ pub(crate) fn person(text: &str) -> Part {
     Part::Person { text: text.to_owned() }
 }
 
-/// Returns bounds without a ceiling except time.
+/// Returns bounds with a deadline and no other limit.
 pub(crate) fn within(until: Instant) -> Bounds {
     Bounds { until, allowance: Allowance::NONE }
 }
@@ -77,16 +77,16 @@ pub(crate) async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<An
 pub(crate) fn failed(answered: Result<Answered, Error>) -> Failed {
     match answered {
         Err(Error::Failed(failed)) => failed,
-        other => panic!("it did not fail: {other:?}"),
+        other => panic!("the request did not fail: {other:?}"),
     }
 }
 
-/// Returns short retry intervals, and long time limits for a busy machine.
+/// Returns settings with short retry intervals, and with long time limits for a busy machine.
 pub(crate) fn quick() -> Config {
     Config { backoff_ms: 1, tries_max: 3, failures_max: 1000, ..Config::default() }
 }
 
-/// Starts a server that follows the last set act.
+/// Starts a server whose response can be changed later.
 pub(crate) fn acting_server(act: Act) -> (Server, Arc<Mutex<Act>>) {
     let current = Arc::new(Mutex::new(act));
     let now = Arc::clone(&current);
@@ -162,7 +162,7 @@ async fn conversation_with_tools_works_over_both_apis() {
 
 #[tokio::test]
 async fn failure_never_quotes_the_provider_and_can_recover() {
-    // Short only if the server never sends a byte.
+    // The time limit is short only if the server never sends a byte.
     let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
     let both = [
@@ -214,9 +214,9 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
                 assert_eq!(detail, format!("{WORDS}: [key]"));
             }
         }
-        *current.lock().expect("no holder panics") = Act::Say("well again".to_owned());
+        *current.lock().expect("no holder panics") = Act::Say("recovered".to_owned());
         let answered = ask(&candidates(&patient, "local"), vec![person("hello")]).await.expect("an output");
-        assert_eq!(answered.output.text, "well again");
+        assert_eq!(answered.output.text, "recovered");
     }
 }
 
@@ -242,7 +242,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
             .expect("an output");
         let waited: u64 = answered.output.text.parse().expect("a number");
         assert!(waited >= 1000, "{waited} ms");
-        // The words of the second attempt are discarded with it.
+        // The text of a failed attempt is discarded.
         assert_eq!(draft.watch().borrow().attempt, 3);
         if way.1 {
             assert_eq!(draft.watch().borrow().text, answered.output.text);
@@ -281,7 +281,7 @@ async fn attempt_with_unknown_outcome_is_counted() {
     let (server, _act) = acting_server(status(500, &[]));
     let endpoints = open(&quick(), vec![spec("local", (Kind::Anthropic, true), &server.url())]);
     let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
-    assert_eq!(failed.usage, Usage::default(), "a refusal took no tokens");
+    assert_eq!(failed.usage, Usage::default(), "a refusal uses no tokens");
 }
 
 #[tokio::test]
@@ -330,7 +330,7 @@ async fn request_is_cancelled_if_its_caller_is_gone() {
     asking.abort();
     assert!(asking.await.expect_err("it was aborted").is_cancelled());
     assert_eq!(gone.load(Ordering::SeqCst), 1);
-    // The end of the connection stops a server.
+    // The server stops when the connection ends.
     loop {
         stream.readable().await.expect("readable");
         match stream.try_read(&mut bytes) {
@@ -401,7 +401,7 @@ async fn key_goes_only_to_its_address_and_is_checked_before_sending() {
     assert_eq!(server.seen().len(), 1);
     assert!(!format!("{candidates:?}").contains("folded"));
 
-    // A server without TLS gets no key either.
+    // A server without TLS does not receive the key either.
     let secure = spec("local", way, &server.url().replace("http:", "https:"));
     let endpoints = open(&quick(), vec![secure]);
     let untrusted = failed(ask(&self::candidates(&endpoints, "local"), vec![person("hello")]).await);
@@ -443,7 +443,9 @@ async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
         assert_eq!(Endpoint::models(&candidates[0]).await.expect("a list"), ["small"]);
 
         *current.lock().expect("no holder panics") = status(500, &[]);
-        let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else { panic!("it failed") };
+        let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else {
+            panic!("the test of the endpoint must fail")
+        };
         assert_eq!((failed.code(), failed.failures[0].tries), ("server_error", 1));
         assert_eq!(failed.failures[0].detail.for_operator(), Some("words of the provider: [key]"));
         assert_eq!(server.seen().len(), 2);

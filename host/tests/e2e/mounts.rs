@@ -1,6 +1,6 @@
-//! Granted directories and packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
+//! Tests of the granted directories and the packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
 //!
-//! Grants are proposed and approved; a missing layer is written into the record of a stopped host. See `commands`.
+//! The tests propose and approve grants, and write a missing layer into the record of a stopped host. See `commands`.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::{Who, host_users};
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Starts a host whose agent may run commands, and makes a directory beside it for grants.
+/// Starts a host whose agent may run commands, and creates a directory for grants.
 fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
     let beside = tempfile::tempdir().expect("a temporary directory");
@@ -26,7 +26,7 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     (world, beside)
 }
 
-/// Lets every user read the path, because the jail may run as any uid.
+/// Makes the path readable for every user, because the jail may run as any uid.
 fn open_to_all(path: &Path) {
     fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("permissions");
 }
@@ -108,7 +108,7 @@ fn missing_approved_layer_fails_the_launch() {
         record::open_to_change(&world.home).execute(sql, params![digest.to_string()]).expect("changed");
         record::restore_owner(&world);
         world.up();
-        // A failed launch is reported; the jail does not start without the approved mounts.
+        // A failed launch is reported. The jail does not start without its approved layer.
         let answer = world.ctl(&["--json", "chat", "a", "run true"]);
         assert!(!answer.stdout.contains("[exit code 0]"), "{who:?}: {}", answer.stdout);
         assert!(answer.stderr.contains("not those that were approved"), "{who:?}: {}", answer.stderr);

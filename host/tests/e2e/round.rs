@@ -1,4 +1,4 @@
-//! The main path, end to end: a person's message reaches a jailed agent, and the answer comes back.
+//! Tests of the main path, end to end: a message of a person reaches a jailed agent, and the answer is delivered.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::host_users;
@@ -46,7 +46,7 @@ fn conversation_survives_a_restart() {
     );
     world.say("a", "write notes.txt: remember me");
     world.down();
-    assert!(world.ctl(&["status"]).code == 3, "a stopped host is not reachable");
+    assert!(world.ctl(&["status"]).code == 3, "a stopped host must not answer");
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
     assert!(world.say("a", "read notes.txt").contains("remember me"));

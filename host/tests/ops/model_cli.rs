@@ -1,6 +1,6 @@
-//! Model endpoints on the command line: added, tested, chosen, removed; their keys must be found nowhere.
+//! Tests of model endpoints on the command line: `add`, `test`, `default`, `remove`, and the secrecy of their keys.
 //!
-//! The real daemon and command line with a model server on loopback. See `security::secret_store` and `e2e::models`.
+//! They use the real programs with a model server on loopback. See `security::secret_store` and `e2e::models`.
 
 use crate::support::host_fixture::{Answer, World, wait_for};
 use crate::support::jail_fixture::{ORDINARY_UID, Who};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-/// The key that the test's server accepts.
+/// The key that the model server accepts.
 const KEY: &str = "sk-zinnober-4711-zinnober";
 
-/// A key that it refuses.
+/// A key that the model server refuses.
 const WRONG: &str = "sk-karmesin-0815-karmesin";
 
-/// Writes a note, reads it back, and returns its content; repeats any other message.
+/// Writes a note, reads it and returns its content. Repeats any other message.
 fn clerk(seen: &Seen) -> Act {
     let asked = seen.asked();
     let Some((_, note)) = asked.split_once("note ") else { return Act::Say(format!("You said: {asked}")) };
@@ -30,7 +30,7 @@ fn clerk(seen: &Seen) -> Act {
     }
 }
 
-/// Works like `clerk` for the right key; refuses others and repeats the key, as some providers do.
+/// Works like `clerk` for the right key. Refuses other keys and quotes them, as some providers do.
 fn guarded(seen: &Seen) -> Act {
     match &seen.key {
         Some(key) if key == KEY => clerk(seen),
@@ -106,7 +106,7 @@ fn host_memory_keeps_no_copy_of_a_key_or_token() {
         assert_eq!(world.say(kind, "thank you"), "You said: thank you");
     }
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-    // An open connection keeps its buffers.
+    // Closes the connections, because an open one keeps its buffers.
     drop(server);
     let host = world.pid().expect("it runs");
     for needle in [KEY, token.trim()] {
@@ -118,7 +118,7 @@ fn host_memory_keeps_no_copy_of_a_key_or_token() {
     }
 }
 
-/// Returns how often the writable memory of a process contains a text; `None` if the kernel does not show it.
+/// Counts a text in the writable memory of a process. Returns `None` if the memory is not readable.
 fn copies(pid: i32, needle: &str) -> Option<usize> {
     use std::os::unix::fs::FileExt;
     const PIECE_BYTES: usize = 1 << 20;
@@ -133,10 +133,10 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
         let (mut at, to) = (address(from), address(to));
         while at < to {
             let wanted = PIECE_BYTES.min((to - at) as usize);
-            // A mapping may be gone by now.
+            // The process may have removed the mapping meanwhile.
             let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
             count += pattern.find_iter(&piece[..read]).count();
-            // A text across the end of this piece is in the next.
+            // The next piece overlaps with this one by the length of the text, so no match is missed.
             let is_last = at + read as u64 >= to || read < needle.len();
             at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
         }
@@ -156,7 +156,11 @@ fn failed_endpoint_test_stores_no_endpoint_and_no_key() {
     let refused = refused.refused("the test failed: the model endpoint `lab`");
     assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains(WRONG), "{}", refused.stderr);
     assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
-    assert_eq!(server.seen().last().and_then(|seen| seen.key.clone()).as_deref(), Some(WRONG), "it was asked");
+    assert_eq!(
+        server.seen().last().and_then(|seen| seen.key.clone()).as_deref(),
+        Some(WRONG),
+        "the endpoint was tested"
+    );
     drop(server);
     let silent = Server::start(clerk);
     let gone = silent.url();
@@ -192,7 +196,7 @@ fn default_model_applies_to_agents_without_a_choice() {
     world.up();
     assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
     world.ctl(&["agent", "set", "still", "--model", "here"]).ok();
-    assert_eq!(world.say("still", "hello"), "You said: hello", "from the next message on");
+    assert_eq!(world.say("still", "hello"), "You said: hello", "the new default applies to the next message");
     world.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
     world.ctl(&["agent", "set", "still", "--model", "default"]).ok();
     world.ctl(&["model", "default", "scripted"]).ok();
@@ -222,7 +226,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     let (_, next) = first.split_once("To add a model, type:\n").expect("it ends with the next commands");
     assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
-    // Another program of this machine may use the preset's port.
+    // Another program of this machine may use the port of the preset.
     let base = base(&server, "openai");
     world
         .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
@@ -262,7 +266,7 @@ fn invalid_endpoint_is_refused_before_any_request() {
         add(&words).refused("the address of lab is refused");
     }
     add(&["lab", "--kind", "telepathy", "--base-url", &here, "--model", "m"]).refused("no kind of model endpoint");
-    assert_eq!(add(&["lab"]).code, 2, "no preset, and no kind");
+    assert_eq!(add(&["lab"]).code, 2, "a kind is required without a preset");
     add(&["openai"]).refused("the key of openai");
     assert_eq!(server.seen().len(), 0, "no request was sent");
     assert_eq!(names(&world), ["scripted"]);
@@ -344,7 +348,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     world.configure("[log]\nlevel = \"debug\"\n");
     world.up();
     let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
-    // A server on this machine is added without a key by default.
+    // By default, a server on this machine needs no key.
     added.refused("the test failed: the model endpoint `lab`");
     world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
     world.ctl_given(KEY, &["secret", "set", "right"]).ok();
@@ -385,7 +389,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     }
     let home = || record::files(&world.home);
     for (path, bytes) in home() {
-        absent(&format!("{}, while it runs", path.display()), &bytes);
+        absent(&format!("{} of the running host", path.display()), &bytes);
     }
     world.down();
     let files = home();
@@ -410,7 +414,7 @@ fn unopenable_endpoint_blocks_nothing_and_can_be_removed() {
     world.up();
     assert_eq!(world.say("a", "hello"), "You said: hello");
     let shown = world.ctl(&["--json", "model", "list"]).ok().json();
-    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("it is shown");
+    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("a listed endpoint");
     assert!(odd["broken"].as_str().is_some(), "{odd}");
     assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
     let warnings = world.status()["host"]["warnings"].to_string();

@@ -63,7 +63,7 @@ impl Terminal {
             }
             let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
             let ready = poll(&mut readable, 10_000_u16);
-            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", self.seen());
+            assert_eq!(ready, Ok(1), "waited for {what:?}, the screen has {:?}", self.seen());
             let read = self.screen.read(&mut buffer).expect("ironctl is still there");
             self.seen.extend_from_slice(&buffer[..read]);
         }

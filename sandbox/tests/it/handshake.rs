@@ -63,7 +63,7 @@ fn closed_link_before_the_welcome_ends_the_sandbox_cleanly() {
     assert_eq!(hello.fingerprint, seam::fingerprint());
     assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
     host.close().expect("a clean end");
-    assert!(!host.paths.outbound_db().exists(), "no queue without a key");
+    assert!(!host.paths.outbound_db().exists(), "a queue was made without a key");
 }
 
 #[test]

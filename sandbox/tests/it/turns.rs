@@ -7,7 +7,7 @@ use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Response, Verdict};
 
-/// Opens a turn with one message, and takes the request to the model about it.
+/// Opens a turn with one message, and receives its request to the model.
 fn begun(host: &mut Host) -> Turn {
     let message = host.project("hello", true);
     let turn = host.open(&[&message]);
@@ -55,7 +55,7 @@ fn message_gets_one_row_that_names_the_output() {
     assert_eq!(row.turn, turn.turn.to_string());
     assert_eq!(row.channel_type.as_deref(), Some("loopback"));
     assert_eq!((row.platform_id.as_deref(), row.thread_id.as_deref()), (Some("p"), Some("t")));
-    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "no commit but the reply's");
+    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "only the reply is committed");
     host.close().expect("a clean end");
 }
 
@@ -178,12 +178,16 @@ fn turn_larger_than_the_context_ends() {
     assert_eq!(host.said(), [(r#"{"end":"bytes"}"#.to_owned(), turn.turn.to_string())]);
     host.ring();
     host.close_turn(&turn);
-    // The next turn first requests a summary of the items that fit. A host that gives no summary does not block it.
+    // The next turn first requests a summary of the items that fit. It continues without a summary.
     let message = host.project("again", true);
     let next = host.open(&[&message]);
-    assert_eq!(host.asked_for(Purpose::Compact).len(), 2, "the first message and the output; the result never fits");
+    assert_eq!(
+        host.asked_for(Purpose::Compact).len(),
+        2,
+        "the first message and the output, without the result that does not fit"
+    );
     host.answer(Response::Refused { code: RefusalCode::Model, message: "it failed".to_owned() });
-    assert_eq!(host.asked_to_generate(), [message.seq], "the output needs its message, which is left out");
+    assert_eq!(host.asked_to_generate(), [message.seq], "an output without its message is omitted");
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
@@ -286,7 +290,7 @@ fn turn_closed_by_the_host_writes_no_row() {
         answer(&mut host);
         let next = begun_after(&mut host);
         assert!(host.rows().is_empty());
-        assert!(!host.paths.workspace.join("n").exists(), "its calls are not run");
+        assert!(!host.paths.workspace.join("n").exists(), "a call of the closed turn ran");
         let reply = host.answer_output(1, Vec::new());
         host.bell();
         assert_eq!(host.said(), [(format!(r#"{{"reply":"{}"}}"#, reply.item), next.to_string())]);

@@ -1,4 +1,4 @@
-//! Decisions about changes: only by a person with the role, about the page shown to them, and from a list of their own changes.
+//! Tests of the decisions on changes: the role of the person, the digest of the shown page, and the list of pending changes.
 //!
 //! `changes` tests the effects of decisions. See `chaos::changes_random`.
 
@@ -22,11 +22,11 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
         assert_eq!(desk.show(&id)["status"], "pending");
     };
     refused(&bob);
-    // An admin of another agent, by a change.
+    // A change makes one person an admin of another agent.
     let grant = json!({ "grant": [{ "identity": "loopback:bob", "role": "admin" }] });
     desk.world.change("b", "permissions", &grant);
     refused(&bob);
-    // A caller without a token or with an ended one, and a sender in a chat.
+    // Requests without a token and with an expired one, and a message in a chat.
     let (status, _) =
         Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 401);
@@ -76,7 +76,7 @@ fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     assert_eq!(listed(&owner, ""), asked);
     assert_eq!(listed(&owner, "?limit=2"), asked[..2]);
     assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));
-    // Changes that she may not decide take no place in her list.
+    // Changes that she may not decide do not count toward the bound of her list.
     assert_eq!(listed(&carol, "?limit=3").len(), 3);
     let newest_first: Vec<String> = asked.iter().rev().cloned().collect();
     assert_eq!(listed(&carol, "?status=pending"), newest_first);

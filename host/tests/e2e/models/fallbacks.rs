@@ -1,4 +1,4 @@
-//! The order and the time limits of the endpoints of a chain.
+//! Tests of the order and the time limits of a chain of endpoints.
 //!
 //! `models` tests the failures of a single endpoint. See `examples/model_server/server.rs`.
 
@@ -11,7 +11,7 @@ use ironclaw_model::{Allowance, Config};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Returns the address of a free port without a listener.
+/// Returns an address without a listener.
 fn closed_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}", listener.local_addr().expect("an address"))
@@ -73,7 +73,7 @@ async fn second_fallback_answers_if_the_first_is_down() {
         let asked = busy.seen().len();
         let answered = ask(&candidates(&endpoints, "first"), vec![person("hello")]).await.expect("an output");
         assert_eq!((answered.endpoint.as_str(), answered.output.text.as_str()), ("fourth", "here"));
-        assert_eq!(busy.seen().len() - asked, 1, "a busy endpoint is not waited for while another is free");
+        assert_eq!(busy.seen().len() - asked, 1, "a busy endpoint gets one attempt if there is another");
     }
 }
 
@@ -125,14 +125,14 @@ async fn failing_endpoint_is_used_last_or_if_it_is_alone() {
         let answered = ask(&candidates, vec![person("hello")]).await.expect("an output");
         assert_eq!(answered.output.text, "second");
     }
-    assert_eq!(ill.seen().len(), 2, "it rests after two failures");
+    assert_eq!(ill.seen().len(), 2, "the endpoint rests after two failures");
     *well_act.lock().expect("no holder panics") = status(401, &[]);
     let failed = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
-    assert_eq!(ill.seen().len(), 5, "with all its tries, because no other endpoint is left");
+    assert_eq!(ill.seen().len(), 5, "a single endpoint gets all attempts");
     *ill_act.lock().expect("no holder panics") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");
