@@ -70,9 +70,9 @@ fn accepted_break_is_named_in_every_later_verification() {
     let export = world.home.with_file_name("ledger.ndjson");
     std::fs::write(&export, world.ctl(&["audit", "export"]).ok().stdout).expect("written");
     let (shown, of) = (heads.display().to_string(), export.display().to_string());
-    let host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
-    assert!(host.stdout.contains("   accepted at "), "{}", host.stdout);
-    assert_eq!(perl(&export, &heads), (0, host.stdout));
+    let by_host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
+    assert!(by_host.stdout.contains("   accepted at "), "{}", by_host.stdout);
+    assert_eq!(perl(&export, &heads), (0, by_host.stdout));
     // Another break fails the verification again.
     restore(&kept, &world.home);
     assert_eq!(verified(&world).0, 1);
