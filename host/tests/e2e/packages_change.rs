@@ -174,11 +174,7 @@ fn missing_package_client_is_refused_and_named() {
         );
     }
     // The client of npm is present.
-    let id = store.desk.submit("packages", json!({ "npm": ["hello-npm"] })).ok().json()["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    assert_eq!(store.approve(&id)["status"], "applied");
+    assert_eq!(store.request(&json!({ "npm": ["hello-npm"] }))["status"], "applied");
     store.runs("a", "hello-npm", "hello\n[exit code 0]");
 }
 
