@@ -9,7 +9,7 @@ mod server;
 use serde_json::json;
 use server::{Act, Seen, Server};
 
-fn brain(seen: &Seen) -> Act {
+fn respond(seen: &Seen) -> Act {
     let asked = seen.asked();
     let results = seen.results();
     let Some(text) = asked.strip_prefix("note ") else { return Act::Say(format!("You said: {asked}")) };
@@ -24,7 +24,7 @@ fn brain(seen: &Seen) -> Act {
 #[allow(clippy::print_stdout, reason = "a program for experiments")]
 fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(11434);
-    let server = Server::listen(port, brain)?;
+    let server = Server::listen(port, respond)?;
     println!("listening on {}; end it with Ctrl-C", server.url());
     loop {
         std::thread::park();

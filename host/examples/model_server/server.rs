@@ -117,7 +117,7 @@ pub enum Act {
     After(Duration, Box<Act>),
 }
 
-type Brain = dyn Fn(&Seen) -> Act + Send + Sync;
+type Respond = dyn Fn(&Seen) -> Act + Send + Sync;
 
 /// The server. It stops when it is dropped.
 pub struct Server {
@@ -127,7 +127,7 @@ pub struct Server {
 }
 
 struct Shared {
-    brain: Box<Brain>,
+    respond: Box<Respond>,
     seen: Mutex<Vec<Seen>>,
     /// Has one reference for each stalled stream with a listener.
     stalled: Arc<()>,
@@ -135,15 +135,15 @@ struct Shared {
 
 impl Server {
     /// Listens on a port that the system selects.
-    pub fn start(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
-        Self::listen(0, brain).expect("loopback has a free port")
+    pub fn start(respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+        Self::listen(0, respond).expect("loopback has a free port")
     }
 
     /// Listens on this port of 127.0.0.1.
     ///
     /// # Errors
     /// Fails if the port is in use.
-    pub fn listen(port: u16, brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
+    pub fn listen(port: u16, respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
         listener.set_nonblocking(true)?;
@@ -153,7 +153,7 @@ impl Server {
             tokio::net::TcpListener::from_std(listener)?
         };
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default(), stalled: Arc::default() });
+        let shared = Arc::new(Shared { respond: Box::new(respond), seen: Mutex::default(), stalled: Arc::default() });
         let app = Router::new()
             .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
@@ -213,7 +213,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         return (StatusCode::BAD_REQUEST, "no JSON").into_response();
     };
     let seen = Seen { api, key, body };
-    let mut act = (shared.brain)(&seen);
+    let mut act = (shared.respond)(&seen);
     shared.seen.lock().expect("no holder panics").push(seen.clone());
     while let Act::After(wait, next) = act {
         tokio::time::sleep(wait).await;

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Starts a host whose agent `a` uses a model server with this closure.
-fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
-    let server = Server::start(brain);
+fn with_model(respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
+    let server = Server::start(respond);
     let world = World::new();
     world.up();
     add(&world, &server, "m", &["--no-test"]).ok();

@@ -100,7 +100,7 @@ pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
 
 #[tokio::test]
 async fn conversation_with_tools_works_over_both_apis() {
-    let brain = |seen: &Seen| {
+    let respond = |seen: &Seen| {
         let call = |tool: &str, arguments| (tool.to_owned(), arguments);
         match &seen.results()[..] {
             [] => {
@@ -112,7 +112,7 @@ async fn conversation_with_tools_works_over_both_apis() {
         }
     };
     for way in WAYS {
-        let server = Server::start(brain);
+        let server = Server::start(respond);
         let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let mut parts = vec![person("write and read")];

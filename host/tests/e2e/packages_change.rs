@@ -26,7 +26,7 @@ const PROPOSALS: [(&str, &str); 9] = [
 
 /// A host with an agent that may run commands, and the sources of its software.
 struct Software {
-    desk: ChangeFixture,
+    changes: ChangeFixture,
     /// The directory of the archives. A package script that runs would leave a file in its `traces`.
     archives: PathBuf,
     registry: Registry,
@@ -76,18 +76,18 @@ impl Software {
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.agent("a");
-        let store = Self { desk: ChangeFixture::over(world, directory), archives, registry };
+        let store = Self { changes: ChangeFixture::over(world, directory), archives, registry };
         store.world().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         store
     }
 
     fn world(&self) -> &World {
-        &self.desk.world
+        &self.changes.world
     }
 
     /// Proposes packages for the agent, approves them, and returns the change afterwards.
     fn request(&self, packages: &Value) -> Value {
-        let change = self.desk.submit("packages", packages.clone()).ok().json();
+        let change = self.changes.submit("packages", packages.clone()).ok().json();
         self.approve(change["id"].as_str().expect("an id"))
     }
 
@@ -95,7 +95,7 @@ impl Software {
     fn approve(&self, id: &str) -> Value {
         let answer = self.world().ctl(&["approve", id]);
         assert!(answer.stdout.contains(id), "the output names the approved change: {}{}", answer.stdout, answer.stderr);
-        self.desk.settled(id)
+        self.changes.settled(id)
     }
 
     fn agent(&self, name: &str) -> Value {
@@ -125,16 +125,16 @@ impl Software {
 
     /// Returns the number of notices about a change with these words.
     fn notices(&self, id: &str, words: &str) -> usize {
-        self.desk.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
+        self.changes.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
     }
 }
 
 impl Drop for Software {
     fn drop(&mut self) {
-        self.desk.world.kill_host();
+        self.changes.world.kill_host();
         // Layers are read-only, and the test has to remove the directory.
-        let _ =
-            std::process::Command::new("chmod").arg("-R").arg("u+w").arg(self.desk.world.home.join("agents")).status();
+        let agents = self.changes.world.home.join("agents");
+        let _ = std::process::Command::new("chmod").args(["-R", "u+w"]).arg(agents).status();
     }
 }
 
@@ -144,11 +144,11 @@ fn rejected_or_invalid_software_is_not_fetched() {
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
-        assert_eq!(store.desk.waiting(), Vec::<String>::new(), "{word}");
+        assert_eq!(store.changes.waiting(), Vec::<String>::new(), "{word}");
     }
-    let id = store.desk.propose("both");
+    let id = store.changes.propose("both");
     store.world().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
-    assert_eq!(store.desk.settled(&id)["status"], "rejected");
+    assert_eq!(store.changes.settled(&id)["status"], "rejected");
     wait_for("the notice in the conversation", || store.notices(&id, "not on this machine") == 1);
     store.world().ctl(&["approve", &id]).refused("rejected already");
     store.runs("a", "good; echo tried", "tried\n");
@@ -163,8 +163,8 @@ fn missing_package_client_is_refused_and_named() {
     let store = Software::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
-    store.desk.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
-    assert_eq!(store.desk.waiting(), Vec::<String>::new());
+    store.changes.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
+    assert_eq!(store.changes.waiting(), Vec::<String>::new());
     let refused = store.world().entries("change.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for entry in refused {
@@ -192,7 +192,7 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
         ("suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid", false),
         ("better", "cannot read the index of apt", true),
     ] {
-        let id = store.desk.propose(word);
+        let id = store.changes.propose(word);
         set_closed(is_closed);
         let done = store.approve(&id);
         set_closed(false);
@@ -206,14 +206,14 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
         // The notice quotes no package and does not reveal the path of the home.
         let home = store.world().home.display().to_string();
         for words in [why, &home] {
-            assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.desk.notices());
+            assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.changes.notices());
         }
         store.world().ctl(&["approve", &id]).refused("already");
     }
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
     assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new());
     // The failed fetch does not block the next change.
-    let id = store.desk.propose("better");
+    let id = store.changes.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     store.world().ctl(&["audit", "verify"]).ok();
@@ -224,9 +224,9 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
     for who in host_users() {
         let store = Software::new(who, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
-        let id = store.desk.propose("both");
-        assert_eq!(store.desk.waiting(), [id.as_str()], "{who:?}");
-        let held = store.desk.show(&id);
+        let id = store.changes.propose("both");
+        assert_eq!(store.changes.waiting(), [id.as_str()], "{who:?}");
+        let held = store.changes.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
         let shown = held["shown"].as_str().expect("a text");
         let own = store.archives.join("own.list").display().to_string();
@@ -250,8 +250,9 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         let layer = has["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{who:?}");
         wait_for("the notice in the conversation", || store.notices(&id, "is applied") == 1);
-        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {:?}", store.desk.notices());
-        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.notices());
+        let notices = store.changes.notices();
+        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {notices:?}");
+        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {notices:?}");
         let set = store.world().entries("agent.packages");
         assert_eq!(set.len(), 1, "{who:?} {set:?}");
         assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{who:?} {set:?}");
@@ -266,11 +267,11 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
         // The change of `enabled_tools` in the fixture reaches the last fail point too.
         let mut store = Software::new(Who::Ordinary, Build::Failpoints);
-        let id = store.desk.propose("good");
-        store.desk.world.down();
-        store.desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        store.desk.world.up();
-        store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
+        let id = store.changes.propose("good");
+        store.changes.world.down();
+        store.changes.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        store.changes.world.up();
+        store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
         let host = store.world().pid().expect("it runs");
         let place = store.agent_directory("a");
         // The answer may or may not arrive before the host dies.
@@ -283,8 +284,8 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
             _ => (0, 1),
         };
         assert_eq!(left, expected, "{point}: the files of an interrupted fetch");
-        store.desk.world.up();
-        let done = store.desk.settled(&id);
+        store.changes.world.up();
+        let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
         let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
@@ -294,9 +295,9 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
         };
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
         assert_eq!(store.notices(&id, "is applied"), 1, "{point}");
-        store.desk.world.kill_host();
-        store.desk.world.up();
-        assert_eq!(store.desk.show(&id)["status"], "applied", "{point}");
+        store.changes.world.kill_host();
+        store.changes.world.up();
+        assert_eq!(store.changes.show(&id)["status"], "applied", "{point}");
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
     }
@@ -305,11 +306,11 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
 #[test]
 fn failed_fetch_is_reported_once_after_a_kill() {
     let mut store = Software::new(Who::Ordinary, Build::Failpoints);
-    let id = store.desk.propose("suid");
-    store.desk.world.down();
-    store.desk.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
-    store.desk.world.up();
-    store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
+    let id = store.changes.propose("suid");
+    store.changes.world.down();
+    store.changes.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
+    store.changes.world.up();
+    store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
     let host = store.world().pid().expect("it runs");
     drop(store.world().ctl(&["approve", &id]));
     wait_for("the host to die at change_failed", || !alive(host));
@@ -317,9 +318,9 @@ fn failed_fetch_is_reported_once_after_a_kill() {
     assert!(asked > 0, "the packages were fetched");
     // The second start does not fetch or report again either.
     for start in 0..2 {
-        store.desk.world.kill_host();
-        store.desk.world.up();
-        let done = store.desk.settled(&id);
+        store.changes.world.kill_host();
+        store.changes.world.up();
+        let done = store.changes.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
         wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") > 0);
@@ -365,7 +366,7 @@ fn blocked_dependency_fails_without_the_path_of_the_home() {
 fn hanging_fetch_blocks_no_other_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     store.registry.set_silent(true);
-    let (asked, id) = (store.registry.connections(), store.desk.propose("good"));
+    let (asked, id) = (store.registry.connections(), store.changes.propose("good"));
     let mut approving = store.world().command("ironctl");
     approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
     approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -375,7 +376,7 @@ fn hanging_fetch_blocks_no_other_change() {
     store.world().change("a", "persona", &json!({ "instructions": "be brief" }));
     store.world().agent("b");
     store.world().change("b", "persona", &json!({ "instructions": "be brief" }));
-    assert_eq!(store.desk.show(&id)["status"], "approved", "the fetch is in progress");
+    assert_eq!(store.changes.show(&id)["status"], "approved", "the fetch is in progress");
     store.world().kill_host();
     approving.wait().expect("it ends");
 }
@@ -384,7 +385,7 @@ fn hanging_fetch_blocks_no_other_change() {
 fn stop_during_a_fetch_does_not_fail_the_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
-        let id = store.desk.propose(word);
+        let id = store.changes.propose(word);
         let (asked, host) = (store.registry.connections(), store.world().pid().expect("it runs"));
         store.registry.set_silent(true);
         let mut approving = store.world().command("ironctl");
@@ -400,7 +401,7 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
             store.world().ctl(&[stop]).ok();
         }
         if stop == "panic" {
-            assert_eq!(store.desk.show(&id)["status"], "approved", "no change is applied during an emergency stop");
+            assert_eq!(store.changes.show(&id)["status"], "approved", "no change is applied during an emergency stop");
         }
         store.registry.set_silent(false);
         if stop == "panic" {
@@ -408,7 +409,7 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
         } else {
             store.world().up();
         }
-        let done = store.desk.settled(&id);
+        let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{stop}: {done}");
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
         assert_eq!(store.notices(&id, "is applied"), 1, "{stop}");
@@ -464,7 +465,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
     // Other packages are another layer, and no session keeps the former layer.
-    let id = store.desk.propose("better");
+    let id = store.changes.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "better", "better is here\n[exit code 0]");
     let both = store.layers("a");
@@ -475,7 +476,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     assert!(second.len() == 1 && second != first, "{second:?}");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     let asked = store.registry.connections();
-    let id = store.desk.propose("nothing");
+    let id = store.changes.propose("nothing");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good", "not found");
     assert_eq!(store.agent("a")["packages"], Value::Null);
