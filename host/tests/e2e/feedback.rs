@@ -130,12 +130,12 @@ fn message_that_failed_after_kills_names_the_host_and_retry() {
     assert_eq!(sent.code, 1, "{}", sent.stderr);
     let id = world.ctl(&["--json", "why"]).ok().json()["message"]["message_id"].as_str().expect("an id").to_owned();
     for attempt in 1..=3 {
-        wait_for("the model to be asked", || world.entries("turn.opened").len() > attempt);
+        wait_for("a request to the model", || world.entries("turn.opened").len() > attempt);
         world.kill_host();
         world.up();
     }
     let view = || world.ctl(&["--json", "why", &id]).ok().json();
-    wait_for("the message to be given up", || view()["message"]["status"] == "delivered");
+    wait_for("the notice about the failed message", || view()["message"]["status"] == "delivered");
     let why = view();
     let reply = why["message"]["reply"].as_str().expect("a notice");
     assert!(reply.contains("the host itself ended") && reply.contains("may be done"), "{reply}");
@@ -180,7 +180,7 @@ fn chat_that_loses_its_host_names_the_recorded_message() {
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let running = command.spawn().expect("ironctl runs");
-    wait_for("the model to be asked", || !server.seen().is_empty());
+    wait_for("a request to the model", || !server.seen().is_empty());
     world.kill_host();
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(3));

@@ -23,8 +23,8 @@ use url::Url;
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 const WORDS: &str = "words of the provider";
 
-/// Both APIs, streaming and not.
-const WAYS: [(Kind, bool); 4] =
+/// Both APIs, with and without streaming.
+const VARIANTS: [(Kind, bool); 4] =
     [(Kind::Openai, false), (Kind::Openai, true), (Kind::Anthropic, false), (Kind::Anthropic, true)];
 
 pub(crate) fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spec {
@@ -111,9 +111,9 @@ async fn conversation_with_tools_works_over_both_apis() {
             results => Act::Say(format!("The file says: {}", results[results.len() - 1])),
         }
     };
-    for way in WAYS {
+    for variant in VARIANTS {
         let server = Server::start(respond);
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let mut parts = vec![person("write and read")];
         let mut said = Vec::new();
@@ -124,9 +124,9 @@ async fn conversation_with_tools_works_over_both_apis() {
                 .await
                 .expect("an output");
             assert_eq!(answered.endpoint, "local");
-            assert!(answered.usage.input_tokens > 0 && answered.usage.cost_micros > 0, "{way:?} {answered:?}");
-            if way.1 {
-                assert_eq!(draft.watch().borrow().text, answered.output.text, "{way:?}");
+            assert!(answered.usage.input_tokens > 0 && answered.usage.cost_micros > 0, "{variant:?} {answered:?}");
+            if variant.1 {
+                assert_eq!(draft.watch().borrow().text, answered.output.text, "{variant:?}");
             }
             if answered.output.calls.is_empty() {
                 break answered.output.text;
@@ -148,13 +148,13 @@ async fn conversation_with_tools_works_over_both_apis() {
             parts.push(Part::Assistant { text: answered.output.text, calls });
             parts.extend(results);
         };
-        assert_eq!(said, [("I write.".to_owned(), 2), (String::new(), 1)], "{way:?}");
-        assert_eq!(answer, "The file says: did {\"path\":\"a\"}", "{way:?}");
+        assert_eq!(said, [("I write.".to_owned(), 2), (String::new(), 1)], "{variant:?}");
+        assert_eq!(answer, "The file says: did {\"path\":\"a\"}", "{variant:?}");
         let seen = server.seen();
-        assert_eq!(seen.len(), 3, "{way:?}");
+        assert_eq!(seen.len(), 3, "{variant:?}");
         for seen in seen {
-            assert_eq!((seen.key.as_deref(), seen.streams()), (Some(KEY), way.1));
-            assert_eq!(seen.api == Api::Chat, way.0 == Kind::Openai);
+            assert_eq!((seen.key.as_deref(), seen.streams()), (Some(KEY), variant.1));
+            assert_eq!(seen.api == Api::Chat, variant.0 == Kind::Openai);
             assert!(!seen.body.to_string().contains(KEY));
         }
     }
@@ -190,20 +190,20 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
         (Act::Flood(400), "bad_request", 1),
     ];
     let streams_only = [(Act::Stall("half of it".to_owned()), "stalled", 1)];
-    for way in WAYS {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Hang);
         let (patient, hasty) = (
-            open(&quick(), vec![spec("local", way, &server.url())]),
-            open(&waits, vec![spec("local", way, &server.url())]),
+            open(&quick(), vec![spec("local", variant, &server.url())]),
+            open(&waits, vec![spec("local", variant, &server.url())]),
         );
-        for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| way.1)) {
+        for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| variant.1)) {
             let before = server.seen().len();
             *current.lock().expect("no holder panics") = act.clone();
             let endpoints = if matches!(code, &"silent" | &"stalled") { &hasty } else { &patient };
             let failed = failed(ask(&candidates(endpoints, "local"), vec![person("hello")]).await);
             let shown = format!("{act:?}").chars().take(80).collect::<String>();
-            assert_eq!((failed.code(), failed.failures[0].tries), (*code, *tries), "{way:?} {shown}");
-            assert_eq!(server.seen().len() - before, *tries as usize, "{way:?} {shown}");
+            assert_eq!((failed.code(), failed.failures[0].tries), (*code, *tries), "{variant:?} {shown}");
+            assert_eq!(server.seen().len() - before, *tries as usize, "{variant:?} {shown}");
             let sentence = failed.sentence();
             assert!(sentence.contains("`local`"), "{sentence}");
             let everything = format!("{sentence} {failed:?} {failed}");
@@ -222,7 +222,7 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
 
 #[tokio::test]
 async fn retry_waits_as_long_as_the_endpoint_asks() {
-    for way in WAYS {
+    for variant in VARIANTS {
         let asked = Mutex::new(Vec::new());
         let server = Server::start(move |_| {
             let mut asked = asked.lock().expect("no holder panics");
@@ -233,7 +233,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
                 _ => Act::Say(format!("{}", asked[1].duration_since(asked[0]).as_millis())),
             }
         });
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let draft = PartialAnswer::default();
         let until = Instant::now() + Duration::from_secs(60);
         let candidates = candidates(&endpoints, "local");
@@ -244,7 +244,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
         assert!(waited >= 1000, "{waited} ms");
         // The text of a failed attempt is discarded.
         assert_eq!(draft.watch().borrow().attempt, 3);
-        if way.1 {
+        if variant.1 {
             assert_eq!(draft.watch().borrow().text, answered.output.text);
         }
     }
@@ -286,15 +286,15 @@ async fn attempt_with_unknown_outcome_is_counted() {
 
 #[tokio::test]
 async fn request_ends_at_the_deadline_of_its_caller() {
-    for way in WAYS {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Hang);
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
             *current.lock().expect("no holder panics") = act;
             let (until, draft) = (Instant::now() + Duration::from_millis(400), PartialAnswer::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
-            assert_eq!(failed(answered).code(), code, "{way:?}");
+            assert_eq!(failed(answered).code(), code, "{variant:?}");
         }
         let (past, draft, asked) = (Instant::now(), PartialAnswer::default(), server.seen().len());
         assert_eq!(
@@ -384,11 +384,11 @@ async fn refused_stream_usage_is_not_requested_again() {
 
 #[tokio::test]
 async fn key_goes_only_to_its_address_and_is_checked_before_sending() {
-    let way = (Kind::Openai, false);
+    let variant = (Kind::Openai, false);
     let (elsewhere, _elsewhere) = acting_server(Act::Say("stolen".to_owned()));
     let (server, _act) =
         acting_server(status(307, &[("location", &format!("{}/v1/chat/completions", elsewhere.url()))]));
-    let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+    let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
     let redirected = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
     assert_eq!(redirected.code(), "redirected");
     assert!(elsewhere.seen().is_empty());
@@ -402,7 +402,7 @@ async fn key_goes_only_to_its_address_and_is_checked_before_sending() {
     assert!(!format!("{candidates:?}").contains("folded"));
 
     // A server without TLS does not receive the key either.
-    let secure = spec("local", way, &server.url().replace("http:", "https:"));
+    let secure = spec("local", variant, &server.url().replace("http:", "https:"));
     let endpoints = open(&quick(), vec![secure]);
     let untrusted = failed(ask(&self::candidates(&endpoints, "local"), vec![person("hello")]).await);
     assert_eq!(untrusted.code(), "untrusted", "{:?}", untrusted.failures[0].detail.for_operator());
@@ -432,9 +432,9 @@ async fn endpoint_with_invalid_settings_is_not_opened() {
 
 #[tokio::test]
 async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
-    for way in WAYS {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Say("ready".to_owned()));
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let probe = Endpoint::probe(&candidates[0]).await.expect("it answers");
         assert_eq!(probe.output.text, "ready");

@@ -47,7 +47,7 @@ fn conversation(line: &str, reply: &str) -> Answer {
 }
 
 /// Runs `ironctl chat assistant` on a terminal of unknown size.
-fn talking_to(host: &FakeHost) -> Terminal {
+fn open_chat(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["chat", "assistant"], None)
 }
 
@@ -165,7 +165,7 @@ fn parked_session_is_reported_at_once_with_its_reason() {
 #[test]
 fn conversation_shows_history_progress_and_answers() {
     let host = host_that_answers("hi \u{1b}[2J");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("assistant> hi \\u{1b}[2J");
@@ -183,7 +183,7 @@ fn conversation_shows_history_progress_and_answers() {
 #[test]
 fn commands_at_the_prompt_reach_no_agent() {
     let host = host_that_answers("hi");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     for (typed, seen) in [("/exi", "did you mean /exit?"), ("/help", "/inbox"), ("/new work", "--thread work")] {
         terminal.type_in(&format!("{typed}\r"));
@@ -218,7 +218,7 @@ fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static
 /// Returns the screen after one message and its answer.
 fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
     let host = host_that_streams(words, reply);
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("you> \r");
@@ -231,9 +231,9 @@ fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'stat
 #[test]
 fn streamed_words_are_shown_and_the_answer_appears_once() {
     let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
-    assert!(!seen.contains("… output.sealed"), "no progress is written over the words: {seen:?}");
+    assert!(!seen.contains("… output.sealed"), "progress overwrites the streamed text: {seen:?}");
     assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
-    assert!(!seen.contains("It \u{1b}[2J"), "nothing steers the terminal: {seen:?}");
+    assert!(!seen.contains("It \u{1b}[2J"), "control characters are escaped: {seen:?}");
     assert_eq!(seen.matches("rains.").count(), 1, "{seen:?}");
 }
 
@@ -246,7 +246,7 @@ fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
     assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
     assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
-    assert!(seen.contains("assistant> It rains.\r\n"), "words after a gap are not shown: {seen:?}");
+    assert!(seen.contains("assistant> It rains.\r\n"), "text after a gap is not shown: {seen:?}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
         }
         _ => Answer::json(json!([])),
     });
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     let asked = |line: &str| host.asked().iter().any(|asked| asked.line == line);
     let interrupt = |terminal: &Terminal| {
         let pid = Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id"));
@@ -322,7 +322,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
 #[test]
 fn closed_terminal_ends_the_conversation() {
     let host = host_that_answers("hi");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     let Terminal { mut ironctl, screen, .. } = terminal;
     drop(screen);

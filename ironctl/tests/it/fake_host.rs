@@ -209,7 +209,7 @@ pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     })
 }
 
-/// Returns a directory with `ironctl` and the fake binaries, and the path of `ironctl`; see `fake_binary.sh`.
+/// Returns a directory with `ironctl` and the fake binaries of `fake_binary.sh`, and the path of `ironctl`.
 pub fn with_fake_binaries() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let own = directory.path().join("ironctl");

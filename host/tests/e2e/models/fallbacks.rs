@@ -2,7 +2,7 @@
 //!
 //! `models` tests the failures of a single endpoint. See `examples/model_server/server.rs`.
 
-use super::{WAYS, acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
+use super::{VARIANTS, acting_server, ask, candidates, failed, open, person, prompt, quick, spec, status, within};
 use crate::support::model_server::Act;
 use ironclaw_model::endpoint::{self, Bounds, Kind, Prices, Spec};
 use ironclaw_model::fault::Fault;
@@ -20,10 +20,10 @@ fn closed_address() -> String {
 #[tokio::test]
 async fn small_allowance_prevents_another_attempt() {
     let (cut, _cut) = acting_server(Act::Cut("some words".to_owned()));
-    let (well, _well) = acting_server(Act::Say("here".to_owned()));
+    let (working, _working) = acting_server(Act::Say("here".to_owned()));
     let mut first = spec("first", (Kind::Openai, true), &cut.url());
     first.fallbacks = vec!["second".to_owned()];
-    let endpoints = open(&quick(), vec![first, spec("second", (Kind::Openai, true), &well.url())]);
+    let endpoints = open(&quick(), vec![first, spec("second", (Kind::Openai, true), &working.url())]);
     let until = Instant::now() + Duration::from_secs(60);
     let thought = prompt(vec![person("hello")]).estimate(Prices::default());
     let allowance = Allowance { tokens: thought.input_tokens + thought.output_tokens, ..Allowance::NONE };
@@ -31,7 +31,7 @@ async fn small_allowance_prevents_another_attempt() {
     let answered =
         endpoint::generate(&candidates(&endpoints, "first"), &prompt, bounds, &PartialAnswer::default()).await;
     let failed = failed(answered);
-    assert_eq!((cut.seen().len(), well.seen().len()), (1, 0), "{failed:?}");
+    assert_eq!((cut.seen().len(), working.seen().len()), (1, 0), "{failed:?}");
     assert_eq!(failed.failures[1].fault, Fault::OverCeiling);
 }
 
@@ -39,12 +39,12 @@ async fn small_allowance_prevents_another_attempt() {
 async fn slow_endpoint_is_cancelled_in_time_for_the_fallback() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (drips, _drips) = acting_server(Act::Drip);
-        let (well, _well) = acting_server(Act::Say("here".to_owned()));
+        let (working, _working) = acting_server(Act::Say("here".to_owned()));
         let mut first = spec("first", (kind, true), &drips.url());
         first.fallbacks = vec!["second".to_owned()];
         let alone = Spec { fallbacks: Vec::new(), ..spec("alone", (kind, true), &drips.url()) };
         let config = Config { stream_ms: 300, ..quick() };
-        let endpoints = open(&quick(), vec![first, spec("second", (kind, true), &well.url())]);
+        let endpoints = open(&quick(), vec![first, spec("second", (kind, true), &working.url())]);
         let (until, draft) = (Instant::now() + Duration::from_secs(4), PartialAnswer::default());
         let prompt = prompt(vec![person("a")]);
         let answered = endpoint::generate(&candidates(&endpoints, "first"), &prompt, within(until), &draft).await;
@@ -59,14 +59,14 @@ async fn second_fallback_answers_if_the_first_is_down() {
     let closed = closed_address();
     let (broken, _broken) = acting_server(status(500, &[]));
     let (busy, _busy) = acting_server(status(429, &[("retry-after", "30")]));
-    let (well, _well) = acting_server(Act::Say("here".to_owned()));
-    for way in WAYS {
-        let mut first = spec("first", way, &closed);
+    let (working, _working) = acting_server(Act::Say("here".to_owned()));
+    for variant in VARIANTS {
+        let mut first = spec("first", variant, &closed);
         first.fallbacks = vec!["gone".to_owned(), "second".to_owned(), "third".to_owned()];
-        let mut second = spec("second", way, &broken.url());
+        let mut second = spec("second", variant, &broken.url());
         second.fallbacks = vec!["first".to_owned(), "fourth".to_owned()];
-        let third = spec("third", way, &busy.url());
-        let fourth = spec("fourth", (Kind::Openai, true), &well.url());
+        let third = spec("third", variant, &busy.url());
+        let fourth = spec("fourth", (Kind::Openai, true), &working.url());
         let endpoints = open(&quick(), vec![first, second, third, fourth]);
         let chain: Vec<String> = endpoints.chain("first").iter().map(|endpoint| endpoint.spec.name.clone()).collect();
         assert_eq!(chain, ["first", "second", "third", "fourth"]);
@@ -79,13 +79,13 @@ async fn second_fallback_answers_if_the_first_is_down() {
 
 #[tokio::test]
 async fn last_endpoint_of_the_longest_chain_is_used() {
-    let way = (Kind::Openai, false);
+    let variant = (Kind::Openai, false);
     let (broken, _broken) = acting_server(status(500, &[]));
-    let (well, _well) = acting_server(Act::Say("here".to_owned()));
+    let (working, _working) = acting_server(Act::Say("here".to_owned()));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let mut specs: Vec<Spec> = names.iter().map(|name| spec(name, way, &broken.url())).collect();
+    let mut specs: Vec<Spec> = names.iter().map(|name| spec(name, variant, &broken.url())).collect();
     specs[0].fallbacks = names[1..].iter().map(|name| (*name).to_owned()).collect();
-    specs[7] = spec("h", way, &well.url());
+    specs[7] = spec("h", variant, &working.url());
     let endpoints = open(&quick(), specs);
     let answered = ask(&candidates(&endpoints, "a"), vec![person("hello")]).await.expect("an output");
     assert_eq!(answered.endpoint, "h");
@@ -93,12 +93,12 @@ async fn last_endpoint_of_the_longest_chain_is_used() {
 
 #[tokio::test]
 async fn failure_of_all_endpoints_names_each_and_can_recover() {
-    let way = (Kind::Openai, true);
+    let variant = (Kind::Openai, true);
     let closed = closed_address();
     let (server, current) = acting_server(status(401, &[]));
-    let mut first = spec("first", way, &closed);
+    let mut first = spec("first", variant, &closed);
     first.fallbacks = vec!["second".to_owned()];
-    let endpoints = open(&quick(), vec![first, spec("second", way, &server.url())]);
+    let endpoints = open(&quick(), vec![first, spec("second", variant, &server.url())]);
     let failed = failed(ask(&candidates(&endpoints, "first"), vec![person("hello")]).await);
     let faults: Vec<Fault> = failed.failures.iter().map(|failure| failure.fault).collect();
     assert_eq!(faults, [Fault::Unreachable, Fault::KeyRefused]);
@@ -113,27 +113,27 @@ async fn failure_of_all_endpoints_names_each_and_can_recover() {
 
 #[tokio::test]
 async fn failing_endpoint_is_used_last_or_if_it_is_alone() {
-    let way = (Kind::Openai, false);
-    let (ill, ill_act) = acting_server(status(500, &[]));
-    let (well, well_act) = acting_server(Act::Say("second".to_owned()));
-    let mut first = spec("first", way, &ill.url());
+    let variant = (Kind::Openai, false);
+    let (failing, failing_act) = acting_server(status(500, &[]));
+    let (working, working_act) = acting_server(Act::Say("second".to_owned()));
+    let mut first = spec("first", variant, &failing.url());
     first.fallbacks = vec!["second".to_owned()];
     let config = Config { failures_max: 2, rest_ms: 3_600_000, ..quick() };
-    let endpoints = open(&config, vec![first, spec("second", way, &well.url())]);
+    let endpoints = open(&config, vec![first, spec("second", variant, &working.url())]);
     let candidates = candidates(&endpoints, "first");
     for _ in 0..3 {
         let answered = ask(&candidates, vec![person("hello")]).await.expect("an output");
         assert_eq!(answered.output.text, "second");
     }
-    assert_eq!(ill.seen().len(), 2, "the endpoint rests after two failures");
-    *well_act.lock().expect("no holder panics") = status(401, &[]);
+    assert_eq!(failing.seen().len(), 2, "the endpoint rests after two failures");
+    *working_act.lock().expect("no holder panics") = status(401, &[]);
     let failed = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
-    assert_eq!(ill.seen().len(), 5, "a single endpoint gets all attempts");
-    *ill_act.lock().expect("no holder panics") = Act::Say("first".to_owned());
+    assert_eq!(failing.seen().len(), 5, "the last endpoint gets all attempts");
+    *failing_act.lock().expect("no holder panics") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");
     }
@@ -141,12 +141,12 @@ async fn failing_endpoint_is_used_last_or_if_it_is_alone() {
 
 #[tokio::test]
 async fn hanging_endpoint_leaves_time_for_the_fallback() {
-    for way in [(Kind::Openai, false), (Kind::Openai, true)] {
+    for variant in [(Kind::Openai, false), (Kind::Openai, true)] {
         let (silent, _silent) = acting_server(Act::Hang);
-        let (well, _well) = acting_server(Act::Say("here".to_owned()));
-        let mut first = spec("first", way, &silent.url());
+        let (working, _working) = acting_server(Act::Say("here".to_owned()));
+        let mut first = spec("first", variant, &silent.url());
         first.fallbacks = vec!["second".to_owned()];
-        let endpoints = open(&quick(), vec![first, spec("second", way, &well.url())]);
+        let endpoints = open(&quick(), vec![first, spec("second", variant, &working.url())]);
         let (until, draft) = (Instant::now() + Duration::from_secs(4), PartialAnswer::default());
         let candidates = candidates(&endpoints, "first");
         let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
