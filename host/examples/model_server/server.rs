@@ -177,7 +177,7 @@ impl Server {
 
     /// Returns all requests so far, oldest first.
     pub fn seen(&self) -> Vec<Seen> {
-        self.shared.seen.lock().expect("no holder panics").clone()
+        self.shared.seen.lock().expect("not poisoned").clone()
     }
 }
 
@@ -214,7 +214,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
     };
     let seen = Seen { api, key, body };
     let mut act = (shared.respond)(&seen);
-    shared.seen.lock().expect("no holder panics").push(seen.clone());
+    shared.seen.lock().expect("not poisoned").push(seen.clone());
     while let Act::After(wait, next) = act {
         tokio::time::sleep(wait).await;
         act = *next;

@@ -133,7 +133,7 @@ fn concurrent_conversations_cannot_both_book_the_last_tokens() {
             scope.spawn(move || client.send_in("a", thread, "slow", thread).expect("recorded"))
         };
         let sending: Vec<_> = ["x", "y"].map(send).into();
-        sending.into_iter().map(|sent| sent.join().expect("it ends")).collect()
+        sending.into_iter().map(|sent| sent.join().expect("the thread ends")).collect()
     });
     wait_for("the refused request", || world.entries("budget.refused").len() == 2);
     wait_for("the permitted request", || world.entries("model.asked").len() == 1);

@@ -287,7 +287,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         fixture.world.set_env("IRONCLAW_FAILPOINT", None);
         assert_eq!(fixture.waiting(), [id.as_str()], "{point}");
         assert_eq!(fixture.agent()["persona"], "", "{point}: no person has decided");
-        let host = fixture.world.pid().expect("it runs");
+        let host = fixture.world.pid().expect("the host runs");
         // The answer may or may not arrive before the host dies.
         drop(fixture.world.ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
@@ -313,7 +313,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
     fixture.world.set_env("IRONCLAW_FAILPOINT", Some(point));
     fixture.world.up();
     fixture.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = fixture.world.pid().expect("it runs");
+    let host = fixture.world.pid().expect("the host runs");
     drop(fixture.world.ctl(&["reject", &id]));
     wait_for(&format!("the host to die at {point}"), || !alive(host));
     fixture.world.up();

@@ -109,7 +109,7 @@ fn killed_while_sending(point: &str, more: &[&str]) -> (World, Receiver, String)
     world.up();
     world.set_env("IRONCLAW_FAILPOINT", None);
     hook.follow_restart(&world);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let message = hook.say("e1", "hello");
     wait_for(&format!("the host to die at {point}"), || !alive(host));
     world.up();

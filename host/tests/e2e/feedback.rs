@@ -182,7 +182,7 @@ fn chat_that_loses_its_host_names_the_recorded_message() {
     let running = command.spawn().expect("ironctl runs");
     wait_for("a request to the model", || !server.seen().is_empty());
     world.kill_host();
-    let ended = running.wait_with_output().expect("it ends");
+    let ended = running.wait_with_output().expect("the command ends");
     assert_eq!(ended.status.code(), Some(3));
     let report: Value = serde_json::from_slice(&ended.stderr).expect("one JSON document");
     assert_eq!(report["error"]["code"], "host_lost");

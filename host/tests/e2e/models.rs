@@ -90,7 +90,7 @@ pub(crate) fn quick() -> Config {
 pub(crate) fn acting_server(act: Act) -> (Server, Arc<Mutex<Act>>) {
     let current = Arc::new(Mutex::new(act));
     let now = Arc::clone(&current);
-    (Server::start(move |_| now.lock().expect("no holder panics").clone()), current)
+    (Server::start(move |_| now.lock().expect("not poisoned").clone()), current)
 }
 
 pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
@@ -198,7 +198,7 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
         );
         for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| variant.1)) {
             let before = server.seen().len();
-            *current.lock().expect("no holder panics") = act.clone();
+            *current.lock().expect("not poisoned") = act.clone();
             let endpoints = if matches!(code, &"silent" | &"stalled") { &hasty } else { &patient };
             let failed = failed(ask(&candidates(endpoints, "local"), vec![person("hello")]).await);
             let shown = format!("{act:?}").chars().take(80).collect::<String>();
@@ -214,7 +214,7 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
                 assert_eq!(detail, format!("{WORDS}: [key]"));
             }
         }
-        *current.lock().expect("no holder panics") = Act::Say("recovered".to_owned());
+        *current.lock().expect("not poisoned") = Act::Say("recovered".to_owned());
         let answered = ask(&candidates(&patient, "local"), vec![person("hello")]).await.expect("an output");
         assert_eq!(answered.output.text, "recovered");
     }
@@ -225,7 +225,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
     for variant in VARIANTS {
         let asked = Mutex::new(Vec::new());
         let server = Server::start(move |_| {
-            let mut asked = asked.lock().expect("no holder panics");
+            let mut asked = asked.lock().expect("not poisoned");
             asked.push(std::time::Instant::now());
             match asked.len() {
                 1 => status(429, &[("retry-after", "1")]),
@@ -291,7 +291,7 @@ async fn request_ends_at_the_deadline_of_its_caller() {
         let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
-            *current.lock().expect("no holder panics") = act;
+            *current.lock().expect("not poisoned") = act;
             let (until, draft) = (Instant::now() + Duration::from_millis(400), PartialAnswer::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
             assert_eq!(failed(answered).code(), code, "{variant:?}");
@@ -442,7 +442,7 @@ async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
         assert_eq!(server.seen()[0].body["tools"].as_array().map(Vec::len), Some(1));
         assert_eq!(Endpoint::models(&candidates[0]).await.expect("a list"), ["small"]);
 
-        *current.lock().expect("no holder panics") = status(500, &[]);
+        *current.lock().expect("not poisoned") = status(500, &[]);
         let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else {
             panic!("the test of the endpoint must fail")
         };

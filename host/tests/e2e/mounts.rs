@@ -17,7 +17,7 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
     let beside = tempfile::tempdir().expect("a temporary directory");
     open_to_all(beside.path());
-    let allowed = beside.path().canonicalize().expect("it is there").display().to_string();
+    let allowed = beside.path().canonicalize().expect("an existing path").display().to_string();
     world.configure(&format!("[mounts]\nallow = [{allowed:?}]\n[session]\nbackoff_ms = 1\n"));
     world.up();
     let tools = ["run_command", "read_file", "write_file", "list_dir"];
@@ -41,7 +41,7 @@ fn directory(path: PathBuf, file: &str) -> PathBuf {
 /// Grants exactly these mounts: source, target, and whether the mount is read-only.
 fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
     let mount = |(source, target, read_only): &(&Path, &str, bool)| {
-        let source = source.canonicalize().expect("it is there");
+        let source = source.canonicalize().expect("an existing path");
         json!({ "source": source, "target": target, "read_only": read_only })
     };
     world.change("a", "mounts", &mounts.iter().map(mount).collect());

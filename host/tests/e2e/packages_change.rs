@@ -272,7 +272,7 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
         store.changes.world.set_env("IRONCLAW_FAILPOINT", Some(point));
         store.changes.world.up();
         store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = store.world().pid().expect("it runs");
+        let host = store.world().pid().expect("the host runs");
         let place = store.agent_directory("a");
         // The answer may or may not arrive before the host dies.
         drop(store.world().ctl(&["approve", &id]));
@@ -311,7 +311,7 @@ fn failed_fetch_is_reported_once_after_a_kill() {
     store.changes.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
     store.changes.world.up();
     store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = store.world().pid().expect("it runs");
+    let host = store.world().pid().expect("the host runs");
     drop(store.world().ctl(&["approve", &id]));
     wait_for("the host to die at change_failed", || !alive(host));
     let asked = store.registry.connections();
@@ -378,7 +378,7 @@ fn hanging_fetch_blocks_no_other_change() {
     store.world().change("b", "persona", &json!({ "instructions": "be brief" }));
     assert_eq!(store.changes.show(&id)["status"], "approved", "the fetch is in progress");
     store.world().kill_host();
-    approving.wait().expect("it ends");
+    approving.wait().expect("ironctl ends");
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
         let id = store.changes.propose(word);
-        let (asked, host) = (store.registry.connections(), store.world().pid().expect("it runs"));
+        let (asked, host) = (store.registry.connections(), store.world().pid().expect("the host runs"));
         store.registry.set_silent(true);
         let mut approving = store.world().command("ironctl");
         approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
@@ -414,7 +414,7 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
         assert_eq!(store.notices(&id, "is applied"), 1, "{stop}");
         // The exit code of `ironctl approve` is not checked: the host may or may not answer before it stops.
-        approving.wait().expect("it ends");
+        approving.wait().expect("ironctl ends");
     }
 }
 

@@ -266,7 +266,7 @@ fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
         }
         kill(sandbox);
         for mut chat in chats {
-            assert!(chat.wait().expect("it ends").success(), "{who:?}: each message is answered");
+            assert!(chat.wait().expect("the command ends").success(), "{who:?}: each message is answered");
         }
         let db = record::open(&world.home);
         assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");

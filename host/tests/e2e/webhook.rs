@@ -161,7 +161,7 @@ fn message_is_acknowledged_only_after_it_is_stored() {
     world.up();
     world.set_env("IRONCLAW_FAILPOINT", None);
     hook.follow_restart(&world);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let (body, at) = (Hook::words("hello"), now());
     let mut stream = hook.connect();
     let (signature, path) = (hook.sign("e1", at, &body), hook.path());
@@ -264,7 +264,7 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
     let child = brought.args(["--url", &receiver.url]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("ironctl starts");
     child.stdin.take().expect("piped").write_all(hook.secret.as_bytes()).expect("sent");
-    let said = child.wait_with_output().expect("it ends");
+    let said = child.wait_with_output().expect("the command ends");
     let said = String::from_utf8(said.stdout).expect("text");
     assert!(said.contains("\"shop\"") && !said.contains("whsec_"), "{said}");
     hook.say("e", "hello");

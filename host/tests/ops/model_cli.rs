@@ -108,7 +108,7 @@ fn host_memory_keeps_no_copy_of_a_key_or_token() {
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
     // Closes the connections, because an open one keeps its buffers.
     drop(server);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     for needle in [KEY, token.trim()] {
         let Some(_) = copies(host, needle) else {
             assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
@@ -377,7 +377,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
         absent("the output", answer.stdout.as_bytes());
         absent("the output", answer.stderr.as_bytes());
     }
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
     assert!(processes.len() >= 5, "a launcher, and two processes of each jail");
     processes.push(host);

@@ -167,7 +167,7 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
     copy_as_is(&world.home, &original);
     let first = std::mem::replace(&mut world.home, original);
     world.up();
-    let (copy, second) = (world.pid().expect("it runs"), world.home.clone());
+    let (copy, second) = (world.pid().expect("the host runs"), world.home.clone());
     assert_eq!(world.entries("ledger.copy_found").len(), 1);
     world.say("a", "echo of the copy");
     world.home = first;

@@ -249,7 +249,7 @@ fn host_killed_during_a_rotation_loses_no_entry() {
             world.set_env("IRONCLAW_FAILPOINT", Some(point));
             world.up();
             world.set_env("IRONCLAW_FAILPOINT", None);
-            let host = world.pid().expect("it runs");
+            let host = world.pid().expect("the host runs");
             assert_ne!(world.ctl(&["audit", "rotate"]).code, 0, "{who:?} {point}");
             wait_for(&format!("the host to die at {point}"), || !alive(host));
             let said = world.ctl(&["audit", "verify"]).ok().stdout;

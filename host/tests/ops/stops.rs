@@ -98,7 +98,7 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
                 });
             }
             world.ctl(&["session", "cancel", &session]).ok();
-            chat.join().expect("it ends").ok().json()
+            chat.join().expect("the thread ends").ok().json()
         });
         assert!(answer["reply"].as_str().is_some_and(|reply| reply.starts_with(CANCELLED)), "{answer}");
         assert_eq!(world.entries("turn.cancelled").len(), n + 1);
@@ -131,7 +131,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     for n in 0..6 {
         ids.extend((0..4).map(|agent| send(agent, &format!("t{}", n % 3), &format!("echo {n}"))));
     }
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let panicked = world.ctl(&["--json", "panic"]).ok().json();
     assert_eq!((&panicked["gone"], &panicked["by"]), (&true.into(), &"owner".into()), "{panicked}");
     wait_for("every jail to be gone", || below(host).len() == 1);
@@ -151,7 +151,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     world.kill_host();
     world.up();
     assert_eq!(world.status()["stopped"]["by"], "owner");
-    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher runs");
+    assert_eq!(below(world.pid().expect("the host runs")).len(), 1, "only the launcher runs");
     world.down();
     world.up();
     let after = count(&world);
@@ -185,7 +185,7 @@ fn host_killed_during_a_panic_starts_stopped() {
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.say("a", "my name is Ada");
-        let host = world.pid().expect("it runs");
+        let host = world.pid().expect("the host runs");
         // The command gets no answer and finds no process to kill, but its panic file stops the next start.
         assert!(world.ctl(&["panic"]).ok().stdout.contains("the next start will be stopped"), "{who:?}");
         wait_for("the host to be gone", || !alive(host));
@@ -214,12 +214,12 @@ fn panic_works_without_a_host_and_kills_a_hanging_one() {
     world.ctl(&["chat", "a", "hello"]).refused("everything is stopped by the panic file in the home");
     world.ctl(&["resume"]).ok();
     wait_for("the answer", || world.entries("delivery.received").len() == 1);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let jailed = below(host);
     assert_eq!(jailed.len(), 5, "{jailed:?}");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(host), nix::sys::signal::Signal::SIGSTOP).expect("ours");
     let panic = panic_in_the_background(&world);
-    let answer = panic.wait_with_output().expect("it ends");
+    let answer = panic.wait_with_output().expect("the command ends");
     if !answer.status.success() {
         kill(host);
     }
@@ -242,7 +242,7 @@ fn panic_ends_a_running_self_test_at_once() {
     world.up();
     world.agent("a");
     world.say("a", "my name is Ada");
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let raw = Raw::of(&world);
     let path = format!("/v1/sessions/{}/prove", text(&world.session(), "id"));
     for (n, state) in ["awake", "asleep"].into_iter().enumerate() {
@@ -323,7 +323,7 @@ fn panic_that_cannot_be_recorded_still_stops_everything() {
     assert!(!world.home.join("panic").exists());
     assert!(world.ctl(&["resume"]).ok().stdout.contains("nothing was stopped"));
     // `ironctl panic` requires a stop that survives a restart. It kills a host that cannot record the stop.
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let panicked = world.ctl(&["panic"]).ok();
     assert!(panicked.stdout.contains(&format!("was killed (process {host})")), "{}", panicked.stdout);
     wait_for("the host to be gone", || !alive(host));

@@ -73,12 +73,12 @@ impl Receiver {
 
     /// Requires signatures with this secret from now on.
     pub(crate) fn expect(&self, secret: &str) {
-        *self.secret.lock().expect("whole") = Some(secret.to_owned());
+        *self.secret.lock().expect("not poisoned") = Some(secret.to_owned());
     }
 
     /// Returns all requests so far.
     pub(crate) fn got(&self) -> Vec<Received> {
-        self.got.lock().expect("whole").clone()
+        self.got.lock().expect("not poisoned").clone()
     }
 
     /// Returns all requests except tests of the channel.
@@ -124,14 +124,14 @@ fn serve(
     let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let (id, timestamp, signatures) = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
-    if let Some(text) = secret.lock().expect("whole").clone() {
+    if let Some(text) = secret.lock().expect("not poisoned").clone() {
         let secret = Secret::read(&SecretText::new(text)).expect("a secret");
         let claimed = Claimed { id: &id, timestamp: &timestamp, signatures: &signatures };
         assert!(check(Some(&secret), Some(&claimed), &body).is_ok(), "an unsigned request: {headers:?}");
     }
     let got = Received { id, body: serde_json::from_slice(&body).expect("JSON") };
     let response = {
-        let mut all = all.lock().expect("whole");
+        let mut all = all.lock().expect("not poisoned");
         let response = script(&got, all.len());
         all.push(got);
         response
@@ -174,7 +174,7 @@ impl Hook {
     pub(crate) fn follow_restart(&mut self, world: &World) {
         let channels = world.ctl(&["--json", "channel", "list"]).ok().json();
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
-        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("it is there").to_owned();
+        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("an existing path").to_owned();
     }
 
     /// Returns the signature of a body.

@@ -110,7 +110,7 @@ fn message_can_come_from_stdin_with_files() {
         .spawn()
         .expect("ironctl runs");
     child.stdin.take().expect("piped").write_all(b"read this\n").expect("written");
-    let (code, ..) = ended(child.wait_with_output().expect("it ends"));
+    let (code, ..) = ended(child.wait_with_output().expect("the command ends"));
     assert_eq!(code, 0);
     let expected = json!({"text": "read this", "files": [{"name": "notes.txt", "text": "grüße"}]});
     assert_eq!(posted(&host).body, expected);
@@ -172,7 +172,7 @@ fn conversation_shows_history_progress_and_answers() {
     terminal.type_in("/why\r");
     terminal.wait_for("It was answered.");
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
     let seen = terminal.seen();
     assert!(seen.contains("you> earlier question"), "{seen:?}");
     assert!(seen.contains("assistant> earlier answer"), "{seen:?}");
@@ -196,7 +196,7 @@ fn commands_at_the_prompt_reach_no_agent() {
     assert_eq!(posted(&host).body, json!({"text": "/etc/hosts", "thread": "work"}));
     terminal.wait_for("you> \r");
     terminal.type_in("/exit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
 /// Starts a host that streams these words (attempt, from, text) before this reply.
@@ -224,7 +224,7 @@ fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'stat
     terminal.wait_for("you> \r");
     let seen = terminal.seen();
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
     seen
 }
 
@@ -316,7 +316,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
     terminal.wait_for("This was cancelled.");
     terminal.wait_for("you> \r");
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
 #[test]
@@ -326,5 +326,5 @@ fn closed_terminal_ends_the_conversation() {
     terminal.wait_for("you> \r");
     let Terminal { mut ironctl, screen, .. } = terminal;
     drop(screen);
-    ironctl.wait().expect("it ends");
+    ironctl.wait().expect("ironctl ends");
 }

@@ -76,6 +76,6 @@ impl Terminal {
 
     /// Waits for the end of the process; returns its exit code.
     pub fn end(mut self) -> i32 {
-        self.ironctl.wait().expect("it ends").code().expect("not killed")
+        self.ironctl.wait().expect("ironctl ends").code().expect("not killed")
     }
 }

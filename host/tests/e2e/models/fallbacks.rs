@@ -104,7 +104,7 @@ async fn failure_of_all_endpoints_names_each_and_can_recover() {
     assert_eq!(faults, [Fault::Unreachable, Fault::KeyRefused]);
     assert!(failed.sentence().contains("`first` cannot be reached"), "{failed}");
     assert!(failed.sentence().contains("`ironctl secret rotate test-key`"), "{failed}");
-    *current.lock().expect("no holder panics") = Act::Say("here".to_owned());
+    *current.lock().expect("not poisoned") = Act::Say("here".to_owned());
     assert_eq!(
         ask(&candidates(&endpoints, "first"), vec![person("hello")]).await.expect("an output").endpoint,
         "second"
@@ -126,14 +126,14 @@ async fn failing_endpoint_is_used_last_or_if_it_is_alone() {
         assert_eq!(answered.output.text, "second");
     }
     assert_eq!(failing.seen().len(), 2, "the endpoint rests after two failures");
-    *working_act.lock().expect("no holder panics") = status(401, &[]);
+    *working_act.lock().expect("not poisoned") = status(401, &[]);
     let failed = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(
         failed.failures.iter().map(|failure| failure.endpoint.as_str()).collect::<Vec<_>>(),
         ["second", "first"]
     );
     assert_eq!(failing.seen().len(), 5, "the last endpoint gets all attempts");
-    *failing_act.lock().expect("no holder panics") = Act::Say("first".to_owned());
+    *failing_act.lock().expect("not poisoned") = Act::Say("first".to_owned());
     for _ in 0..2 {
         assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "first");
     }

@@ -75,7 +75,7 @@ impl Registry {
     }
 
     fn put(&self, path: &str, content: Vec<u8>) {
-        self.files.lock().expect("whole").insert(path.to_owned(), content);
+        self.files.lock().expect("not poisoned").insert(path.to_owned(), content);
     }
 
     /// Publishes archives for apt.
