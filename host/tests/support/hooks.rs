@@ -174,7 +174,7 @@ impl Hook {
     pub(crate) fn follow_restart(&mut self, world: &World) {
         let channels = world.ctl(&["--json", "channel", "list"]).ok().json();
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
-        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("an existing path").to_owned();
+        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("a listed channel").to_owned();
     }
 
     /// Returns the signature of a body.
