@@ -1,6 +1,6 @@
-//! The smallest program with a gate: it knocks, waits, and does the action of its argument.
+//! A minimal program for a jail: it knocks at the gate, waits until the gate opens, and performs the action of its argument.
 //!
-//! For tests and benches; never part of an installation. See `host/tests/security/jail.rs`.
+//! Only for tests and benches. See `host/tests/security/jail.rs`.
 
 use ironclaw_jail::{GATE_DESCRIPTOR, LINK_DESCRIPTOR};
 use std::io::{Read, Write};
@@ -38,28 +38,28 @@ fn main() {
             link.write_all(seen.to_string().as_bytes()).expect("the test reads");
         }
         "hide" => {
-            // Hides memory as a sandbox does to keep its key from others of its uid; the host must still see it.
+            // Hides its memory, as a sandbox does to protect its key from processes of the same uid. The host must still see it.
             nix::sys::prctl::set_dumpable(false).expect("a program may hide itself");
             link.write_all(b"h").expect("the test reads");
             let _ = link.read_to_end(&mut Vec::new());
         }
         "daemon" => {
-            leave_a_daemon();
+            start_daemon();
             let _ = link.read_to_end(&mut Vec::new());
         }
         _ => {
-            // Lives until the link closes.
+            // Runs until the link closes.
             let mut sink = Vec::new();
             let _ = link.read_to_end(&mut sink);
         }
     }
 }
 
-/// Leaves a daemon behind that outlives its parent: two forks, and between them a session of its own.
-fn leave_a_daemon() {
-    // SAFETY: this program has one thread, so what the children find is whole.
+/// Starts a daemon that outlives its parent: two forks, with a new session between them.
+fn start_daemon() {
+    // SAFETY: this program has one thread, so the memory of the children is consistent.
     if unsafe { libc::fork() } == 0 {
-        // Refused in a jail; the program then tries to stay without it.
+        // A jail refuses this call. The program then continues without a session.
         let _ = nix::unistd::setsid();
         // SAFETY: as above.
         if unsafe { libc::fork() } == 0 {
@@ -73,6 +73,6 @@ fn leave_a_daemon() {
 }
 
 fn borrow(descriptor: i32) -> std::os::fd::BorrowedFd<'static> {
-    // SAFETY: only asked whether it is open.
+    // SAFETY: the descriptor is used only to test whether it is open.
     unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) }
 }

@@ -1,7 +1,7 @@
-//! Plays one scenario through a real launcher and prints what happened as JSON.
+//! Driver that plays one scenario through a real launcher and prints the result as JSON.
 //!
-//! Runs in a process of its own, because a launcher is forked before there are threads and a test has some.
-//! For tests and benches; never part of an installation. See `host/tests/security/jail.rs`.
+//! It is a separate program, because a launcher is forked before any thread exists, and a test program has threads.
+//! Only for tests and benches. See `host/tests/security/jail.rs`.
 #![allow(clippy::print_stdout)]
 
 use ironclaw_jail::launcher::{self, Entries, Launcher};
@@ -34,8 +34,8 @@ fn main() {
     println!("{result}");
 }
 
-/// Puts a container's seccomp filter around this process: `new namespaces` or `mounts` fail with
-/// `EPERM` or `ENOSYS`, as `namespaces:1`.
+/// Applies the seccomp filter of a container to this process. The order is `namespaces` or `mounts` with the number of the error, such
+/// as `namespaces:1`. New user namespaces or mounts then fail with this error.
 fn outer_filter(order: &str) {
     use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
     let Some((what, errno)) = order.split_once(':') else {
@@ -61,7 +61,7 @@ fn outer_filter(order: &str) {
     seccompiler::apply_filter(&program).expect("the filter is installed");
 }
 
-/// The reader of these scenarios: returns its input in capitals.
+/// The reader of these scenarios. It returns its input in capitals.
 fn reader(link: OwnedFd) -> i32 {
     let mut link = UnixStream::from(link);
     let mut heard = [0; 16];
@@ -172,7 +172,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             spec.limits.launch_ms = 60_000;
             let launch = launcher.launch(spec.clone(), theirs.into());
             let late = tokio::time::timeout(Duration::from_millis(50), launch).await.is_err();
-            // The launcher serves in order, so at this answer the first jail is already being ended.
+            // The launcher serves requests in order, so the first jail is ending when this answer arrives.
             spec.role = Role::Noop { program: "/bin/true".into() };
             let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
@@ -189,7 +189,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             spec.role = sandbox("never-knock");
             spec.limits.launch_ms = 200;
             let late = spec.clone();
-            // Another launch is served while that one hangs.
+            // The launcher serves another launch while the first one hangs.
             spec.role = Role::Noop { program: "/bin/true".into() };
             let begun = Instant::now();
             let (late, noop) = tokio::join!(refusal(launcher, late), async {
@@ -250,16 +250,16 @@ async fn refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Value {
     Value::Object(result)
 }
 
-/// Returns the mount of a granted directory, which is made if it is missing.
+/// Returns the mount of a granted directory, and makes the directory if it is missing.
 fn granted(home: &Path, name: &str, read_only: bool) -> Mount {
     let source = home.join(name);
     let _ = std::fs::create_dir(&source);
     // Every user must be able to read it, because the jail may run as any uid.
-    std::fs::set_permissions(&source, PermissionsExt::from_mode(0o777)).expect("it is ours");
+    std::fs::set_permissions(&source, PermissionsExt::from_mode(0o777)).expect("we own the directory");
     Mount { source, target: format!("/{name}"), read_only, granted: true }
 }
 
-/// Makes a layer with one file, in a directory whose name would end an option of a mount.
+/// Makes a layer with one file. The name of its directory contains the separators of mount options.
 fn layer(home: &Path) -> PathBuf {
     let layer = home.join("a:layer,with=signs");
     let tools = layer.join("usr/share/of-the-layer");
@@ -274,7 +274,7 @@ async fn granted_refusals(launcher: &Launcher, home: &Path, good: &Spec) -> Valu
     let whole = Mount { source: home.join("way/to/here"), ..granted(home, "data", true) };
     let ours = || Spec { role: Role::Noop { program: "/bin/true".into() }, ..with(whole.clone()) };
     let before = refusal(launcher, ours()).await;
-    // A checked directory is swapped for a link, in the middle of the path.
+    // A directory in the middle of a checked path is replaced by a link.
     std::fs::rename(home.join("way/to"), home.join("way/aside")).expect("renamed");
     std::os::unix::fs::symlink("aside", home.join("way/to")).expect("a link");
     let swapped = refusal(launcher, ours()).await;

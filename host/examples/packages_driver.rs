@@ -1,7 +1,7 @@
-//! Fetches packages as a host does, and prints the result as JSON.
+//! Driver that fetches packages like a host and prints the result as JSON.
 //!
-//! Runs in a process of its own, because a launcher is forked before there are threads, and so that it can run as any user. For tests
-//! and experiments; never part of an installation. See `host/tests/e2e/packages.rs`.
+//! It is a separate program, because a launcher is forked before any thread exists, and because it can then run as any user. Only for
+//! tests and experiments. See `host/tests/e2e/packages.rs`.
 #![allow(clippy::print_stdout)]
 
 use ironclaw_contract::ids::ChangeId;
@@ -65,7 +65,7 @@ async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     }
 }
 
-/// Runs a script as a client and returns its output. With `ports`, even if empty, it has the host's network.
+/// Runs a script in the jail of a client and returns its output. With `ports`, even an empty list, it has the network of the host.
 async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> Value {
     let sight = |path: &str, kind| client::BindMount { source: path.into(), target: path.to_owned(), kind };
     let client = Client {

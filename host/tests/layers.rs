@@ -1,20 +1,20 @@
-//! The import rules between the crates, and between the modules of the host: downward only.
+//! Tests of the import rules between the crates, and between the layers of the host.
 //!
-//! Reads the sources as text and compiles none of them; tests may import any module. The tables come first: a new import that they do
-//! not allow is a mistake, or it gets a line with its reason. See `docs/architecture.md`.
+//! The tests read the sources as text. Test code may import any module. An import that the tables below do not allow is a mistake, or
+//! it gets a line with its reason. See `docs/architecture.md`.
 
 mod crates;
 mod map;
 pub(crate) mod source;
 
-use crates::{CRATES, Crate, OURS};
+use crates::{CRATES, Crate, WORKSPACE_CRATES};
 use source::{Source, read, sources, workspace};
 use std::collections::BTreeSet;
 
 /// Modules whose children have layers of their own.
-const ROOMS: &[&str] = &["inbound", "outbound", "turns"];
+const PARENTS: &[&str] = &["inbound", "outbound", "turns"];
 
-/// The modules of the host, lowest layer first. A module imports from the layers below its own.
+/// The modules of the host, lowest layer first. A module may import from lower layers.
 const LAYERS: &[&[&str]] = &[
     &["refusal", "toml_file", "observe", "tables", "shutdown"],
     &["tools", "approval", "maintenance"],
@@ -34,35 +34,35 @@ const LAYERS: &[&[&str]] = &[
     &["config", "audit", "daemon", "command", "main", "lib", "inbound", "outbound", "turns"],
 ];
 
-/// Imports within a layer, each with its reason. An unused line fails too.
-const BESIDE: &[(&str, &str, &str)] = &[
-    ("registry", "secrets", "a model endpoint names the secret that holds its key"),
-    ("inbound::routing", "inbound::identity", "only what is authenticated is routed"),
-    ("inbound::inbox", "inbound::identity", "only what is authenticated is recorded"),
-    ("inbound::inbox", "inbound::routing", "only what is routed is recorded"),
-    ("worker", "error", "a closed record ends a worker, and every other failure of the host has it wait"),
-    ("audit", "config", "the offline verifier finds the state by the same settings as the daemon"),
-    ("daemon", "config", "the daemon is started with the settings that were read"),
-    ("command", "audit", "the command line picks what runs"),
-    ("command", "config", "the command line picks what runs"),
-    ("command", "daemon", "the command line picks what runs"),
-    ("main", "command", "a program is its command line"),
+/// Permitted imports within a layer, each with its reason. The test also fails for an unused line.
+const SAME_LAYER: &[(&str, &str, &str)] = &[
+    ("registry", "secrets", "a model endpoint names the secret with its key"),
+    ("inbound::routing", "inbound::identity", "only authenticated messages are routed"),
+    ("inbound::inbox", "inbound::identity", "only authenticated messages are recorded"),
+    ("inbound::inbox", "inbound::routing", "only routed messages are recorded"),
+    ("worker", "error", "a worker ends if the record is closed, and waits after other errors"),
+    ("audit", "config", "the offline verifier finds the record by the settings of the daemon"),
+    ("daemon", "config", "the daemon starts with the settings"),
+    ("command", "audit", "the command line starts the command"),
+    ("command", "config", "the command line starts the command"),
+    ("command", "daemon", "the command line starts the command"),
+    ("main", "command", "the program runs its command line"),
 ];
 
-/// Proofs that a module asks for and that only layers above it or beside it can make: module, path, reason. The module may name this
-/// path alone, and an unused line fails too.
+/// Proofs that a module requires and that only a higher layer can make: module, path, reason. The module may name exactly this path.
+/// The test also fails for an unused line.
 const PROOFS: &[(&str, &[&str], &str)] = &[
-    ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only as people approved"),
-    ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy leaves to one person"),
+    ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only by an approved change"),
+    ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy permits to one person"),
     (
         "turns::budget",
         &["gateway", "decide", "proof", "Approved"],
-        "the ceilings of an agent change only as people approved",
+        "the ceilings of an agent change only by an approved change",
     ),
 ];
 
-/// The crate of the host that may open a database.
-const OPENS_DATABASES: &str = "host/state";
+/// The only crate of the host that may open a database.
+const DATABASE_CRATE: &str = "host/state";
 
 #[test]
 fn every_import_is_allowed() {
@@ -82,14 +82,18 @@ fn every_import_is_allowed() {
         let manifest = read(&workspace().join(owner.directory).join("Cargo.toml"));
         complaints.extend(check_manifest(owner, &manifest));
     }
-    for (from, to, reason) in BESIDE {
+    for (from, to, reason) in SAME_LAYER {
         if !used.contains(&(*from, *to)) {
-            complaints.push(format!("BESIDE allows {from} → {to} ({reason}), and no module needs it: delete the line"));
+            complaints
+                .push(format!("SAME_LAYER allows {from} → {to} ({reason}), but no module needs it: delete the line"));
         }
     }
     for (module, proof, reason) in PROOFS {
         if !used.contains(&(*module, proof[proof.len() - 1])) {
-            complaints.push(format!("PROOFS allows {module} → {} ({reason}), and nothing needs it", proof.join("::")));
+            complaints.push(format!(
+                "PROOFS allows {module} → {} ({reason}), but no module needs it: delete the line",
+                proof.join("::")
+            ));
         }
     }
     assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
@@ -100,18 +104,18 @@ fn every_module_of_the_host_has_one_layer() {
     let modules_of = |file: &str| Source::of(file, &read(&workspace().join(file))).modules();
     let mut declared = modules_of("host/src/lib.rs");
     declared.extend(["main".to_owned(), "lib".to_owned()]);
-    for room in ROOMS {
-        let children = modules_of(&format!("host/src/{room}.rs"));
-        declared.extend(children.into_iter().map(|child| format!("{room}::{child}")));
+    for parent in PARENTS {
+        let children = modules_of(&format!("host/src/{parent}.rs"));
+        declared.extend(children.into_iter().map(|child| format!("{parent}::{child}")));
     }
     let placed: Vec<String> = LAYERS.iter().flat_map(|layer| layer.iter().map(|name| (*name).to_owned())).collect();
     let distinct: BTreeSet<String> = placed.iter().cloned().collect();
     assert_eq!(placed.len(), distinct.len(), "a module is in two layers");
-    let homeless: Vec<_> = declared.difference(&distinct).collect();
-    let gone: Vec<_> = distinct.difference(&declared).collect();
+    let unplaced: Vec<_> = declared.difference(&distinct).collect();
+    let missing: Vec<_> = distinct.difference(&declared).collect();
     assert!(
-        homeless.is_empty() && gone.is_empty(),
-        "without a layer: {homeless:?}; in LAYERS but not in lib.rs: {gone:?}"
+        unplaced.is_empty() && missing.is_empty(),
+        "without a layer: {unplaced:?}; in LAYERS but not in lib.rs: {missing:?}"
     );
 }
 
@@ -119,11 +123,11 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Returns the module of the tables that a path from the root of the host names.
+/// Returns the module of the tables to which a path from the root of the host belongs.
 fn module_of(path: &[String]) -> String {
     match path {
         [] => "lib".to_owned(),
-        [room, module, ..] if ROOMS.contains(&room.as_str()) => format!("{room}::{module}"),
+        [parent, module, ..] if PARENTS.contains(&parent.as_str()) => format!("{parent}::{module}"),
         [module, ..] => module.clone(),
     }
 }
@@ -135,9 +139,9 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
     let mut complaints = BTreeSet::new();
     for path in source.crate_imports() {
         let to = &module_of(&path);
-        // A name that the root of the crate defines: there is none beside the modules.
+        // The root of the crate defines no names except modules.
         let Some(other) = layer(to) else {
-            complaints.insert(format!("{}: imports crate::{to}, which is no module with a layer", source.file));
+            complaints.insert(format!("{}: imports crate::{to}, which has no layer", source.file));
             continue;
         };
         if to == from || other < own {
@@ -147,17 +151,17 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
             used.insert((module, proof[proof.len() - 1]));
             continue;
         }
-        match BESIDE.iter().find(|(a, b, _)| *a == from && *b == to) {
+        match SAME_LAYER.iter().find(|(a, b, _)| *a == from && *b == to) {
             Some((a, b, _)) if other == own => drop(used.insert((a, b))),
             _ if other == own => {
                 complaints.insert(format!(
-                    "{}: {from} imports {to} beside it; add a line with the reason to BESIDE, or reverse it",
+                    "{}: {from} imports {to} of its own layer: reverse the import, or add a line with the reason to SAME_LAYER",
                     source.file
                 ));
             }
             _ => {
                 complaints
-                    .insert(format!("{}: {from} (layer {own}) imports {to} (layer {other}) above it", source.file));
+                    .insert(format!("{}: {from} (layer {own}) imports {to} of the higher layer {other}", source.file));
             }
         }
     }
@@ -168,17 +172,17 @@ fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str
 fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
     let mut complaints = BTreeSet::new();
     for path in &source.paths {
-        let Some(root) = path.first().filter(|root| OURS.contains(&root.as_str())) else { continue };
+        let Some(root) = path.first().filter(|root| WORKSPACE_CRATES.contains(&root.as_str())) else { continue };
         let second = path.get(1).map_or("", String::as_str);
         if root == owner.own_name {
             continue;
         }
         if root != "ironclaw_contract" {
             let is_allowed = owner.packages.contains(&root.replace('_', "-").as_str());
-            // A variable or a word of the same name is no path.
+            // A single word of this name may be a variable.
             if path.len() > 1 && !is_allowed {
                 complaints
-                    .insert(format!("{}: {} imports {root}; nothing depends on it", source.file, owner.directory));
+                    .insert(format!("{}: {} imports {root}: no crate may depend on it", source.file, owner.directory));
             }
         } else if !owner.contract.contains(&second) {
             complaints.insert(format!("{}: {} may not import {}", source.file, owner.directory, path.join("::")));
@@ -186,14 +190,14 @@ fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
     }
     for (word, reason) in owner.never {
         if source.words.contains(*word) {
-            complaints.insert(format!("{}: {} never names {word}: {reason}", source.file, owner.directory));
+            complaints.insert(format!("{}: {} must not name {word}: {reason}", source.file, owner.directory));
         }
     }
     if !owner.environment {
         for path in &source.paths {
             let read = path.windows(2).any(|pair| pair[0] == "env" && (pair[1].starts_with("var") || pair[1] == "*"));
             if read {
-                complaints.insert(format!("{}: {} never reads the environment", source.file, owner.directory));
+                complaints.insert(format!("{}: {} must not read the environment", source.file, owner.directory));
             }
         }
     }
@@ -203,10 +207,10 @@ fn check_crate(owner: &Crate, source: &Source) -> Vec<String> {
 /// Checks that only `state` opens a database.
 fn check_databases(source: &Source) -> Vec<String> {
     let opens = |path: &Vec<String>| path.windows(2).any(|pair| pair[0] == "Connection" && pair[1].starts_with("open"));
-    if source.file.starts_with(&format!("{OPENS_DATABASES}/")) || !source.paths.iter().any(opens) {
+    if source.file.starts_with(&format!("{DATABASE_CRATE}/")) || !source.paths.iter().any(opens) {
         return Vec::new();
     }
-    vec![format!("{}: opens a database; only {OPENS_DATABASES} does", source.file)]
+    vec![format!("{}: opens a database: only {DATABASE_CRATE} may", source.file)]
 }
 
 /// Checks the packages of the workspace that a Cargo.toml names.
@@ -217,7 +221,7 @@ fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
         }
-        let named = OURS.iter().map(|name| name.replace('_', "-")).filter(|package| {
+        let named = WORKSPACE_CRATES.iter().map(|name| name.replace('_', "-")).filter(|package| {
             let key = section.contains("dependencies") && line.split(['=', '.', ' ']).next() == Some(package);
             let table =
                 line.starts_with('[') && section.contains("dependencies") && section.ends_with(package.as_str());
@@ -225,13 +229,13 @@ fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
             key || table || renamed
         });
         for package in named.filter(|package| !owner.packages.contains(&package.as_str())) {
-            complaints.push(format!("{}/Cargo.toml: depends on {package}", owner.directory));
+            complaints.push(format!("{}/Cargo.toml: must not depend on {package}", owner.directory));
         }
     }
     complaints
 }
 
-/// Returns the complaints of the host's rules about one small file.
+/// Returns the complaints about one file with this text in the host.
 fn host(file: &str, text: &str) -> String {
     let source = Source::of(file, text);
     let mut complaints = check_layers(&source, &mut BTreeSet::new());
@@ -245,7 +249,7 @@ fn other(number: usize, text: &str) -> String {
 }
 
 #[test]
-fn an_upward_import_is_seen_however_it_is_written() {
+fn upward_import_is_found_in_every_notation() {
     for text in [
         "use crate::pipeline;",
         "use crate::pipeline::Core;",
@@ -268,35 +272,40 @@ fn an_upward_import_is_seen_however_it_is_written() {
         "#[cfg(test)] use crate::api; use crate::pipeline;",
     ] {
         let complaint = host("host/src/registry.rs", text);
-        assert!(complaint.contains("registry (layer 2) imports pipeline (layer 10) above it"), "{text}: {complaint:?}");
+        assert!(
+            complaint.contains("registry (layer 2) imports pipeline of the higher layer 10"),
+            "{text}: {complaint:?}"
+        );
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
     }
     let deep = "use super::super::pipeline::Core;";
     assert!(host("host/src/registry/agents.rs", deep).contains("imports pipeline"));
-    assert!(host("host/src/registry/agents.rs", "use super::pipeline;").is_empty(), "its own parent's child");
+    assert!(host("host/src/registry/agents.rs", "use super::pipeline;").is_empty(), "a module of its own parent");
     assert!(host("host/src/registry.rs", "use crate::*;").contains("crate::*"));
     assert!(host("host/src/registry.rs", "use super::*;").contains("crate::*"));
     assert!(host("host/src/registry.rs", "use crate as everything;").contains("crate::*"));
-    assert!(host("host/src/registry.rs", "use crate::unheard_of::X;").contains("unheard_of"));
-    assert!(host("host/src/unheard_of.rs", "").contains("no layer"));
+    assert!(host("host/src/registry.rs", "use crate::unknown_module::X;").contains("unknown_module"));
+    assert!(host("host/src/unknown_module.rs", "").contains("no layer"));
 }
 
 #[test]
-fn an_import_beside_is_refused_unless_it_is_listed() {
-    assert!(host("host/src/turns/turn.rs", "use crate::quota::X;").contains("turns::turn imports quota beside it"));
+fn import_within_a_layer_is_refused_unless_it_is_listed() {
     assert!(
-        host("host/src/inbound/identity.rs", "use crate::inbound::routing::X;").contains("beside it"),
-        "listed the other way round"
+        host("host/src/turns/turn.rs", "use crate::quota::X;").contains("turns::turn imports quota of its own layer")
+    );
+    assert!(
+        host("host/src/inbound/identity.rs", "use crate::inbound::routing::X;").contains("of its own layer"),
+        "the table allows only the opposite import"
     );
     assert!(host("host/src/inbound/routing.rs", "use crate::inbound::identity::X;").is_empty());
 }
 
 #[test]
-fn a_proof_from_above_is_allowed_by_its_whole_path_alone() {
+fn proof_of_a_higher_layer_is_allowed_by_its_full_path_only() {
     let proof = "use crate::gateway::decide::proof::Approved;";
     assert_eq!(host("host/src/registry/mounts.rs", proof), "");
     assert_eq!(host("host/src/registry.rs", "use crate::gateway::decide::proof::{Approved, Authority};"), "");
-    assert!(host("host/src/session.rs", proof).contains("imports gateway"), "another module asks for it");
+    assert!(host("host/src/session.rs", proof).contains("imports gateway"), "the table names another module");
     for other in ["use crate::gateway;", "use crate::gateway::decide::proof;", "use crate::gateway::decide::proof::*;"]
     {
         assert!(host("host/src/registry.rs", other).contains("imports gateway"), "{other}");
@@ -318,7 +327,9 @@ fn downward_imports_and_plain_mentions_are_allowed() {
     }
     assert_eq!(host("host/src/turns/turn/tests.rs", "use crate::pipeline::X;"), "");
     assert_eq!(host("host/src/main.rs", "use ironclaw_host::pipeline;"), "");
-    assert!(host("host/src/bin/other.rs", "use ironclaw_host::daemon;").contains("main imports daemon beside it"));
+    assert!(
+        host("host/src/bin/other.rs", "use ironclaw_host::daemon;").contains("main imports daemon of its own layer")
+    );
 }
 
 #[test]
@@ -336,7 +347,7 @@ fn only_state_opens_a_database() {
 }
 
 #[test]
-fn a_crate_knows_only_what_the_table_says() {
+fn crate_imports_only_what_the_table_allows() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3];
     for (owner, text) in [
         (contract, "use ironclaw_state::Tx;"),
@@ -373,7 +384,7 @@ fn a_crate_knows_only_what_the_table_says() {
 }
 
 #[test]
-fn nothing_depends_on_host_or_sandbox() {
+fn no_crate_depends_on_host_or_sandbox() {
     let [contract, host, sandbox, ironctl] = [0, 1, 2, 3].map(|number| &CRATES[number]);
     for (owner, manifest) in [
         (contract, "[dependencies]\nironclaw-host.workspace = true"),

@@ -40,7 +40,7 @@ mod e2e {
     mod webhook;
 }
 
-/// The promises of the threat model.
+/// The security properties of the threat model.
 mod security {
     mod authority;
     mod containment_check;

@@ -1,22 +1,22 @@
-//! The words of the seam without a reader are those that `docs/contract.md` lists as reserved, and no others.
+//! Test of the reserved words in `docs/contract.md`: the list has exactly the words of the seam that no code reads.
 //!
-//! A word is a column of a queue, a field of a struct, or a variant of an enum in `contract/src/seam`. The product sources of host and
-//! sandbox are read as text, without tests, by these rules:
+//! A word is a column of a queue, a field of a struct, or a variant of an enum in `contract/src/seam`. The test reads the sources of
+//! host and sandbox as text, without their tests, by these rules:
 //!
-//! * A variant has a reader where `Type::Variant` is matched or made, also in the code that opens the queues. A glob or a rename of the
-//!   type counts for all its variants.
-//! * A field has a reader where the side that receives it has `receiver.field`, or names the field in the braces behind `Type` or
-//!   `Variant`. In the host only the files that name the type count. The sandbox is small, so all of its files count.
-//! * A column is read as the field of its row is, if the receiving side asks the queue for such rows at all. A column in a condition of
-//!   the SELECT that gives the rows is read too.
+//! * A use of `Type::Variant` reads the variant, also in the code that opens the queues. A glob import or a renaming import of the type
+//!   reads all its variants.
+//! * In the side that receives a field, `receiver.field` reads it, and so does its name in braces after `Type` or `Variant`. In the
+//!   host only files that name the type count. The sandbox is small, so all its files count.
+//! * A column is read like the field of its row, if the receiving side queries such rows. A column in a condition of the SELECT for
+//!   the rows is read too.
 //!
-//! Each access to a field of the same name counts, unless `OWNERS` gives the receiver another type. So the test sees each reader of a
-//! reserved word in a file that these rules cover; for a word that is not reserved, a field of the same name may hide that it has none.
+//! Each access to a field of the same name counts, unless `OWNERS` gives the receiver another type. So the test finds every reader of a
+//! reserved word in the files that these rules cover. It may miss that a word has no reader if another type has a field of that name.
 
 use crate::layers::source::{HOST_CRATES, Source, read, sources, workspace};
 use std::collections::BTreeMap;
 
-/// A table of a queue: its name, the type of a row, the opener's method that returns rows, and the receiving crate.
+/// The tables of the queues: name, type of a row, method that returns the rows, and receiving crate.
 const TABLES: &[(&str, &str, &str, &str)] = &[
     ("messages_in", "MessageIn", "messages", "sandbox"),
     ("turns", "Turn", "open_turn", "sandbox"),
@@ -40,10 +40,10 @@ const FIELDS: &[(&str, &str)] = &[
 /// Types that the sandbox receives. The host receives all others.
 const TO_SANDBOX: &[&str] = &["Welcome", "TurnLimits", "Response", "Item", "Call", "Verdict"];
 
-/// Types that are no word of the seam: errors, and values that a side hands to the seam's own code.
+/// Types that do not cross the seam: errors, and values that one side passes to the code of the seam.
 const NO_WORDS: &[&str] = &["Error", "UnknownWord", "NewRow", "Tuple", "Found"];
 
-/// Receivers whose type is known, in the crate: an access through one is an access to a field of that type alone.
+/// Variables with a known type: crate, variable, type. An access through such a variable counts for this type only.
 const OWNERS: &[(&str, &str, &str)] = &[
     ("sandbox", "routing", "Routing"),
     ("sandbox", "reference", "Ref"),
@@ -52,11 +52,11 @@ const OWNERS: &[(&str, &str, &str)] = &[
     ("sandbox", "entry", "an entry of a directory"),
 ];
 
-/// Files that write a type which their side otherwise receives.
+/// Files that write a type although their side receives it otherwise.
 const WRITERS: &[(&str, &str)] = &[("host/jail/src/self_test/life.rs", "Hello")];
 
 #[test]
-fn words_without_a_reader_are_those_of_the_list() {
+fn words_without_a_reader_match_the_reserved_list() {
     let words = words();
     let listed = listed(&read(&workspace().join("docs/contract.md")));
     let code = Code::read();
@@ -65,7 +65,7 @@ fn words_without_a_reader_are_those_of_the_list() {
 }
 
 #[test]
-fn reader_of_each_reserved_word_is_seen() {
+fn reader_of_each_reserved_word_is_found() {
     let (words, listed) = (words(), listed(&read(&workspace().join("docs/contract.md"))));
     let mut code = Code::read();
     for word in words.iter().filter(|word| listed.iter().any(|(name, _)| *name == word.name())) {
@@ -110,7 +110,7 @@ fn reader_of_each_reserved_word_is_seen() {
 }
 
 #[test]
-fn list_that_differs_from_the_code_is_refused() {
+fn reserved_list_that_differs_from_the_code_is_refused() {
     let code = Code::read();
     let mut listed = listed(&read(&workspace().join("docs/contract.md")));
     let (gone, _) = listed.remove(0);
@@ -131,7 +131,7 @@ fn list_that_differs_from_the_code_is_refused() {
     }
 }
 
-/// Returns the differences between the list in the document and the code.
+/// Returns a complaint for each difference between the list in the document and the code.
 fn complaints(words: &[Word], listed: &[(String, String)], code: &Code) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, kind) in listed {
@@ -160,12 +160,12 @@ fn complaints(words: &[Word], listed: &[(String, String)], code: &Code) -> Vec<S
 }
 
 enum Kind {
-    /// Of a table.
+    /// A column of a table.
     Column,
     Variant {
         is_tuple: bool,
     },
-    /// Of a struct, or of this variant.
+    /// A field of a struct, or of this variant.
     Field {
         variant: Option<String>,
     },
@@ -189,7 +189,7 @@ struct Word {
 }
 
 impl Word {
-    /// As it is written in the document.
+    /// Returns the notation of the word in the document.
     fn name(&self) -> String {
         match &self.kind {
             Kind::Column | Kind::Field { variant: None } => format!("{}.{}", self.owner, self.name),
@@ -199,7 +199,7 @@ impl Word {
     }
 }
 
-/// Returns every word of the seam. The sources are formatted by rustfmt, so that a line and its indentation show its declaration.
+/// Returns all words of the seam. rustfmt formats the sources, so a line and its indentation identify a declaration.
 fn words() -> Vec<Word> {
     let mut words = columns();
     let is_row = |name: &str| TABLES.iter().any(|(_, row, ..)| *row == name);
@@ -262,36 +262,36 @@ fn row_of(table: &str) -> (&'static str, &'static str, &'static str, &'static st
     *TABLES.iter().find(|(name, ..)| *name == table).unwrap_or_else(|| panic!("TABLES has no {table}"))
 }
 
-/// The field of the row that holds a column.
+/// Returns the field of the row for a column.
 fn field_of<'a>(table: &str, column: &'a str) -> &'a str {
     let name = format!("{table}.{column}");
     FIELDS.iter().find(|(other, _)| *other == name).map_or(column, |(_, field)| field)
 }
 
-/// The crate that receives a type.
+/// Returns the crate that receives a type.
 fn side_of(owner: &str) -> &'static str {
     if TO_SANDBOX.contains(&owner) { "sandbox" } else { "host" }
 }
 
-/// Word and kind of each row in the table of the document.
+/// Returns word and kind of each row of the table in the document.
 fn listed(document: &str) -> Vec<(String, String)> {
     let (_, section) = document.split_once("\n## Reserved words\n").expect("docs/contract.md has the section");
     let section = section.split("\n#").next().expect("split gives at least one part");
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        assert!(cells.len() == 3 && !cells[2].is_empty(), "word, kind, what it is reserved for: {row}");
+        assert!(cells.len() == 3 && !cells[2].is_empty(), "a row has word, kind and purpose: {row}");
         (cells[0].trim_matches('`').to_owned(), cells[1].to_owned())
     })
     .collect()
 }
 
-/// The product sources that may read a word, and the SELECTs of the seam.
+/// The sources that may read a word, and the queries of the seam.
 struct Code {
-    /// Of host and sandbox, and the code that opens the queues.
+    /// The sources of host and sandbox, and the code that opens the queues.
     sides: BTreeMap<&'static str, Vec<Source>>,
     queries: String,
-    /// Variants that hold no type of their own name.
+    /// The variants that do not contain a type of the same name.
     plain: Vec<(String, String)>,
 }
 
@@ -316,7 +316,7 @@ impl Code {
         }
     }
 
-    /// A file that reads the word.
+    /// Returns a file that reads the word.
     fn reader(&self, word: &Word) -> Option<String> {
         let all = || self.sides.values().flatten();
         match &word.kind {
@@ -345,7 +345,7 @@ impl Code {
         self.reads_field(side, row, row, field_of(table, column), true)
     }
 
-    /// A file of the side that names the field in braces behind `holds`, or behind a dot if it `has_dot`.
+    /// Returns a file of the side that names the field in braces after `holds`, or after a dot if `has_dot`.
     fn reads_field(&self, side: &str, owner: &str, holds: &str, field: &str, has_dot: bool) -> Option<String> {
         let reads = |source: &&Source| {
             let is_writer = WRITERS.contains(&(source.file.as_str(), owner));
@@ -374,7 +374,7 @@ fn names_variant(source: &Source, owner: &str, variant: &str) -> bool {
     is_renamed || source.paths.iter().any(|path| path.windows(2).any(follows))
 }
 
-/// `receiver.field`, and no call of a method, through a receiver that is no other type's.
+/// Returns whether the tokens contain `receiver.field`, unless it is a method call or the receiver has another type.
 fn accesses(tokens: &[String], side: &str, owner: &str, field: &str) -> bool {
     tokens.windows(4).any(|four| {
         let is_access = four[1] == "." && four[2] == field && four[3] != "(" && four[0] != ".";
@@ -383,7 +383,7 @@ fn accesses(tokens: &[String], side: &str, owner: &str, field: &str) -> bool {
     })
 }
 
-/// `Type { …, field, … }`, at any depth of it.
+/// Returns whether the tokens contain `Type { …, field, … }`, at any depth.
 fn names_in_braces(tokens: &[String], holds: &str, field: &str) -> bool {
     let begins = |at: &usize| tokens[*at] == holds && tokens.get(at + 1).is_some_and(|next| next == "{");
     (0..tokens.len()).filter(begins).any(|at| {

@@ -1,12 +1,12 @@
-//! Steps on files: an attacker makes, changes, truncates and removes them wherever the jail allows it.
+//! Steps on files: the attacker creates, changes, truncates and removes files wherever the jail permits it.
 //!
-//! Does not judge a refusal by the jail; it is an error of the step, and the test reads it. See `steps`.
+//! A refusal of the jail is recorded as an error of the step, and the test checks it. See `steps`.
 
 use crate::steps::Step;
 use std::error::Error;
 use std::fs;
 
-/// Plays a step that needs files only.
+/// Plays a step that needs only files.
 pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
     use nix::fcntl::AT_FDCWD;
     use nix::sys::stat::Mode;
@@ -53,7 +53,7 @@ pub(crate) fn play(step: Step) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns a rollback journal without a page, whose super-journal is `victim`: SQLite removes that file once it is unused.
+/// Returns a rollback journal without pages and with `victim` as its super-journal, a file that SQLite removes.
 pub(crate) fn journal(victim: &str, pages: u32) -> Vec<u8> {
     const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     const SECTOR: u32 = 512;

@@ -1,8 +1,7 @@
-//! A program in the sandbox's place that follows its script, not the contract. Without a script it plays fair.
+//! A program in place of the sandbox that follows a script and not the contract. Without a script it acts like an honest sandbox.
 //!
-//! A script is JSON: a list of [`Step`]s. It comes as a file with the message, or as [`LAUNCH_SCRIPT`] for steps before a message. The
-//! results are written to [`OUTCOME`] after each step. For tests; never part of an installation. See `host/tests/security/escape/`
-//! for the scripts.
+//! A script is a JSON list of [`Step`]s. It is a file of the message, or [`LAUNCH_SCRIPT`] for steps before a message. The program writes
+//! its results to [`OUTCOME`] after each step. Only for tests. See `host/tests/security/escape/` for the scripts.
 
 mod files;
 mod seen;
@@ -28,14 +27,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steps::Step;
 
-/// Replaces the handshake while the file exists.
+/// A script that replaces the handshake while this file exists.
 const LAUNCH_SCRIPT: &str = "/workspace/launch-script";
-/// Answers, refs and errors so far.
+/// The answers, refs and errors so far.
 const OUTCOME: &str = "/workspace/outcome.json";
-/// Names the message whose `once` was played last.
+/// The message whose step `once` was played last.
 const ONCE: &str = "/workspace/once";
 
-/// Exists once a script's `keep` was played.
+/// The values that a step `keep` saved.
 const KEPT: &str = "/workspace/kept.json";
 /// The longest wait of a step.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +48,7 @@ struct Attacker {
     inbound: Option<InboundReader>,
     outbound: Option<OutboundWriter>,
     held: Vec<Connection>,
-    /// By name: `turn own items output result calls message`.
+    /// The received values by name: `turn own items output result calls message`.
     seen: Map<String, Value>,
     answers: Vec<Value>,
     errors: Vec<String>,
@@ -139,11 +138,11 @@ impl Attacker {
         }
     }
 
-    /// Writes the outcome whole or not: a test may read it at any time.
+    /// Writes the outcome atomically, because a test may read it at any time.
     fn note(&self) {
         let outcome = json!({ "seen": self.seen, "answers": self.answers, "errors": self.errors, "done": self.done });
         let new = format!("{OUTCOME}.new");
-        // Without a workspace, or with a full one, there is no record.
+        // The write fails if the workspace is missing or full.
         let _ = fs::write(&new, outcome.to_string()).and_then(|()| fs::rename(&new, OUTCOME));
     }
 
@@ -186,7 +185,7 @@ impl Attacker {
             Step::Sql(statements) => self.connect()?.execute_batch(&self.spelled(&statements)?)?,
             Step::SqlHeld(statements) => {
                 let db = self.connect()?;
-                // Reading counts too: a lock is held for as long as a row is waited for.
+                // Reading a row is enough to hold a lock.
                 db.execute_batch(&self.spelled(&statements)?)?;
                 self.held.push(db);
             }
@@ -246,7 +245,7 @@ impl Attacker {
                         std::thread::park();
                     }
                 });
-                // SAFETY: ends this thread alone; the other thread uses no value of it.
+                // SAFETY: this ends only the current thread, and the other thread uses no value of it.
                 unsafe { libc::syscall(libc::SYS_exit, 0) };
             }
             Step::Hang => loop {
@@ -285,13 +284,13 @@ impl Attacker {
             if Instant::now() > until {
                 return Err("the awaited state did not occur".into());
             }
-            // Without a bell: the host only writes the state.
+            // The host writes this state without a bell, so the queue is polled.
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
 
-    /// Opens connections, and counts those that the host did not close.
+    /// Opens connections and counts the ones that the host keeps open.
     fn dial(&mut self, count: u32) -> io::Result<()> {
         for _ in 0..count {
             self.dialled.push(UnixStream::connect(model_sock())?);
@@ -299,7 +298,7 @@ impl Attacker {
         let items = frame(&Request::Items { after_seq: u64::MAX >> 2 })?;
         let mut held = 0;
         for socket in &mut self.dialled {
-            // A connection that the host closed is seen at the write, or at its end in place of an answer.
+            // If the host closed a connection, the write fails or the connection ends without an answer.
             let alive = socket.write_all(&items).is_ok() && answer(socket).get("answer").is_some();
             held += u32::from(alive);
         }
@@ -307,7 +306,7 @@ impl Attacker {
         Ok(())
     }
 
-    /// Sends a request on a connection of its own and keeps its result.
+    /// Sends a request on a new connection and keeps its result.
     fn ask(&mut self, request: &Value) {
         let answer = UnixStream::connect(model_sock()).and_then(|mut socket| {
             write_frame(&mut socket, request)?;
@@ -354,11 +353,11 @@ impl Attacker {
         Ok(())
     }
 
-    /// Acts as an honest sandbox without tools: asks, reports, asks again, replies.
+    /// Acts like an honest sandbox without tools: requests an output, reports results, requests again, and replies.
     fn end_fairly(&mut self, turn: TurnId) {
         let chat = self.fair_answer(turn);
         self.note();
-        // A queue that an attack broke, or a turn that it ended, accepts no row: then the host decides.
+        // After an attack the queue may be broken or the turn closed. Then no row is written, and the host decides.
         if self.append(&json!({ "content": chat, "turn": turn })).is_ok() {
             let _ = self.link.write_all(&[BELL]);
         }
@@ -395,7 +394,7 @@ impl Attacker {
     }
 }
 
-/// Reads the answer on a connection: a frame, or its end.
+/// Reads the answer on a connection, which is a frame or the end of the connection.
 fn answer(socket: &mut UnixStream) -> Value {
     match read_frame(socket) {
         Ok(Some(frame)) => serde_json::from_slice(&frame).unwrap_or_else(|error| json!({ "error": error.to_string() })),
@@ -405,13 +404,13 @@ fn answer(socket: &mut UnixStream) -> Value {
     }
 }
 
-/// Sends bytes with descriptors.
+/// Sends bytes together with file descriptors.
 fn give_descriptors(socket: &UnixStream, bytes: &[u8], count: usize) -> Result<(), Box<dyn Error>> {
     use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
     use std::os::fd::AsRawFd;
     let descriptors = vec![socket.as_raw_fd(); count];
-    let beside = [ControlMessage::ScmRights(&descriptors)];
-    sendmsg::<()>(socket.as_raw_fd(), &[io::IoSlice::new(bytes)], &beside, MsgFlags::empty(), None)?;
+    let control = [ControlMessage::ScmRights(&descriptors)];
+    sendmsg::<()>(socket.as_raw_fd(), &[io::IoSlice::new(bytes)], &control, MsgFlags::empty(), None)?;
     Ok(())
 }
 

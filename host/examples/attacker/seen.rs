@@ -1,13 +1,13 @@
-//! Values that the attacker saw, put in place of their names in the JSON and SQL of a script.
+//! Replacement of names by received values in the JSON and SQL of a script.
 //!
-//! Sends no request itself. See `steps` for the names.
+//! See `steps` for the names.
 
 use super::Attacker;
 use serde_json::{Value, json};
 use std::error::Error;
 
 impl Attacker {
-    /// Returns SQL with values in place of names.
+    /// Replaces the names in SQL by values.
     pub(super) fn spelled(&self, sql: &str) -> Result<String, Box<dyn Error>> {
         let text = |name: &str| self.found(name).as_str().unwrap_or_default().to_owned();
         let mut spelled = sql
@@ -26,7 +26,7 @@ impl Attacker {
         Ok(spelled)
     }
 
-    /// Returns JSON with values in place of names.
+    /// Replaces the names in JSON by values.
     pub(super) fn filled(&self, value: Value) -> Value {
         match value {
             Value::String(text) => match text.strip_prefix('$') {
@@ -74,7 +74,7 @@ impl Attacker {
     }
 }
 
-/// Returns another value of the same shape, changed by one character or number.
+/// Returns a value of the same shape with one changed character or number.
 fn changed(field: &str, value: &Value) -> Value {
     match (field, value) {
         ("kind", kind) => json!(if kind == "message" { "output" } else { "message" }),

@@ -1,60 +1,60 @@
-//! The steps of an attacker's script: one action each, without a decision.
+//! The steps of the attacker's script. Each step is one action.
 //!
-//! Expects no result; the tests do. To add a step, add it here and in its player. See `main`.
+//! The tests check the results. A new step is added here and in `main` or `files`.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One action. In every value `"$name.0.field"` is replaced by the value seen, in a list by its entries;
-/// `{"$of": "$name.0", "change": "field", "with": {"field": …}}` is the same with other fields, and
-/// `{"$times": "x", "count": 9}` is a long text. In SQL `{turn}`, `{message}`,
-/// `{output}` and `{call}` are the values seen last, and `{next}` is the number of the next honest row.
+/// One action. In every value `"$name.0.field"` is replaced by the received value, and in a list by its entries.
+/// `{"$of": "$name.0", "change": "field", "with": {"field": …}}` is the received value with other fields, and
+/// `{"$times": "x", "count": 9}` is a long text. In SQL, `{turn}`, `{message}`, `{output}` and `{call}` are the last received values,
+/// and `{next}` is the number of the next honest row.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
-    /// Says hello with this fingerprint; null is the right one.
+    /// Sends a hello with this fingerprint; null means the correct one.
     Hello(Option<String>),
-    /// Takes the welcome with the key.
+    /// Reads the welcome, which contains the key.
     Welcome,
-    /// Opens both queues, as far as possible.
+    /// Opens both queues if possible.
     Open,
     /// Rings this many bells.
     Ring(u32),
-    /// Rings without an end.
+    /// Rings bells without end.
     Flood,
     /// Writes these bytes to the link.
     Link(Vec<u8>),
-    /// Sends one request on the model socket, without changes.
+    /// Sends one request on the model socket.
     Ask(Value),
     /// Sends a prefix and a text on a new connection to the model socket, then closes the writing side.
     Raw { length: u32, text: String },
-    /// Writes a row, through the contract's own writer.
+    /// Writes a row with the writer of the contract.
     Row(Value),
     /// Runs statements on the outbound queue.
     Sql(String),
-    /// Runs statements on a connection that stays open.
+    /// Runs statements on a connection and keeps it open.
     SqlHeld(String),
-    /// Begins a read of the inbound queue that never ends.
+    /// Begins a read transaction on the inbound queue that never ends.
     HoldInbound,
-    /// Puts this in place of the outbound queue: `directory` or `garbage`.
+    /// Replaces the outbound queue by a `directory` or by `garbage`.
     Plant(String),
-    /// Puts a journal beside the outbound queue whose rollback removes this file.
+    /// Writes a journal beside the outbound queue. Its rollback would remove this file.
     Journal(String),
     /// Plays these steps, unless an earlier launch did.
     Once(Vec<Step>),
-    /// Plays this step so many times; only its last answer is kept.
+    /// Plays this step this many times and keeps only its last answer.
     Repeat { times: u32, step: Box<Step> },
-    /// Keeps the values seen over launches, as `$kept`.
+    /// Saves the received values over launches, as `$kept`.
     Keep,
-    /// Waits until the host closed the turn.
+    /// Waits until the host closes the turn.
     AwaitClosed,
-    /// Skips the fair end of this turn.
+    /// Skips the honest end of this turn.
     Leave,
-    /// Runs statements on another database with the session's key.
+    /// Runs statements on another database with the key of the session.
     SqlAt { path: String, sql: String },
-    /// Puts a database of another key or page size in place of the outbound queue.
+    /// Replaces the outbound queue by a database with another key or page size.
     Remake { key: Option<String>, page: u32 },
-    /// Copies one file's bytes into another.
+    /// Copies the bytes of one file into another.
     Copy { from: String, to: String },
     /// Writes these bytes into a file.
     Put { path: String, text: String },
@@ -68,13 +68,13 @@ pub(crate) enum Step {
     Rename { from: String, to: String },
     /// Makes a directory.
     Directory(String),
-    /// Makes so many files in a directory.
+    /// Makes this many files in a directory.
     Files { directory: String, count: u32 },
-    /// Makes a directory in a directory, so many times.
+    /// Makes this many nested directories.
     Deep { directory: String, depth: u32 },
     /// Sets the mode of a file or directory.
     Mode { path: String, mode: u32 },
-    /// Makes a link, which the jail should forbid.
+    /// Makes a symbolic link, which the jail should forbid.
     Symlink { to: String, path: String },
     /// Makes a hard link, which the jail should forbid.
     Hardlink { to: String, path: String },
@@ -82,21 +82,21 @@ pub(crate) enum Step {
     Whiteout { from: String, to: String },
     /// Makes a pipe, which the jail should forbid.
     Fifo(String),
-    /// Opens so many connections to the model socket at once and keeps them; the answer is the number that the host still holds.
+    /// Opens this many connections to the model socket and keeps them. The answer is the number that the host keeps open.
     Dial(u32),
     /// Closes the connections.
     HangUp,
     /// Sends bytes on the first of them, without waiting for an answer.
     Say(Vec<u8>),
-    /// Sends so many requests on the first of them, without reading an answer.
+    /// Sends this many requests on the first of them, without reading an answer.
     Deaf { request: Value, times: u32 },
-    /// Sends two requests in one write on a new connection; keeps both answers.
+    /// Sends two requests in one write on a new connection, and keeps both answers.
     Pipelined([Value; 2]),
-    /// Sends so many descriptors over the link with a bell, and over a connection to the model socket.
+    /// Sends this many descriptors over the link with a bell, and over a connection to the model socket.
     Descriptors(usize),
     /// Closes the link and continues.
     CloseLink,
-    /// Ends the first thread, and keeps an idle second one.
+    /// Ends the first thread and keeps an idle second one.
     Linger,
     /// Stays idle.
     Hang,

@@ -1,7 +1,7 @@
-//! A local server without a model, for trying `ironctl model add` without a key:
+//! A local model server without a model, to try `ironctl model add` without a key:
 //! `cargo run -p ironclaw-host --example model_server -- 11434`.
 //!
-//! Repeats its input; `note TEXT` writes a file with the tools and reads it back. See `server.rs`.
+//! It repeats its input. For `note TEXT` it writes a file with the tools and reads it. See `server.rs`.
 
 #[allow(dead_code, reason = "the tests use more of it")]
 mod server;
@@ -9,7 +9,7 @@ mod server;
 use serde_json::json;
 use server::{Act, Seen, Server};
 
-fn brain(seen: &Seen) -> Act {
+fn respond(seen: &Seen) -> Act {
     let asked = seen.asked();
     let results = seen.results();
     let Some(text) = asked.strip_prefix("note ") else { return Act::Say(format!("You said: {asked}")) };
@@ -24,7 +24,7 @@ fn brain(seen: &Seen) -> Act {
 #[allow(clippy::print_stdout, reason = "a program for experiments")]
 fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(11434);
-    let server = Server::listen(port, brain)?;
+    let server = Server::listen(port, respond)?;
     println!("listening on {}; end it with Ctrl-C", server.url());
     loop {
         std::thread::park();

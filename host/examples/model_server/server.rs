@@ -1,6 +1,6 @@
-//! A model server on loopback that speaks the Chat Completions and the Messages API, streaming and not, and fails on demand.
+//! A model server on loopback with the Chat Completions API and the Messages API, with and without streaming. It fails on demand.
 //!
-//! Has no model: a closure chooses the response to each request. Never listens beyond loopback. `main.rs` beside it runs it by hand.
+//! A closure chooses the response to each request. The server listens only on loopback. `main.rs` is a program with it.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// The interval between two pieces of a slow stream.
+/// The interval between pieces of a slow stream.
 const DRIP_EVERY: Duration = Duration::from_millis(20);
 
 /// The API of a request.
@@ -33,21 +33,21 @@ pub enum Api {
 /// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its API.
+    /// The API.
     pub api: Api,
-    /// Its key: the bearer token, or `x-api-key`.
+    /// The key: the bearer token, or `x-api-key`.
     pub key: Option<String>,
-    /// Its body.
+    /// The body.
     pub body: Value,
 }
 
 impl Seen {
-    /// Returns whether it asks for a stream.
+    /// Returns whether the request asks for a stream.
     pub fn streams(&self) -> bool {
         self.body["stream"] == true
     }
 
-    /// Returns the conversation as (role, text), with `tool` for each result of a tool, oldest first.
+    /// Returns the conversation as (role, text), oldest first. The role of a tool result is `tool`.
     pub fn conversation(&self) -> Vec<(String, String)> {
         let mut parts = Vec::new();
         for message in self.body["messages"].as_array().into_iter().flatten() {
@@ -74,15 +74,15 @@ impl Seen {
         parts
     }
 
-    /// Returns the last words of a user.
+    /// Returns the last text of a user.
     pub fn asked(&self) -> String {
         let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
         let said = said.map(|(_, text)| text).unwrap_or_default();
-        // The host's own lines, such as the date, precede the person's words.
+        // Lines of the host, such as the date, precede the text of the person.
         said.rsplit("\n\n").next().unwrap_or_default().to_owned()
     }
 
-    /// Returns the results of tools since then, oldest first.
+    /// Returns the tool results after the last text of a user, oldest first.
     pub fn results(&self) -> Vec<String> {
         let conversation = self.conversation();
         let from = conversation.iter().rposition(|(role, _)| role == "user").map_or(0, |at| at + 1);
@@ -93,23 +93,23 @@ impl Seen {
 /// The response to a request.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// These words; a stream sends them word by word.
+    /// This text. A stream sends it word by word.
     Say(String),
-    /// Calls of these tools, with words beside them.
+    /// This text and calls of these tools.
     Call(String, Vec<(String, Value)>),
     /// This status with these headers and this body.
     Status(u16, Vec<(&'static str, String)>, String),
-    /// No response, without an end.
+    /// No response; the connection stays open.
     Hang,
-    /// The first words of a stream, or half of an answer; then the connection is cut.
+    /// The beginning of a stream, or half of an answer. Then the connection is closed.
     Cut(String),
-    /// The first words of a stream; then silence, without an end.
+    /// The beginning of a stream. Then the connection stays open without more data.
     Stall(String),
     /// Status 200 with this body, for every request.
     Raw(String),
     /// Status 200 with these events, for every request.
     Events(Vec<String>),
-    /// This status, and an endless body without a line; with 200 it is declared as a stream.
+    /// This status, and an endless body without a line end. With status 200 it is declared as a stream.
     Flood(u16),
     /// An endless stream of comments.
     Drip,
@@ -117,9 +117,9 @@ pub enum Act {
     After(Duration, Box<Act>),
 }
 
-type Brain = dyn Fn(&Seen) -> Act + Send + Sync;
+type Respond = dyn Fn(&Seen) -> Act + Send + Sync;
 
-/// The server; it ends when it is dropped.
+/// The server. It stops when it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -127,45 +127,45 @@ pub struct Server {
 }
 
 struct Shared {
-    brain: Box<Brain>,
+    respond: Box<Respond>,
     seen: Mutex<Vec<Seen>>,
-    /// One for each stalled stream with a listener.
+    /// Has one reference for each stalled stream with a listener.
     stalled: Arc<()>,
 }
 
 impl Server {
-    /// Listens on a port that the system picks.
-    pub fn start(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
-        Self::listen(0, brain).expect("loopback has a free port")
+    /// Listens on a port that the system selects.
+    pub fn start(respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+        Self::listen(0, respond).expect("loopback has a free port")
     }
 
     /// Listens on this port of 127.0.0.1.
     ///
     /// # Errors
-    /// When the port is taken.
-    pub fn listen(port: u16, brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
+    /// Fails if the port is in use.
+    pub fn listen(port: u16, respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
         listener.set_nonblocking(true)?;
-        // Does not block on the runtime, so that a test with a runtime of its own can start a server.
+        // Does not block on the runtime, so that a test with its own runtime can start a server.
         let listener = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
         };
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { brain: Box::new(brain), seen: Mutex::default(), stalled: Arc::default() });
+        let shared = Arc::new(Shared { respond: Box::new(respond), seen: Mutex::default(), stalled: Arc::default() });
         let app = Router::new()
             .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
             .route("/v1/messages", post(messages))
             .with_state(Arc::clone(&shared));
-        // Otherwise every second piece of a stream waits for the other end's acknowledgement, some 40 ms.
+        // Without this option every second piece of a stream waits about 40 ms for an acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         runtime.spawn(async move { axum::serve(listener, app).await });
         Ok(Self { address, shared, runtime: Some(runtime) })
     }
 
-    /// Returns its address, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below its `/v1`.
+    /// Returns the address, e.g. `http://127.0.0.1:40123`. The Chat Completions API is below `/v1`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -175,9 +175,9 @@ impl Server {
         Arc::strong_count(&self.shared.stalled) - 1
     }
 
-    /// Returns every request so far, oldest first.
+    /// Returns all requests so far, oldest first.
     pub fn seen(&self) -> Vec<Seen> {
-        self.shared.seen.lock().expect("no holder panics").clone()
+        self.shared.seen.lock().expect("not poisoned").clone()
     }
 }
 
@@ -213,8 +213,8 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         return (StatusCode::BAD_REQUEST, "no JSON").into_response();
     };
     let seen = Seen { api, key, body };
-    let mut act = (shared.brain)(&seen);
-    shared.seen.lock().expect("no holder panics").push(seen.clone());
+    let mut act = (shared.respond)(&seen);
+    shared.seen.lock().expect("not poisoned").push(seen.clone());
     while let Act::After(wait, next) = act {
         tokio::time::sleep(wait).await;
         act = *next;
@@ -260,7 +260,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         Act::Stall(text) | Act::Cut(text) => {
             let half = whole(&seen, &text, &[]).to_string();
             let half = Bytes::from(half[..half.len() / 2].to_owned());
-            // A pause lets the first half leave: otherwise the connection ends before the answer begins.
+            // Without a pause the connection could end before the first half is sent.
             let cut = async {
                 tokio::task::yield_now().await;
                 Err(io::Error::other("cut"))
@@ -272,7 +272,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
     }
 }
 
-/// Returns the tokens of a text as this server counts them: four bytes each.
+/// Returns the tokens of a text. This server counts four bytes as a token.
 fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
@@ -312,7 +312,7 @@ fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
     }
 }
 
-/// The end of a stream.
+/// Returns the last events of a stream.
 #[derive(PartialEq, Eq)]
 enum End {
     Well,
@@ -353,7 +353,7 @@ fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: boo
     for (n, (tool, arguments)) in calls.iter().enumerate() {
         let call = json!({ "index": n, "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": "" } });
         events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
-        // Arguments come in pieces, as from real servers.
+        // Arguments are sent in pieces, as by real servers.
         let arguments = arguments.to_string();
         for piece in arguments.as_bytes().chunks(7) {
             let call = json!({ "index": n, "function": { "arguments": String::from_utf8_lossy(piece) } });

@@ -1,6 +1,6 @@
-//! Budgets: model requests are booked before they are sent, ceilings hold, and a message that got a notice can be retried.
+//! Tests of budgets: bookings before each model request, ceilings, and retries of messages that got a notice.
 //!
-//! The model is the script; the host estimates its tokens. See `streaming`.
+//! They use the scripted model, whose tokens the host estimates. See `streaming`.
 
 use crate::ops::stops::{notice, text};
 use crate::support::client::{self, Client};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const RULES: &str = "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n";
 
-/// Starts a host with these settings and a script with these rules before the built-in ones.
+/// Starts a host with these settings. Its script has these rules before the built-in ones.
 fn world(settings: &str, rules: &str) -> World {
     let world = World::with(client::own(), Build::Plain, None);
     let script = world.home.join("script.toml");
@@ -46,7 +46,7 @@ fn set(world: &World, tokens_per_day: &str) {
     world.ctl(&["agent", "set", "a", "--tokens-per-day", tokens_per_day]).ok();
 }
 
-/// Returns the estimated tokens of a first request with this message, read from its refusal.
+/// Returns the estimated tokens of a first request with this message, taken from a refusal.
 fn needed(world: &World, message: &str) -> u64 {
     set(world, "1");
     let answer = world.ctl(&["--json", "chat", "a", message, "--thread", "probe"]).ok().json();
@@ -59,7 +59,7 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     let world = world("[turn]\nmodel_calls_max = 100\ntool_calls_max = 100\n", "");
     assert!(world.say("a", "hello").contains("Hello."));
     let one = tokens(&usage(&world, &[]));
-    assert!(one > 0, "the script's tokens are estimated");
+    assert!(one > 0, "tokens of the script are estimated");
     let limit = one + 6 * (one + 1024);
     set(&world, &limit.to_string());
 
@@ -71,15 +71,15 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     assert!(reply.contains("`ironctl agent set a --tokens-per-day NUMBER`"), "{reply}");
     assert!(reply.contains("`ironctl message retry msg_"), "{reply}");
     let (asked, spent) = (world.entries("model.asked").len(), usage(&world, &[]));
-    assert!(asked > 2, "it looped for a while");
-    assert_eq!(sum(&spent, "requests"), asked as u64, "a refused request is not sent");
+    assert!(asked > 2, "the agent looped");
+    assert_eq!(sum(&spent, "requests"), asked as u64, "only sent requests are counted");
     assert!(tokens(&spent) <= limit, "{spent}");
     let refused = &world.entries("budget.refused")[0];
     assert_eq!((&refused["type"], &refused["data"]["ceiling"]), (&"RETRACT".into(), &"tokens_per_agent_day".into()));
     assert_eq!(refused["data"]["turn"], looped["turn_id"]);
-    assert!(world.entries("model.refused").is_empty(), "it is no fault of the sandbox");
+    assert!(world.entries("model.refused").is_empty(), "the sandbox is not at fault");
 
-    // A new conversation needs less for a request, so the remainder may suffice for one.
+    // A request of a new conversation is smaller, so the rest of the ceiling may suffice for it.
     let begin = |thread: &str| {
         let answer = world.ctl(&["--json", "chat", "a", "loop forever", "--thread", thread]).ok().json();
         assert_eq!(answer["notice"], true, "{answer}");
@@ -95,7 +95,7 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     let spent = usage(&world, &[]);
     assert!(tokens(&spent) <= limit, "{spent}");
 
-    // Not for another message, not in another conversation, not after a restart, not after a crash.
+    // No request is sent for another message, in another conversation, after a restart or after a crash.
     let after = |world: &World| {
         assert_eq!(begin("b"), asked);
         assert_eq!(world.chat("a", "loop forever")["notice"], true);
@@ -115,14 +115,14 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
     assert!(world.ctl(&["usage"]).ok().stdout.contains("tokens_per_agent_day"));
 
     set(&world, "10000000");
-    assert!(world.say("a", "hello").contains("Hello."), "a raised ceiling lets it continue");
+    assert!(world.say("a", "hello").contains("Hello."), "a raised ceiling permits requests");
     set(&world, "none");
     assert_eq!(usage(&world, &[])["ceilings"], Value::Array(Vec::new()));
     assert_eq!(world.entries("agent.budget").len(), 3);
 }
 
 #[test]
-fn racing_conversations_cannot_both_take_the_last_tokens() {
+fn concurrent_conversations_cannot_both_book_the_last_tokens() {
     let world = world("", RULES);
     let needed = needed(&world, "slow");
     set(&world, &(needed + needed / 2).to_string());
@@ -133,13 +133,13 @@ fn racing_conversations_cannot_both_take_the_last_tokens() {
             scope.spawn(move || client.send_in("a", thread, "slow", thread).expect("recorded"))
         };
         let sending: Vec<_> = ["x", "y"].map(send).into();
-        sending.into_iter().map(|sent| sent.join().expect("it ends")).collect()
+        sending.into_iter().map(|sent| sent.join().expect("the thread ends")).collect()
     });
-    wait_for("one to be refused", || world.entries("budget.refused").len() == 2);
-    wait_for("one to be asked", || world.entries("model.asked").len() == 1);
+    wait_for("the refused request", || world.entries("budget.refused").len() == 2);
+    wait_for("the permitted request", || world.entries("model.asked").len() == 1);
     assert_eq!(tokens(&usage(&world, &[])), needed, "a request in flight is booked");
 
-    // The request of a cancelled turn is not waited for and stays booked, because its cost is unknown.
+    // The request of a cancelled turn stays booked, because its cost is unknown.
     let asked = text(&world.entries("model.asked")[0]["data"], "session");
     world.ctl(&["session", "cancel", &asked]).ok();
     for message in sent {
@@ -150,19 +150,19 @@ fn racing_conversations_cannot_both_take_the_last_tokens() {
 }
 
 #[test]
-fn a_request_that_a_crash_cut_off_stays_booked() {
+fn request_interrupted_by_a_crash_stays_booked() {
     let world = world("", RULES);
     let client = Client::of(&world);
     let sent = client.send("a", "slow", "1").expect("recorded");
     wait_for("the request", || world.entries("model.asked").len() == 1);
     world.kill_host();
     world.up();
-    wait_for("it to be asked again", || world.entries("model.asked").len() == 2);
+    wait_for("the second request", || world.entries("model.asked").len() == 2);
     let shown = usage(&world, &[]);
     assert_eq!((sum(&shown, "requests"), sum(&shown, "output_tokens")), (2, 2 * 1024), "{shown}");
     let session = text(&sent, "session_id");
     world.ctl(&["session", "cancel", &session]).ok();
-    // Spent tokens stay booked after an erasure.
+    // The tokens of an erased session stay booked.
     world.ctl(&["session", "remove", &session, "--yes"]).ok();
     world.ctl(&["agent", "remove", "a", "--yes"]).ok();
     let left = usage(&world, &["--session", &session]);
@@ -186,7 +186,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
         (&ceiling(&shown)["name"], &ceiling(&shown)["of"]),
         (&"tokens_per_session".into(), &answer["session_id"])
     );
-    assert!(shown["rows"].as_array().is_some_and(Vec::is_empty), "nothing was asked: {shown}");
+    assert!(shown["rows"].as_array().is_some_and(Vec::is_empty), "no request was booked: {shown}");
     world.down();
     world.configure("[budget]\ntokens_per_day = 3000\n");
     world.up();
@@ -199,7 +199,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
     };
     assert!(reply.starts_with("This host's ceiling for tokens, 3000 a day, is reached"), "{reply}");
     assert!(reply.contains("`budget.tokens_per_day` in its config.toml"), "{reply}");
-    assert_eq!(world.chat("a", "hello")["notice"], true, "one agent's use is every agent's");
+    assert_eq!(world.chat("a", "hello")["notice"], true, "all agents share the ceiling");
     world.down();
     world.configure("[budget]\ntokens_per_day = 1\n");
     world.up();
@@ -216,7 +216,7 @@ fn invalid_ceiling_is_refused() {
     for (option, value) in [("--tokens-per-day", "many"), ("--tokens-per-day", "0"), ("--cost-per-day", "1,50")] {
         assert_eq!(world.ctl(&["agent", "set", "a", option, value]).code, 2, "{option} {value}");
     }
-    assert_eq!(world.ctl(&["agent", "set", "a"]).code, 2, "nothing is set");
+    assert_eq!(world.ctl(&["agent", "set", "a"]).code, 2, "an empty command is refused");
     world.ctl(&["agent", "set", "a", "--tokens-per-day", "9007199254740991"]).refused("over the limit");
     let set = world.ctl(&["--json", "agent", "set", "a", "--cost-per-day", "2.50", "--mode", "enforce"]).ok().json();
     assert_eq!((&set["cost_per_day_micros"], &set["mode"]), (&2_500_000.into(), &"enforce".into()), "{set}");
@@ -226,7 +226,7 @@ fn invalid_ceiling_is_refused() {
 }
 
 #[test]
-fn a_summary_is_counted_and_refused_like_any_request() {
+fn summary_is_booked_and_refused_like_any_request() {
     let world = world("[turn]\ncontext_bytes_max = 4096\n", "");
     for n in 0..8 {
         world.say("a", &format!("echo {n} {}", "word ".repeat(150)));
@@ -235,7 +235,7 @@ fn a_summary_is_counted_and_refused_like_any_request() {
         let asked = world.entries("model.asked");
         asked.iter().filter(|entry| entry["data"]["purpose"] == "compact").count()
     };
-    assert!(compacts(&world) > 0, "there were summaries");
+    assert!(compacts(&world) > 0, "the conversation was summarised");
     assert_eq!(sum(&usage(&world, &[]), "requests"), world.entries("model.asked").len() as u64);
 }
 
@@ -252,11 +252,11 @@ fn failed_model_is_reported_and_a_retry_answers_once() {
         text(&failed, "reply").starts_with("The model endpoint `scripted` has no answer in its script"),
         "{failed}"
     );
-    assert!(!text(&failed, "reply").contains("sk-secret"), "never a provider's own words");
+    assert!(!text(&failed, "reply").contains("sk-secret"), "the notice quotes the provider");
     assert_eq!(world.entries("model.failed").len(), 1);
     world.ctl(&["--json", "chat", "a", "hello"]).ok();
     let id = text(&failed, "message_id");
-    assert_eq!(world.ctl(&["--json", "message", "retry", &id]).ok().json()["notice"], true, "it fails again");
+    assert_eq!(world.ctl(&["--json", "message", "retry", &id]).ok().json()["notice"], true, "the retry fails too");
 
     world.down();
     std::fs::write(world.home.join("script.toml"), rules(false)).expect("written");
@@ -271,11 +271,11 @@ fn failed_model_is_reported_and_a_retry_answers_once() {
     assert_eq!(retried.len(), 2);
     assert!(retried.iter().all(|entry| entry["type"] == "META" && entry["data"]["message"] == id.as_str()));
     let all = world.ledger().iter().map(Value::to_string).collect::<String>();
-    assert!(!all.contains("sk-secret"), "nor in the ledger");
+    assert!(!all.contains("sk-secret"), "the ledger quotes the provider");
 }
 
 #[test]
-fn a_model_that_answers_too_late_is_named_and_parks_no_session() {
+fn late_model_is_named_and_parks_no_session() {
     let world = world("[turn]\nseconds_max = 2\n[session]\nlaunch_attempts_max = 1\n", RULES);
     for _ in 0..2 {
         let late = world.chat("a", "slow");
@@ -317,7 +317,7 @@ fn cost_ceiling_without_prices_is_reported() {
 }
 
 #[test]
-fn a_message_that_waits_or_is_being_answered_is_not_retried() {
+fn message_that_waits_or_is_in_a_turn_is_not_retried() {
     let world = world("", RULES);
     let client = Client::of(&world);
     let sent = client.send("a", "slow", "1").expect("recorded");
@@ -326,11 +326,11 @@ fn a_message_that_waits_or_is_being_answered_is_not_retried() {
     world.ctl(&["message", "retry", &id]).refused("waits for one");
     world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     notice(&client, &id);
-    // In the same sandbox or another: the turn starts again, and only once.
+    // The turn starts again once, in the same sandbox or in another one.
     let retry = |_: &u32| world.ctl(&["message", "retry", &id, "--wait", "1ms"]).stderr.contains("waits for one");
     let refused = (0..3).filter(retry).count();
-    assert_eq!(refused, 2, "the first is taken");
-    wait_for("it to be asked again", || world.entries("model.asked").len() == 2);
+    assert_eq!(refused, 2, "only the first retry is accepted");
+    wait_for("the second request", || world.entries("model.asked").len() == 2);
     world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     notice(&client, &id);
     assert_eq!(world.entries("message.retried").len(), 1);

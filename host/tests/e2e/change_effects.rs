@@ -1,7 +1,7 @@
-//! The effects of approved changes on an agent: its senders, its answers, its prompt; and no command goes around the policy.
+//! Tests of the effects of approved changes on an agent: its senders, its turns, its prompt, and the policy for commands.
 //!
-//! Writes to the record of a stopped host only states that no change can make: a pattern that no check accepts, a server without its
-//! secret. See `security::operators` and `webhook`.
+//! The tests write to the record of a stopped host only states that no change can produce: a pattern that every check refuses, and a
+//! server without its secret. See `security::operators` and `webhook`.
 
 use crate::e2e::streaming;
 use crate::support::client::Raw;
@@ -26,7 +26,7 @@ fn member(world: &World, name: &str) -> Raw {
 }
 
 /// Returns a wiring of `shop` in which only matching messages open a turn.
-fn asks_for(pattern: &str) -> Value {
+fn wiring_with(pattern: &str) -> Value {
     json!({ "channel": "shop", "engage": "pattern", "pattern": pattern })
 }
 
@@ -35,22 +35,22 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 #[test]
-fn non_member_of_a_members_agent_is_heard_on_no_channel() {
+fn non_member_is_refused_on_every_channel() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
     let mia = member(&world, "Mia");
     world.ctl(&["person", "link", "Mia", "shop:mia"]).ok();
     let of_mia = || json!({ "sender": "mia", "text": "hello" }).to_string();
-    assert_eq!(hook.send("e0", &of_mia()).0, 200, "the agent is for everyone");
+    assert_eq!(hook.send("e0", &of_mia()).0, 200, "every member may use the agent");
 
     world.change("a", "permissions", &json!({ "access": "members" }));
     let recorded = world.entries("message.recorded").len();
     let answer = mia.say("a", "hello", None);
     assert_eq!(code(&answer).1, "agent_not_yours", "{answer:?}");
     assert_eq!(code(&hook.send("e1", &of_mia())), (403, "agent_not_yours"));
-    assert_eq!(world.entries("message.recorded").len(), recorded, "nothing of it is kept");
-    assert_eq!(code(&mia.get("/v1/agents/a")), (403, "agent_not_yours"), "she may not read its persona either");
+    assert_eq!(world.entries("message.recorded").len(), recorded, "a refused message is not recorded");
+    assert_eq!(code(&mia.get("/v1/agents/a")), (403, "agent_not_yours"), "a non-member cannot read the persona");
     assert_eq!(world.chat("a", "hello")["status"], "delivered", "an owner talks to every agent");
     let shown = world.ctl(&["agent", "show", "a"]).ok().stdout;
     assert!(shown.contains("members") && shown.contains("shop: all"), "{shown}");
@@ -64,11 +64,11 @@ fn non_member_of_a_members_agent_is_heard_on_no_channel() {
 }
 
 #[test]
-fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
+fn message_outside_the_pattern_is_recorded_without_a_turn() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
-    world.change("a", "wiring", &asks_for("^hello$"));
+    world.change("a", "wiring", &wiring_with("^hello$"));
     let beside = hook.say("e1", "is anybody there, hello?");
     let asks = hook.say("e2", "hello");
     receipt(&world, &asks, "received");
@@ -80,24 +80,24 @@ fn message_outside_the_pattern_is_recorded_and_opens_no_turn() {
         |id: &str| recorded.iter().find(|entry| entry["data"]["message"] == id).map(|entry| &entry["data"]["asks"]);
     assert_eq!((asked(&beside), asked(&asks)), (Some(&json!(false)), Some(&json!(true))));
     let again = hook.send("e1", &Hook::words("is anybody there, hello?"));
-    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(beside.as_str())), "it is known");
+    assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(beside.as_str())), "the event id is known");
 
-    // A pattern that no check accepts matches no message.
+    // An invalid pattern matches no message.
     set(&world, "UPDATE wirings SET pattern = '('");
     hook.follow_restart(&world);
     hook.say("e3", "hello");
-    world.change("a", "wiring", &asks_for("last"));
+    world.change("a", "wiring", &wiring_with("last"));
     let last = hook.say("e4", "at last");
     receipt(&world, &last, "received");
-    assert_eq!(world.entries("turn.opened").len(), 2, "nothing was asked by the one between");
+    assert_eq!(world.entries("turn.opened").len(), 2, "the message between them opened no turn");
 }
 
 #[test]
-fn context_only_message_waits_for_a_turn_up_to_a_bound() {
+fn waiting_context_messages_are_bounded() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
-    world.change("a", "wiring", &asks_for("^hello$"));
+    world.change("a", "wiring", &wiring_with("^hello$"));
     for number in 0..40 {
         hook.say(&format!("e{number}"), "by the way");
     }
@@ -108,11 +108,11 @@ fn context_only_message_waits_for_a_turn_up_to_a_bound() {
 }
 
 #[test]
-fn persona_reaches_the_model_only_once_it_is_approved() {
+fn persona_reaches_the_model_only_after_its_approval() {
     let server = Server::start(|_| Act::Say("Noted.".to_owned()));
     let world = streaming::world("", &server, "openai", &[]);
     let instructions = || {
-        let (role, text) = server.seen().last().expect("it was asked").conversation().swap_remove(0);
+        let (role, text) = server.seen().last().expect("the model got a request").conversation().swap_remove(0);
         assert_eq!(role, "system");
         text
     };
@@ -121,17 +121,17 @@ fn persona_reaches_the_model_only_once_it_is_approved() {
     let wanted = json!({ "instructions": "Speak of tulips alone." });
     let id = world.submit("a", "persona", &wanted).ok().json()["id"].as_str().expect("an id").to_owned();
     world.say("a", "hello again");
-    assert_eq!(instructions(), before, "it is only asked for");
+    assert_eq!(instructions(), before, "a pending change has no effect");
     world.ctl(&["approve", &id]).ok();
     world.say("a", "and now");
     assert_eq!(instructions(), format!("{before}\n\nSpeak of tulips alone."));
     world.change("a", "persona", &json!({ "instructions": "" }));
     world.say("a", "as before");
-    assert_eq!(instructions(), before, "it is taken away");
+    assert_eq!(instructions(), before, "the persona is removed");
 }
 
 #[test]
-fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
+fn command_cannot_bypass_a_stricter_policy() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     Hook::add(&world, "shop", &receiver, &[]);
@@ -154,7 +154,7 @@ fn a_command_does_not_go_around_a_policy_that_asks_for_more() {
 }
 
 #[test]
-fn the_catalogue_of_servers_names_secrets_and_is_for_admins() {
+fn mcp_list_names_secrets_and_is_for_admins_only() {
     let world = world(Build::Plain, "");
     world.ctl(&["mcp", "list"]).ok();
     let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \

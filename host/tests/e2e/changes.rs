@@ -1,7 +1,7 @@
-//! Each kind of change from its proposal in a conversation to its effect, by `ironctl` alone, through the real daemon and sandbox; with
-//! a kill of the host between any two steps; and the parts that only a person with the role may do.
+//! Tests of each kind of change from its proposal in a conversation to its effect, with `ironctl`, the real daemon and the sandbox.
+//! They also kill the host at each step, and check the role that a decision needs.
 //!
-//! Software (`packages`) has a file of its own, because it needs package managers. See `deciders`, `packages_change` and
+//! Changes of kind `packages` have their own file, because they need package managers. See `deciders`, `packages_change` and
 //! `chaos::changes_random`.
 
 mod deciders;
@@ -14,14 +14,14 @@ use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A host on which one person proposes each kind of change in a conversation, and others decide.
+/// A host whose agent proposes each kind of change in a conversation.
 pub(crate) struct ChangeFixture {
     pub(crate) world: World,
     directory: tempfile::TempDir,
 }
 
-/// The proposals of these tests: the word to say, the kind, and the payload as TOML.
-const WISHES: [(&str, &str, &str); 10] = [
+/// The proposals of these tests: the word of the message, the kind, and the payload as TOML.
+const PROPOSALS: [(&str, &str, &str); 10] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
@@ -51,7 +51,7 @@ impl ChangeFixture {
         let world = World::with(client::own(), build, None);
         let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
-        let shared = directory.path().canonicalize().expect("it is there");
+        let shared = directory.path().canonicalize().expect("an existing directory");
         std::fs::create_dir(shared.join("papers")).expect("made");
         std::fs::write(shared.join("papers/plan.txt"), "the plan\n").expect("written");
         for (path, mode) in [("papers", 0o755), ("papers/plan.txt", 0o644)] {
@@ -59,8 +59,8 @@ impl ChangeFixture {
                 .expect("set");
         }
         let shared = shared.display().to_string();
-        let wishes = WISHES.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
-        let rules = rules(wishes.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
+        let proposals = PROPOSALS.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
+        let rules = rules(proposals.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
         let script = world.home.join("script.toml");
         std::fs::write(&script, rules).expect("written");
         world.configure(&format!(
@@ -76,7 +76,7 @@ impl ChangeFixture {
         Self { world, directory }
     }
 
-    /// Uses another host, whose script has [`rules`].
+    /// Returns a fixture for another host, whose script has [`rules`].
     pub(crate) fn over(world: World, directory: tempfile::TempDir) -> Self {
         Self { world, directory }
     }
@@ -131,8 +131,8 @@ impl ChangeFixture {
         self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
     }
 
-    /// Returns all state that any of the kinds changes.
-    fn everything(&self) -> Value {
+    /// Returns all state that a change of any kind can alter.
+    fn changeable_state(&self) -> Value {
         json!({
             "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
                 "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"],
@@ -144,7 +144,7 @@ impl ChangeFixture {
 }
 
 /// Returns the rules of a script by which an agent proposes a change for `want WORD`: the word, the kind, the payload as TOML.
-pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+pub(crate) fn rules<'a>(proposals: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
     let rule = |(word, kind, payload)| {
         format!(
             "[[rule]]\nwhen = '^want {word}$'\ncalls = [{{ tool = \"request_capability_change\", arguments = \
@@ -152,95 +152,96 @@ pub(crate) fn rules<'a>(wishes: impl Iterator<Item = (&'a str, &'a str, &'a str)
              reply_error = \"{{error}}\"\n"
         )
     };
-    wishes.map(rule).collect()
+    proposals.map(rule).collect()
 }
 
 /// Returns whether the effect of a kind is visible.
-fn is_there(desk: &ChangeFixture, word: &str) -> bool {
-    let agent = desk.agent();
+fn has_effect(fixture: &ChangeFixture, word: &str) -> bool {
+    let agent = fixture.agent();
     match word {
         "persona" => agent["persona"] == "Answer briefly.",
         "tools" => {
-            let refused = desk.world.say("a", "read plan.txt").contains("not enabled");
+            let refused = fixture.world.say("a", "read plan.txt").contains("not enabled");
             agent["enabled_tools"] == json!(["list_dir"]) && refused
         }
         "wiring" => agent["wirings"].to_string().contains("^!a"),
         "permissions" => agent["access"] == "members" && agent["roles"].to_string().contains("bob"),
-        "mounts" => desk.world.say("a", "read /papers/plan.txt").contains("the plan"),
+        "mounts" => fixture.world.say("a", "read /papers/plan.txt").contains("the plan"),
         "create" => {
-            let made = desk.world.ctl(&["--json", "agent", "show", "newcomer"]);
+            let made = fixture.world.ctl(&["--json", "agent", "show", "newcomer"]);
             made.code == 0
                 && made.json()["persona"] == "Find sources."
                 && made.json()["enabled_tools"] == json!(["read_file"])
         }
-        "register" => desk.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
+        "register" => fixture.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
         "access" => agent["mcp"].to_string().contains("add_event"),
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn wishes_ask_for_each_kind_that_an_agent_may_propose() {
+fn test_proposals_cover_each_kind_that_agents_may_propose() {
     for kind in ChangeKind::for_agents() {
-        // Packages take a repository: `packages_change` asks for them.
-        let is_asked_for = kind == ChangeKind::Packages || WISHES.iter().any(|(_, wished, _)| *wished == kind.name());
-        assert!(is_asked_for, "no wish for {kind}");
+        // `packages_change` proposes packages, because they need a registry.
+        let is_proposed =
+            kind == ChangeKind::Packages || PROPOSALS.iter().any(|(_, proposed, _)| *proposed == kind.name());
+        assert!(is_proposed, "no proposal of kind {kind}");
     }
 }
 
 #[test]
 fn each_kind_is_held_shown_approved_applied_and_reported() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let before = desk.notices().len();
+    let fixture = ChangeFixture::new(Build::Plain);
+    let before = fixture.notices().len();
     let mut earlier = before;
-    // The tools last: without reading nothing else could be checked by reading.
+    // The tools are last, because the checks of other kinds use the tool that this change removes.
     for word in ["persona", "wiring", "mounts", "create", "register", "access", "permissions", "tools"] {
-        assert!(!is_there(&desk, word), "{word}: before");
-        let id = desk.propose(word);
-        assert_eq!(desk.waiting(), [id.as_str()], "{word}");
-        let held = desk.show(&id);
+        assert!(!has_effect(&fixture, word), "{word}: before");
+        let id = fixture.propose(word);
+        assert_eq!(fixture.waiting(), [id.as_str()], "{word}");
+        let held = fixture.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
         assert_eq!(held["reason"], "it was asked for", "{held}");
         assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
-        assert!(!is_there(&desk, word), "{word}: held");
-        let approved = desk.world.ctl(&["approve", &id]).ok();
-        assert!(approved.stdout.contains(&id), "it prints the approved change: {}", approved.stdout);
-        let done = desk.settled(&id);
+        assert!(!has_effect(&fixture, word), "{word}: held");
+        let approved = fixture.world.ctl(&["approve", &id]).ok();
+        assert!(approved.stdout.contains(&id), "the output names the approved change: {}", approved.stdout);
+        let done = fixture.settled(&id);
         assert_eq!(done["status"], "applied", "{word}: {done}");
         assert!(done["applied_at"].is_string() && done["decided_by"].is_string(), "{done}");
-        assert!(desk.waiting().is_empty(), "{word}");
-        wait_for(&format!("{word} to be seen"), || is_there(&desk, word));
-        let now = desk.notices();
+        assert!(fixture.waiting().is_empty(), "{word}");
+        wait_for(&format!("the effect of {word}"), || has_effect(&fixture, word));
+        let now = fixture.notices();
         let reports = now.iter().filter(|text| text.contains(&id) && text.contains("is applied")).count();
         assert_eq!(reports, 1, "{word}: {now:?}");
         assert!(now.len() > earlier, "{word}");
         earlier = now.len();
     }
-    desk.world.ctl(&["audit", "verify"]).ok();
+    fixture.world.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
-fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
-    let desk = ChangeFixture::new(Build::Plain);
+fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
+    let fixture = ChangeFixture::new(Build::Plain);
     let reject = |word: &str| {
-        let before = desk.everything();
-        let id = desk.propose(word);
-        desk.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
-        let done = desk.settled(&id);
+        let before = fixture.changeable_state();
+        let id = fixture.propose(word);
+        fixture.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
+        let done = fixture.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("rejected"), &Value::Null), "{word}: {done}");
-        assert_eq!(desk.everything(), before, "{word}");
-        let notices = desk.notices();
+        assert_eq!(fixture.changeable_state(), before, "{word}");
+        let notices = fixture.notices();
         let is_reported = notices.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
         assert!(is_reported, "{word}: {notices:?}");
-        desk.world.ctl(&["approve", &id]).refused("rejected already");
-        assert_eq!(desk.everything(), before, "{word}");
+        fixture.world.ctl(&["approve", &id]).refused("rejected already");
+        assert_eq!(fixture.changeable_state(), before, "{word}");
     };
     reject("register");
-    assert_eq!(desk.everything()["mcp"], json!([]));
-    // A server that does not exist cannot be granted.
-    let id = desk.propose("register");
-    desk.world.ctl(&["approve", &id]).ok();
-    desk.settled(&id);
+    assert_eq!(fixture.changeable_state()["mcp"], json!([]));
+    // Access to a server that does not exist cannot be proposed.
+    let id = fixture.propose("register");
+    fixture.world.ctl(&["approve", &id]).ok();
+    fixture.settled(&id);
     for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
         reject(word);
     }
@@ -248,101 +249,102 @@ fn each_rejected_kind_changes_nothing_and_reason_is_reported() {
 
 #[test]
 fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let reply = desk.world.say("a", "want foreign");
+    let fixture = ChangeFixture::new(Build::Plain);
+    let reply = fixture.world.say("a", "want foreign");
     assert!(reply.contains("enabled_tools"), "{reply}");
-    let reply = desk.world.say("a", "want unknown");
+    let reply = fixture.world.say("a", "want unknown");
     assert!(reply.contains("exec"), "{reply}");
-    assert!(desk.waiting().is_empty());
-    let refused = desk.world.entries("call.refused");
+    assert!(fixture.waiting().is_empty());
+    let refused = fixture.world.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
-    // By a person too.
-    desk.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
+    // A person cannot propose it either.
+    fixture.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
     for (kind, payload, word) in [
         ("persona", r#"{"instructions":"x","instructions":"y"}"#, "duplicate key"),
         ("exec", "{}", "exec"),
         ("persona", r#""text""#, "object or list"),
     ] {
-        let answer = desk.submit(kind, payload);
+        let answer = fixture.submit(kind, payload);
         assert!([1, 2].contains(&answer.code) && answer.stderr.contains(word), "{}: {}", answer.code, answer.stderr);
     }
-    assert!(desk.waiting().is_empty());
+    assert!(fixture.waiting().is_empty());
 }
 
-/// Kills the host at every step of a change; each time the change is completed once, as decided. The fast tier kills at one of the
-/// steps after an approval (`IRONCLAW_SEED` chooses another), `IRONCLAW_LONG=1` at all of them.
+/// Kills the host at every step of a change, and checks that the change is completed exactly once. The fast tier kills at one of the
+/// steps after an approval (`IRONCLAW_SEED` selects it); `IRONCLAW_LONG=1` kills at all of them.
 #[test]
 fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
     for point in slice(&points, count, &mut Rng::with_seed(seed)) {
-        let mut desk = ChangeFixture::new(Build::Failpoints);
-        let id = desk.propose("persona");
-        // Proposed: a kill leaves the change pending.
-        desk.world.kill_host();
-        desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        desk.world.up();
-        desk.world.set_env("IRONCLAW_FAILPOINT", None);
-        assert_eq!(desk.waiting(), [id.as_str()], "{point}");
-        assert_eq!(desk.agent()["persona"], "", "{point}: no person has decided");
-        let host = desk.world.pid().expect("it runs");
-        // It is random whether the answer arrives before the host dies.
-        drop(desk.world.ctl(&["approve", &id]));
+        let mut fixture = ChangeFixture::new(Build::Failpoints);
+        let id = fixture.propose("persona");
+        // A kill after the proposal leaves the change pending.
+        fixture.world.kill_host();
+        fixture.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        fixture.world.up();
+        fixture.world.set_env("IRONCLAW_FAILPOINT", None);
+        assert_eq!(fixture.waiting(), [id.as_str()], "{point}");
+        assert_eq!(fixture.agent()["persona"], "", "{point}: no person has decided");
+        let host = fixture.world.pid().expect("the host runs");
+        // The answer may or may not arrive before the host dies.
+        drop(fixture.world.ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
-        desk.world.up();
-        let done = desk.settled(&id);
+        fixture.world.up();
+        let done = fixture.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
-        assert_eq!(desk.agent()["persona"], "Answer briefly.", "{point}");
-        let of =
-            |what: &str| desk.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
+        assert_eq!(fixture.agent()["persona"], "Answer briefly.", "{point}");
+        let of = |what: &str| {
+            fixture.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
+        };
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
-        assert_eq!(desk.notices().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
-        desk.world.kill_host();
-        desk.world.up();
-        assert_eq!(desk.show(&id)["status"], "applied", "{point}");
-        desk.world.ctl(&["approve", &id]).refused("already");
+        assert_eq!(fixture.notices().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
+        fixture.world.kill_host();
+        fixture.world.up();
+        assert_eq!(fixture.show(&id)["status"], "applied", "{point}");
+        fixture.world.ctl(&["approve", &id]).refused("already");
     }
-    // Rejected, with a kill before the notice. `packages_change` tests failures.
+    // A kill after a rejection, before its notice. `packages_change` tests failed changes.
     let point = "change_rejected";
-    let mut desk = ChangeFixture::new(Build::Failpoints);
-    let id = desk.propose("persona");
-    desk.world.down();
-    desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-    desk.world.up();
-    desk.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = desk.world.pid().expect("it runs");
-    drop(desk.world.ctl(&["reject", &id]));
+    let mut fixture = ChangeFixture::new(Build::Failpoints);
+    let id = fixture.propose("persona");
+    fixture.world.down();
+    fixture.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+    fixture.world.up();
+    fixture.world.set_env("IRONCLAW_FAILPOINT", None);
+    let host = fixture.world.pid().expect("the host runs");
+    drop(fixture.world.ctl(&["reject", &id]));
     wait_for(&format!("the host to die at {point}"), || !alive(host));
-    desk.world.up();
-    assert_eq!(desk.settled(&id)["status"], "rejected", "{point}");
-    assert_eq!(desk.agent()["persona"], "", "{point}");
-    assert!(desk.notices().iter().any(|text| text.contains(&id)), "{point}");
+    fixture.world.up();
+    assert_eq!(fixture.settled(&id)["status"], "rejected", "{point}");
+    assert_eq!(fixture.agent()["persona"], "", "{point}");
+    assert!(fixture.notices().iter().any(|text| text.contains(&id)), "{point}");
 }
 
 #[test]
-fn wrong_policy_keeps_the_host_from_starting_and_says_why() {
-    let desk = ChangeFixture::new(Build::Plain);
-    desk.world.down();
-    let policy = desk.world.home.join("policy.toml");
+fn invalid_policy_prevents_the_start_and_is_explained() {
+    let fixture = ChangeFixture::new(Build::Plain);
+    fixture.world.down();
+    let policy = fixture.world.home.join("policy.toml");
     std::fs::write(&policy, "[default]\napprovals = 0\n").expect("written");
-    let refused = desk.world.ctl(&["up", "--detach"]);
+    let refused = fixture.world.ctl(&["up", "--detach"]);
     assert!(refused.code != 0 && refused.stderr.contains("a person always decides"), "{}", refused.stderr);
-    desk.world.ctl(&["config", "check"]).refused("a person always decides");
+    fixture.world.ctl(&["config", "check"]).refused("a person always decides");
     std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
-    desk.world.up();
-    let id = desk.propose("persona");
-    desk.world.ctl(&["approve", &id]).refused("another person has to approve it");
-    // A command of one person with immediate effect would go around the policy.
-    desk.world.ctl(&["agent", "add", "another"]).refused("policy");
+    fixture.world.up();
+    let id = fixture.propose("persona");
+    fixture.world.ctl(&["approve", &id]).refused("another person has to approve it");
+    // A command with an immediate effect would bypass the policy.
+    fixture.world.ctl(&["agent", "add", "another"]).refused("policy");
 }
 
 #[test]
-fn mount_swapped_for_a_link_or_outside_is_refused() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let shared: &Path = desk.directory.path();
+fn mount_replaced_by_a_link_or_outside_is_refused() {
+    let fixture = ChangeFixture::new(Build::Plain);
+    let shared: &Path = fixture.directory.path();
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
-    let home = desk.world.home.display().to_string();
+    let home = fixture.world.home.display().to_string();
     let below = |name: &str| format!("{}/{name}", shared.display());
     for (source, why) in [
         ("/", "it is the root directory"),
@@ -353,48 +355,48 @@ fn mount_swapped_for_a_link_or_outside_is_refused() {
         (&below("link/etc"), "its path has a symbolic link"),
         (&below("none"), "it does not exist"),
     ] {
-        desk.submit("mounts", json!([{ "source": source }])).refused(why);
+        fixture.submit("mounts", json!([{ "source": source }])).refused(why);
     }
-    assert!(desk.waiting().is_empty());
-    let id = desk.propose("mounts");
-    desk.world.ctl(&["approve", &id]).ok();
-    assert_eq!(desk.settled(&id)["status"], "applied");
-    wait_for("the mount", || desk.world.say("a", "read /papers/plan.txt").contains("the plan"));
-    assert!(!desk.world.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
+    assert!(fixture.waiting().is_empty());
+    let id = fixture.propose("mounts");
+    fixture.world.ctl(&["approve", &id]).ok();
+    assert_eq!(fixture.settled(&id)["status"], "applied");
+    wait_for("the mount", || fixture.world.say("a", "read /papers/plan.txt").contains("the plan"));
+    assert!(!fixture.world.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
     assert!(!shared.join("papers/new.txt").exists());
-    desk.world.down();
+    fixture.world.down();
     std::fs::rename(shared.join("papers"), shared.join("moved")).expect("moved");
     std::os::unix::fs::symlink("/etc", shared.join("papers")).expect("linked");
-    desk.world.up();
-    let said = desk.world.ctl(&["chat", "a", "read /papers/passwd"]).refused("/papers, which is a symbolic link");
+    fixture.world.up();
+    let said = fixture.world.ctl(&["chat", "a", "read /papers/passwd"]).refused("/papers, which is a symbolic link");
     assert!(!said.stdout.contains("root:"), "{}", said.stdout);
 }
 
 #[test]
 fn skill_is_not_installed_by_name_or_through_permissions() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let before = desk.everything();
+    let fixture = ChangeFixture::new(Build::Plain);
+    let before = fixture.changeable_state();
     for version in ["1.0.0", "../../../etc"] {
-        let reply = desk.world.say("a", &format!("install skill weather {version}"));
+        let reply = fixture.world.say("a", &format!("install skill weather {version}"));
         assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
     }
-    let refused = desk.world.entries("call.refused");
+    let refused = fixture.world.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for payload in [r#"{"skill":"weather","version":"1.0.0"}"#, r#"{"access":"everyone","skill":"weather"}"#] {
-        desk.submit("permissions", payload).refused("skill");
+        fixture.submit("permissions", payload).refused("skill");
     }
-    assert!(desk.waiting().is_empty());
-    assert_eq!(desk.everything(), before);
+    assert!(fixture.waiting().is_empty());
+    assert_eq!(fixture.changeable_state(), before);
 }
 
 #[test]
-fn role_needs_a_whole_identity_and_never_a_common_prefix() {
-    let desk = ChangeFixture::new(Build::Plain);
-    desk.world.ctl(&["person", "add", "mallory"]).ok();
-    desk.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
+fn role_needs_the_whole_identity_and_not_a_prefix() {
+    let fixture = ChangeFixture::new(Build::Plain);
+    fixture.world.ctl(&["person", "add", "mallory"]).ok();
+    fixture.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
+    fixture.world.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
     let grant =
-        |identity: &str| desk.submit("permissions", json!({ "grant": [{ "identity": identity, "role": "admin" }] }));
+        |identity: &str| fixture.submit("permissions", json!({ "grant": [{ "identity": identity, "role": "admin" }] }));
     for (cut, why) in [
         ("matrix:@alice", "is linked to no person"),
         ("matrix:@alice:", "is linked to no person"),
@@ -404,59 +406,59 @@ fn role_needs_a_whole_identity_and_never_a_common_prefix() {
         grant(cut).refused(why);
     }
     let id = grant("matrix:@alice:corp.example").ok().json()["id"].as_str().expect("an id").to_owned();
-    let shown = desk.show(&id)["shown"].as_str().expect("a text").to_owned();
+    let shown = fixture.show(&id)["shown"].as_str().expect("a text").to_owned();
     assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
-    // Granted to another agent meanwhile: the page shown is outdated.
-    desk.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
-    desk.world.ctl(&["approve", &id]).refused("differs from the time of the request");
-    assert_eq!(desk.show(&id)["status"], "withdrawn");
-    let roles = desk.agent()["roles"].to_string();
+    // The directory was granted to another agent meanwhile, so the shown page is outdated.
+    fixture.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
+    fixture.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
+    fixture.world.ctl(&["approve", &id]).refused("differs from the time of the request");
+    assert_eq!(fixture.show(&id)["status"], "withdrawn");
+    let roles = fixture.agent()["roles"].to_string();
     assert!(!roles.contains("mallory") && !roles.contains("bob"), "{roles}");
 }
 
 #[test]
-fn reason_of_a_rejection_is_never_the_users_words() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let id = desk.propose("persona");
-    // The script follows the messages of a person; it would propose this change if it took the reason for a person's words.
-    desk.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
-    wait_for("the notice in the conversation", || desk.notices().iter().any(|text| text.contains("want create")));
-    desk.world.say("a", "hello");
-    desk.world.say("a", "echo again");
-    assert!(desk.waiting().is_empty(), "no change was proposed");
+fn reason_of_a_rejection_is_not_taken_for_user_text() {
+    let fixture = ChangeFixture::new(Build::Plain);
+    let id = fixture.propose("persona");
+    // The script answers text of the user. It would propose this change if it took the reason for such text.
+    fixture.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
+    wait_for("the notice in the conversation", || fixture.notices().iter().any(|text| text.contains("want create")));
+    fixture.world.say("a", "hello");
+    fixture.world.say("a", "echo again");
+    assert!(fixture.waiting().is_empty(), "no change was proposed");
 }
 
 #[test]
-fn immediate_command_of_one_person_bypasses_no_policy() {
-    let desk = ChangeFixture::new(Build::Plain);
-    desk.world.down();
+fn immediate_command_does_not_bypass_the_policy() {
+    let fixture = ChangeFixture::new(Build::Plain);
+    fixture.world.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";
-    std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
-    desk.world.up();
-    desk.world.ctl(&["agent", "add", "another"]).refused("policy");
-    desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&desk.world, "carol");
+    std::fs::write(fixture.world.home.join("policy.toml"), policy).expect("written");
+    fixture.world.up();
+    fixture.world.ctl(&["agent", "add", "another"]).refused("policy");
+    fixture.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let carol = Raw::of_person(&fixture.world, "carol");
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
-    desk.world.ctl(&["agent", "connect", "a", "desk"]).ok();
-    // To remove a channel of an agent takes as many people as to disconnect it.
+    fixture.world.ctl(&["agent", "connect", "a", "desk"]).ok();
+    // To remove the channel of an agent needs as many approvals as to disconnect it.
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
-    desk.world.ctl(&["agent", "disconnect", "a", "desk"]).ok();
+    fixture.world.ctl(&["agent", "disconnect", "a", "desk"]).ok();
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
-    assert_eq!(status, 200, "no agent is connected to it: {said}");
-    // A wiring and a new agent through the gateway, by two people.
+    assert_eq!(status, 200, "an unused channel can be removed: {said}");
+    // Two people approve a wiring and a new agent through the gateway.
     let payload = r#"{"name":"another"}"#;
-    let made = desk
+    let made = fixture
         .world
         .ctl(&["--json", "change", "submit", "--kind", "create_agent", "--payload", payload, "--reason", "r"])
         .ok();
     let id = made.json()["id"].as_str().expect("an id").to_owned();
-    desk.world.ctl(&["approve", &id]).ok();
-    assert_eq!(desk.show(&id)["status"], "pending", "one of two");
-    let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
+    fixture.world.ctl(&["approve", &id]).ok();
+    assert_eq!(fixture.show(&id)["status"], "pending", "one of two approvals");
+    let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
     let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 200, "{said}");
-    assert_eq!(desk.settled(&id)["status"], "applied");
+    assert_eq!(fixture.settled(&id)["status"], "applied");
 }

@@ -1,15 +1,15 @@
-//! Commands of an agent, through the real daemon and sandbox: their reach, and that no process of them is left.
+//! Tests of the commands of an agent, through the real daemon and sandbox: their access, their bounds, and the end of their processes.
 //!
-//! Each command tries an action; its output or its refusal shows the expected result. See `sandbox/src/runner.rs`.
+//! Each command attempts an action, and the test checks its output or its refusal. See `sandbox/src/runner.rs`.
 
 use crate::support::host_fixture::{Build, World, kill, wait_for};
 use crate::support::jail_fixture::{Who, host_users};
 
-/// The most processes of a whole jail and bytes of a file of a command, as `sandbox/src/runner/serve.rs` bounds them.
+/// Bounds of `sandbox/src/runner/serve.rs`: the processes of a jail, and the bytes of a file.
 const PROCESSES_MAX: u32 = 32;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// Starts a host with an agent that may run commands, and one that may not.
+/// Starts a host with an agent `a` that may run commands and an agent `b` that may not.
 fn with_commands(who: Who) -> World {
     let world = World::with(who, Build::Plain, None);
     world.up();
@@ -23,7 +23,7 @@ fn run(world: &World, command: &str) -> String {
 }
 
 #[test]
-fn agent_without_commands_runs_none_and_has_no_programs() {
+fn agent_without_run_command_has_no_programs() {
     let world = with_commands(Who::Ordinary);
     let said = world.say("b", "run echo here-i-am");
     assert!(said.contains("not enabled") && !said.contains("[exit code"), "{said}");
@@ -32,7 +32,7 @@ fn agent_without_commands_runs_none_and_has_no_programs() {
 }
 
 #[test]
-fn command_has_programs_and_agent_files_but_nothing_of_host() {
+fn command_sees_programs_and_agent_files_but_no_host_files() {
     for who in host_users() {
         let world = with_commands(who);
         let said = run(&world, "echo hello; ls /usr/bin | grep -c . ; id -u; pwd; echo $HOME; env | wc -l");
@@ -67,7 +67,7 @@ fn command_has_programs_and_agent_files_but_nothing_of_host() {
     }
 }
 
-/// Perl is on every machine that can run these tests, and can make any system call.
+/// Forbidden system calls. Perl exists on every machine that can run these tests, and can make any system call.
 const SOCKETS: &str = r#"perl -e '
 use Socket;
 for my $family (1 .. 45) { for my $type (1, 2, 3, 5) {
@@ -83,7 +83,7 @@ my $memory = syscall(310, 2, 0, 0, 0, 0, 0); print "memory: $!\n";
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_command_opens_no_socket_and_looks_into_no_process() {
+fn command_cannot_open_sockets_or_inspect_processes() {
     let world = with_commands(Who::Ordinary);
     let said = run(&world, SOCKETS);
     assert!(said.contains("tried\n") && !said.contains("\nsocket ") && !said.starts_with("socket "), "{said}");
@@ -94,7 +94,7 @@ fn a_command_opens_no_socket_and_looks_into_no_process() {
     assert!(!said.contains("[exit code 0]"), "{said}");
 }
 
-/// Every way to a named socket: a pair of datagram sockets, an address, a descriptor that is sent along.
+/// Every way to reach a named socket: a pair of datagram sockets, an address, a descriptor in a message.
 const DATAGRAMS: &str = r#"perl -e '
 use Socket;
 for my $type (SOCK_DGRAM, SOCK_SEQPACKET) {
@@ -113,7 +113,7 @@ send($one, "within\n", 0); print "read: ", scalar(readline($other));
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn command_reaches_no_host_socket_in_a_directory() {
+fn command_cannot_reach_a_host_socket_by_its_path() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let path = world.session_directory().join("workspace/listener");
@@ -124,15 +124,18 @@ fn command_reaches_no_host_socket_in_a_directory() {
     for call in ["addressed", "message", "many", "owner"] {
         assert!(said.contains(&format!("{call}: Operation not permitted")), "{call}: {said}");
     }
-    assert!(said.contains("read: within\n") && !said.contains("stream:"), "a pair of streams is a pipe: {said}");
+    assert!(
+        said.contains("read: within\n") && !said.contains("stream:"),
+        "a pair of stream sockets works like a pipe: {said}"
+    );
     listener.set_nonblocking(true).expect("set");
     let nothing = listener.recv(&mut [0; 8]).expect_err("nothing came");
     assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
 }
 
 /// Returns the process of the only session.
-fn sandbox(world: &World) -> i32 {
-    let pid = world.session()["pid"].as_i64().expect("it is awake");
+fn sandbox_pid(world: &World) -> i32 {
+    let pid = world.session()["pid"].as_i64().expect("the session is awake");
     i32::try_from(pid).expect("a process id")
 }
 
@@ -143,33 +146,33 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 #[test]
-fn lost_runner_ends_the_session_with_its_commands() {
+fn lost_runner_ends_its_session_and_its_commands() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
-    let main = sandbox(&world);
+    let main = sandbox_pid(&world);
     assert_eq!(std::fs::read_to_string(format!("/proc/{main}/oom_score_adj")).expect("read"), "1000\n");
     let [runner] = children(main)[..] else { panic!("{:?}", children(main)) };
-    // Between two commands: the loss is noticed without another command.
+    // Between two commands, the host notices the loss without another command.
     kill(runner);
     wait_for("another sandbox", || world.session()["pid"].as_i64() != Some(i64::from(main)));
-    // In the middle of a command, whose outcome is then unknown.
+    // During a command, the loss makes its outcome unknown.
     let command = "echo > begun; setsid sleep 1000 & sleep 1000";
     let said = std::thread::scope(|scope| {
         let said = scope.spawn(|| run(&world, command));
         let begun = world.session_directory().join("workspace/begun");
         wait_for("the command to begin", || begun.exists());
-        let main = sandbox(&world);
+        let main = sandbox_pid(&world);
         let runner = children(main)[0];
         let mut started = Vec::new();
-        wait_for("its processes", || {
+        wait_for("the processes of the command", || {
             started = children(runner).into_iter().flat_map(|shell| [vec![shell], children(shell)].concat()).collect();
             started.len() == 3
         });
         kill(runner);
-        wait_for("all of them to be gone", || {
+        wait_for("all processes to be gone", || {
             started.iter().chain([&main]).all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
         });
-        said.join().expect("it was answered")
+        said.join().expect("the turn ends")
     });
     assert!(said.contains("the outcome of this call is unknown; it is not run again"), "{said}");
     assert!(run(&world, "echo once more").contains("once more\n[exit code 0]"));
@@ -178,31 +181,31 @@ fn lost_runner_ends_the_session_with_its_commands() {
     world.configure("[session]\nlaunch_attempts_max = 1\n");
     world.up();
     run(&world, "true");
-    kill(children(sandbox(&world))[0]);
+    kill(children(sandbox_pid(&world))[0]);
     wait_for("the session to be parked", || world.session()["state"] == "parked");
     world.ctl(&["chat", "a", "hello"]).refused("is parked (the process that runs its commands was lost)");
 }
 
 #[test]
-fn no_process_that_a_command_can_name_gets_its_signals() {
+fn command_cannot_signal_processes_of_the_sandbox() {
     let world = with_commands(Who::Ordinary);
     run(&world, "true");
     let before = world.session()["pid"].clone();
     let said =
         run(&world, "perl -e 'for (1, 2, 3, -1, -2, -3) { print \"killed $_\\n\" if kill 9, $_ } print \"over\\n\"'");
     assert!(said.contains("over\n[exit code 0]"), "{said}");
-    // Process 1 of a jail ignores such a signal; the other signals are refused.
+    // Process 1 of a jail ignores the signal; the jail refuses signals to the others.
     for pid in ["2", "3", "-1", "-2", "-3"] {
         assert!(!said.contains(&format!("killed {pid}\n")), "{said}");
     }
     assert!(run(&world, "echo still there").contains("still there\n[exit code 0]"));
-    assert_eq!(world.session()["pid"], before, "the same process");
+    assert_eq!(world.session()["pid"], before, "the sandbox is not replaced");
 }
 
 #[test]
-fn no_process_of_a_command_is_left_at_its_result() {
+fn processes_of_a_command_are_gone_before_its_result() {
     let world = with_commands(Who::Ordinary);
-    // Every way out of a process group, and a process that ignores every signal that it can.
+    // Every way to leave a process group, and a process that ignores all signals that can be ignored.
     let started = run(
         &world,
         "(setsid sh -c 'trap \"\" TERM HUP INT; while :; do echo x >> /workspace/alive; sleep 0.01; done' &) ; \
@@ -211,13 +214,13 @@ fn no_process_of_a_command_is_left_at_its_result() {
     );
     assert!(started.contains("started\n[exit code 0]"), "{started}");
     let alive = world.session_directory().join("workspace/alive");
-    let size = || std::fs::metadata(&alive).expect("it was written").len();
+    let size = || std::fs::metadata(&alive).expect("the file exists").len();
     let before = size();
-    // Another command takes longer than the writer's pause.
+    // This command takes longer than the pause of the writing process.
     let said =
         run(&world, "sleep 0.2; perl -e 'my @left = grep { kill 0, $_ } 4 .. 400; print scalar(@left), \" left\\n\"'");
-    assert_eq!(size(), before, "something still writes");
-    // The command's own shell and perl.
+    assert_eq!(size(), before, "a process still writes");
+    // These are the shell and perl of the command itself.
     assert!(said.contains("2 left") || said.contains("1 left"), "{said}");
 }
 
@@ -242,12 +245,12 @@ fn resources_of_a_command_are_bounded() {
     );
     assert!(said.contains(&format!("big has {FILE_BYTES_MAX} bytes\n")), "{said}");
     assert!(said.contains("No space left"), "{said}");
-    assert!(run(&world, "ls /tmp").contains("x\n"), "tmp is the session's while it is awake");
+    assert!(run(&world, "ls /tmp").contains("x\n"), "/tmp is kept while the session is awake");
     assert!(run(&world, "echo fine").contains("fine\n[exit code 0]"));
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_ended_and_says_so() {
+fn command_over_its_time_limit_is_ended_and_reported() {
     let world = with_commands(Who::Ordinary);
     let script = world.home.join("script.toml");
     let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \

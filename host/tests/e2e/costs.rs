@@ -1,7 +1,7 @@
-//! The cost of one warm round, in counts and without timing: durable commits of the record, and the pages that they write.
+//! Test of the cost of one warm round: the durable commits of the record, and the pages that they write. Nothing is timed.
 //!
-//! A round is a message to an awake session that the scripted model answers. The write-ahead log of the record shows both counts.
-//! Wake-ups of threads are not counted: they depend on the load and the processors of the machine. See `docs/performance.md`.
+//! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows both counts.
+//! The test does not count the wake-ups of threads, which depend on the load and the processors. See `docs/performance.md`.
 
 use crate::support::client::{Client, own};
 use crate::support::host_fixture::{Build, World};
@@ -13,13 +13,13 @@ use std::time::Duration;
 const WARM_UP: usize = 5;
 /// Counted rounds.
 const ROUNDS: usize = 20;
-/// Durable commits of each round: recorded, turn opened, model asked, output sealed, row taken, received.
+/// Durable commits of a round: message recorded, turn opened, model asked, output sealed, row accepted, reply received.
 const COMMITS: u64 = 6;
-/// Pages of all counted rounds together. One more page in each round is out of the range.
+/// Pages of all counted rounds together. One more page in each round exceeds the range.
 const PAGES: RangeInclusive<u64> = 1_275..=1_300;
 
-const WHY: &str = "A change that adds a commit or a page to each message has to say why, in its commit and in docs/performance.md, and then \
-                   changes the number in this file";
+const WHY: &str = "A change that adds a commit or a page to each message needs a reason in its commit and in docs/performance.md, and \
+                   then a new number in this file";
 
 #[test]
 fn commits_and_pages_of_a_warm_round_are_pinned() {
@@ -39,7 +39,7 @@ fn commits_and_pages_of_a_warm_round_are_pinned() {
         }
         let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
         assert!(commits <= COMMITS, "a warm round had {COMMITS} durable commits, and now has {commits}. {WHY}");
-        // On a busy machine two changes wait at the same time and share a commit. Such a round is left out.
+        // On a busy machine two writes may share a commit. Such a round is not counted.
         if commits == COMMITS {
             rounds.push(pages);
         }

@@ -1,6 +1,6 @@
-//! Messages for people: whether an answer arrived, the cause of an end, and the next command.
+//! Tests of messages for people: a missing answer, the cause of a failure, and the next command.
 //!
-//! The real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
+//! They use the real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
 
 use crate::support::client::{Raw, own};
 use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
@@ -10,9 +10,9 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Starts a host whose agent `a` has a model that behaves as this closure.
-fn with_model(brain: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
-    let server = Server::start(brain);
+/// Starts a host whose agent `a` uses a model server with this closure.
+fn with_model(respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, World) {
+    let server = Server::start(respond);
     let world = World::new();
     world.up();
     add(&world, &server, "m", &["--no-test"]).ok();
@@ -27,7 +27,7 @@ fn add(world: &World, server: &Server, name: &str, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn call_that_makes_no_row_fails_and_the_turn_continues() {
+fn call_without_a_row_fails_and_the_turn_continues() {
     let (_server, world) = with_model(|seen| {
         let arguments = match seen.asked().as_str() {
             "schedule" => json!({ "kind": "schedule_task", "prompt": "p", "recurrence": "daily" }),
@@ -48,7 +48,7 @@ fn call_that_makes_no_row_fails_and_the_turn_continues() {
 }
 
 #[test]
-fn message_without_an_answer_fails_and_says_so_on_stderr() {
+fn unanswered_message_fails_with_a_reason_on_stderr() {
     let (_server, world) = with_model(|seen| match seen.asked().as_str() {
         "hello" => Act::Say("Hi.".to_owned()),
         _ => Act::Status(401, Vec::new(), "{}".to_owned()),
@@ -69,7 +69,7 @@ fn message_without_an_answer_fails_and_says_so_on_stderr() {
 }
 
 #[test]
-fn every_output_is_bounded_and_that_of_a_test_is_small() {
+fn every_output_is_bounded_and_test_outputs_are_small() {
     let server = Server::start(|_| Act::Say("ready".to_owned()));
     let world = World::new();
     world.configure("[model]\noutput_tokens_max = 777\n");
@@ -82,7 +82,7 @@ fn every_output_is_bounded_and_that_of_a_test_is_small() {
 }
 
 #[test]
-fn failed_test_of_an_endpoint_has_a_hint_that_fits() {
+fn failed_endpoint_test_has_a_matching_hint() {
     let wants_key = Server::start(|_| Act::Status(401, Vec::new(), "{}".to_owned()));
     let closes = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let closed = format!("http://{}/v1", closes.local_addr().expect("an address"));
@@ -120,7 +120,7 @@ fn secret_in_the_header_of_an_mcp_server_is_in_use() {
 }
 
 #[test]
-fn message_given_up_after_kills_names_the_host_and_retry() {
+fn message_that_failed_after_kills_names_the_host_and_retry() {
     let (_server, world) = with_model(|seen| match seen.asked().as_str() {
         "hang" => Act::Hang,
         _ => Act::Say("Hi.".to_owned()),
@@ -130,12 +130,12 @@ fn message_given_up_after_kills_names_the_host_and_retry() {
     assert_eq!(sent.code, 1, "{}", sent.stderr);
     let id = world.ctl(&["--json", "why"]).ok().json()["message"]["message_id"].as_str().expect("an id").to_owned();
     for attempt in 1..=3 {
-        wait_for("the model to be asked", || world.entries("turn.opened").len() > attempt);
+        wait_for("a request to the model", || world.entries("turn.opened").len() > attempt);
         world.kill_host();
         world.up();
     }
     let view = || world.ctl(&["--json", "why", &id]).ok().json();
-    wait_for("the message to be given up", || view()["message"]["status"] == "delivered");
+    wait_for("the notice about the failed message", || view()["message"]["status"] == "delivered");
     let why = view();
     let reply = why["message"]["reply"].as_str().expect("a notice");
     assert!(reply.contains("the host itself ended") && reply.contains("may be done"), "{reply}");
@@ -145,7 +145,7 @@ fn message_given_up_after_kills_names_the_host_and_retry() {
 }
 
 #[test]
-fn sandbox_that_dies_after_an_erased_turn_is_named() {
+fn sandbox_death_after_an_erased_turn_is_named() {
     let was_asked = AtomicBool::new(false);
     let (_server, world) = with_model(move |seen| match seen.asked().as_str() {
         "hang" if !was_asked.swap(true, Ordering::SeqCst) => Act::Hang,
@@ -157,10 +157,10 @@ fn sandbox_that_dies_after_an_erased_turn_is_named() {
     assert_eq!(world.say("b", "hello"), "Hi.");
     world.down();
     world.up();
-    // The newest turn is erased with its conversation, and the next turn gets its number.
+    // The newest turn is erased with its conversation, so the next turn gets the same number.
     let sessions = world.ctl(&["--json", "session", "list"]).ok().json();
     let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
-    let newest = sessions.into_iter().find(|id| first != *id).expect("that of b");
+    let newest = sessions.into_iter().find(|id| first != *id).expect("the session of b");
     world.ctl(&["session", "remove", newest, "--yes"]).ok();
     world.ctl(&["chat", "a", "hang", "--wait", "10ms"]);
     wait_for("the turn to open", || world.entries("turn.opened").len() == 3);
@@ -171,7 +171,7 @@ fn sandbox_that_dies_after_an_erased_turn_is_named() {
 }
 
 #[test]
-fn chat_that_loses_its_host_names_the_message_it_kept() {
+fn chat_that_loses_its_host_names_the_recorded_message() {
     let (server, world) = with_model(|_| Act::Hang);
     let mut command = world.command("ironctl");
     command.arg("--home").arg(&world.home).args(["--json", "chat", "a", "hello", "--wait", "60s"]);
@@ -180,9 +180,9 @@ fn chat_that_loses_its_host_names_the_message_it_kept() {
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let running = command.spawn().expect("ironctl runs");
-    wait_for("the model to be asked", || !server.seen().is_empty());
+    wait_for("a request to the model", || !server.seen().is_empty());
     world.kill_host();
-    let ended = running.wait_with_output().expect("it ends");
+    let ended = running.wait_with_output().expect("the command ends");
     assert_eq!(ended.status.code(), Some(3));
     let report: Value = serde_json::from_slice(&ended.stderr).expect("one JSON document");
     assert_eq!(report["error"]["code"], "host_lost");
@@ -190,7 +190,7 @@ fn chat_that_loses_its_host_names_the_message_it_kept() {
 }
 
 #[test]
-fn list_of_notes_says_that_there_are_more() {
+fn list_of_notes_mentions_the_omitted_notes() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("a");
@@ -210,7 +210,7 @@ fn list_of_notes_says_that_there_are_more() {
 }
 
 #[test]
-fn mistyped_agent_is_answered_with_the_nearest() {
+fn mistyped_agent_gets_the_nearest_name_as_a_hint() {
     let world = World::new();
     world.up();
     world.agent("assistant");
@@ -237,7 +237,7 @@ fn mistyped_name_reveals_no_foreign_agent_to_members() {
 }
 
 #[test]
-fn channel_that_another_agent_heard_names_that_agent() {
+fn connecting_a_channel_names_its_former_agent() {
     let world = World::new();
     world.up();
     world.agent("clerk");

@@ -1,13 +1,13 @@
-//! State that outlives a context, a sleep and a restart: summaries, notes, transcripts, and their bounds.
+//! Tests of summaries, notes, transcripts and their bounds, over full contexts, sleep and restarts.
 //!
-//! Uses the real programs; the scripted model repeats its prompt. See `security::erase` for erased state.
+//! They use the real programs with the scripted model. See `security::erase` for erased content.
 
 use crate::chaos::kill::{answered, insist};
 use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, World, wait_for};
 use serde_json::Value;
 
-/// Too small for more than a few messages.
+/// A context for only a few messages.
 const SMALL_CONTEXT: &str = "[turn]\ncontext_bytes_max = 4096\n";
 
 fn labels(item: &Value) -> Vec<&str> {
@@ -33,7 +33,7 @@ fn talk_until_summarised(world: &World) {
 }
 
 #[test]
-fn summary_is_never_taken_for_the_users_words() {
+fn summary_is_not_taken_for_user_text() {
     let world = World::new();
     world.configure(SMALL_CONTEXT);
     world.up();
@@ -49,7 +49,7 @@ fn summary_is_never_taken_for_the_users_words() {
         }
         let said = world.say("a", "what does the summary say?");
         assert!(said.contains("the person: my name is Ada"), "{said}");
-        // The same words, but without the request and the message that they came from.
+        // The next context has the same text in a summary, without the request and the message.
         let said = world.say("a", "what is my name?");
         assert!(said.starts_with("You have not told me your name"), "after a restart: {restarted}: {said}");
     }
@@ -74,14 +74,14 @@ fn summary_inherits_the_external_label() {
     let items = exported(&world);
     let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
     assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
-    // A later output is labelled too, although the file itself is in no context.
+    // A later output has the label too, although its context does not contain the file.
     world.say("a", "keep the summary in mind");
     let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
     assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
 }
 
 #[test]
-fn a_note_keeps_its_author_and_labels_through_a_restart() {
+fn note_keeps_its_author_and_labels_over_a_restart() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -96,7 +96,7 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
         before.as_array().expect("notes").iter().map(|note| (note["author"].as_str(), labels(note))).collect();
     assert!(seen[0].0.is_some_and(|author| author.starts_with("person per_")), "{before}");
     assert_eq!(seen[0].1, ["UserSurfaceInput"], "{before}");
-    assert_eq!(seen[1], (Some("model"), vec!["External", "LlmDerived"]), "made after a file was read: {before}");
+    assert_eq!(seen[1], (Some("model"), vec!["External", "LlmDerived"]), "this note follows a read file: {before}");
     assert_eq!(seen[2], (Some("model"), vec!["LlmDerived"]), "{before}");
 
     world.kill_host();
@@ -105,9 +105,13 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
     let said = world.say("a", "recall FERRY blue");
     let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
     let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
-    assert_eq!(texts, ["the ferry is blue", "The ferry is owned by Bo."], "most words first: {said}");
+    assert_eq!(
+        texts,
+        ["the ferry is blue", "The ferry is owned by Bo."],
+        "the note with the most matches is first: {said}"
+    );
     assert_eq!(labels(&found["notes"][0]), ["External", "LlmDerived"], "{said}");
-    // The result itself is external content, and an output keeps its label through the memory.
+    // The result of `recall` is external content, and a note passes its label on to an output.
     let items = exported(&world);
     let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
     assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
@@ -118,14 +122,14 @@ fn a_note_keeps_its_author_and_labels_through_a_restart() {
 }
 
 #[test]
-fn agent_finds_no_foreign_and_no_forgotten_note() {
+fn agent_finds_no_note_of_another_agent_or_a_removed_one() {
     let world = World::new();
     world.up();
     world.agent("a");
     world.agent("b");
     world.say("a", "keep the vault is green");
     assert!(world.say("b", "recall vault").contains("no note has any of these words"));
-    // No operator of the index's query language works.
+    // The operators of the full-text query language have no effect.
     for query in ["\" OR text:*", "vault* NEAR(", "-text : ^ {", "' ; DROP TABLE memories"] {
         let said = world.say("b", &format!("recall {query}"));
         assert!(said.contains("no note has any of these words"), "{query}: {said}");
@@ -142,11 +146,11 @@ fn agent_finds_no_foreign_and_no_forgotten_note() {
     world.ctl(&["agent", "remove", "c", "--yes"]).ok();
     let left =
         crate::support::record::count(&crate::support::record::open(&world.home), "SELECT count(*) FROM memories");
-    assert_eq!(left, 0, "an agent's memory goes with it");
+    assert_eq!(left, 0, "the notes of a removed agent are erased");
 }
 
 #[test]
-fn note_goes_with_its_last_conversation_unless_a_persons_own() {
+fn note_goes_with_its_last_conversation_unless_personal() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -158,7 +162,7 @@ fn note_goes_with_its_last_conversation_unless_a_persons_own() {
     let status = world.status();
     let sessions = status["sessions"].as_array().expect("a list");
     let first = sessions.iter().find(|session| !session["origin"].as_str().unwrap_or_default().ends_with("two"));
-    let first = first.expect("the first")["id"].as_str().expect("an id").to_owned();
+    let first = first.expect("the first session")["id"].as_str().expect("an id").to_owned();
     world.ctl(&["session", "remove", &first, "--yes"]).ok();
     let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
     let left: Vec<_> = left.as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
@@ -166,9 +170,9 @@ fn note_goes_with_its_last_conversation_unless_a_persons_own() {
 }
 
 #[test]
-fn conversation_continues_after_its_named_items_were_dropped() {
+fn conversation_continues_after_its_named_items_are_dropped() {
     let world = World::new();
-    // Fewer than one request names: each turn drops items that the awake sandbox still knows.
+    // The bound is smaller than one request, so each turn drops items that the awake sandbox still names.
     world.configure("[items]\nsession_items_max = 4\n");
     world.up();
     world.agent("a");
@@ -196,20 +200,20 @@ fn recorded_effect_is_not_repeated_after_a_crash() {
 }
 
 #[test]
-fn two_messages_whose_turn_died_are_answered_each_for_itself() {
+fn messages_of_a_crashed_turn_are_answered_separately() {
     let mut world = World::with(client::own(), Build::Failpoints, None);
     world.up();
     world.agent("a");
     let asker = Client::of(&world);
     world.ctl(&["panic"]).ok();
     let ids = ["echo one", "echo two"].map(|text| {
-        let taken = asker.send("a", text, text).expect("it is recorded");
+        let taken = asker.send("a", text, text).expect("a recorded message");
         taken["message_id"].as_str().expect("an id").to_owned()
     });
     world.down();
     world.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
     world.up();
-    // The host dies in the turn of both, perhaps before it has answered this message.
+    // The host dies during the turn of both messages, possibly before it answers this request.
     world.ctl(&["resume"]);
     wait_for("the host to be gone", || world.pid().is_none());
     world.set_env("IRONCLAW_FAILPOINT", None);
@@ -220,7 +224,7 @@ fn two_messages_whose_turn_died_are_answered_each_for_itself() {
 }
 
 #[test]
-fn conversation_is_kept_within_its_bound_and_continues() {
+fn conversation_stays_within_its_bound_and_continues() {
     let world = World::new();
     world.configure("[items]\nsession_items_max = 12\n");
     world.up();
@@ -250,7 +254,7 @@ fn tighter_bounds_apply_from_the_next_start_on() {
     world.down();
     world.configure("[items]\nsession_items_max = 4\n");
     world.up();
-    // Without messages: the start itself enforces the bounds.
+    // The start itself enforces the bounds, without a new message.
     wait_for("the oldest to be dropped", || exported(&world).len() <= 4);
     assert_eq!(world.entries("items.dropped").len(), 1);
 }
@@ -282,7 +286,7 @@ fn transcript_names_authors_and_outcomes() {
         (&"write_file".into(), &"done".into()),
         "{call}"
     );
-    assert_eq!(call["receipt"], Value::Null, "text beside calls is no answer: {call}");
+    assert_eq!(call["receipt"], Value::Null, "text beside calls is not an answer: {call}");
     assert_eq!((labels(result), &result["ok"]), (vec!["External"], &Value::Bool(true)), "{result}");
     assert_eq!(answer["receipt"], "received", "{answer}");
 

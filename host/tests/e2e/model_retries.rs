@@ -1,4 +1,4 @@
-//! The attempts at an endpoint, and the kept part of an incomplete answer, through the library.
+//! Tests of the attempts at an endpoint and of partial answers, through the library.
 //!
 //! See `models`.
 
@@ -13,10 +13,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[tokio::test]
-async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
+async fn resting_endpoint_gets_all_attempts_if_it_is_the_last() {
     let asked = AtomicU32::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
-        // One failure more than starts a rest, and then two successes.
+        // Four failures begin a rest. Then a success, a failure and a success follow.
         0..=3 | 5 => status(503, &[]),
         _ => Act::Say("well".to_owned()),
     });
@@ -25,19 +25,18 @@ async fn last_endpoint_has_all_its_tries_also_when_it_rests() {
     let candidates = candidates(&endpoints, "sole");
     let tried = failed(ask(&candidates, vec![person("hello")]).await);
     assert_eq!(tried.failures[0].tries, 3);
-    let answered =
-        ask(&candidates, vec![person("hello")]).await.expect("a resting endpoint is asked if it is the last");
+    let answered = ask(&candidates, vec![person("hello")]).await.expect("a resting endpoint is used if it is the last");
     assert_eq!(answered.output.text, "well");
-    assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("one failure passes").output.text, "well");
+    assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("a retry succeeds").output.text, "well");
 }
 
 #[tokio::test]
-async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
+async fn connection_closed_before_an_answer_is_reported_as_closed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // The request is read, so that only the answer is missing.
+            // Reads the request, so that only the answer is missing.
             let mut bytes = [0; 4096];
             if stream.readable().await.is_ok() {
                 let _ = stream.try_read(&mut bytes);
@@ -53,14 +52,14 @@ async fn connection_that_closes_before_an_answer_is_no_broken_answer() {
 }
 
 #[tokio::test]
-async fn answer_that_runs_out_of_time_is_shown_marked() {
+async fn partial_answer_at_the_deadline_is_kept_with_a_mark() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (server, _act) = acting_server(Act::Stall("half of it".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
         let (draft, until) = (PartialAnswer::default(), Instant::now() + Duration::from_secs(2));
         let prompt = prompt(vec![person("hello")]);
         let answered = endpoint::generate(&candidates(&endpoints, "local"), &prompt, within(until), &draft).await;
-        let answered = answered.expect("the part that arrived");
+        let answered = answered.expect("a partial answer");
         let (words, mark) = answered.output.text.split_once('\n').expect("a mark");
         assert!(words.starts_with("half of it") && mark.contains("time"), "{}", answered.output.text);
         assert!(answered.usage.output_tokens > 0);
@@ -68,29 +67,29 @@ async fn answer_that_runs_out_of_time_is_shown_marked() {
 }
 
 #[tokio::test]
-async fn answer_that_runs_out_of_time_ends_no_rest() {
+async fn partial_answer_at_the_deadline_does_not_end_a_rest() {
     let asked = AtomicU32::new(0);
-    let ill = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+    let failing = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0..3 => status(503, &[]),
         _ => Act::Stall("half of it".to_owned()),
     });
-    let well = Server::start(|_| Act::Say("well".to_owned()));
+    let working = Server::start(|_| Act::Say("well".to_owned()));
     let config = Config { failures_max: 1, rest_ms: 3_600_000, ..quick() };
     let (first, second) =
-        (spec("ill", (Kind::Openai, true), &ill.url()), spec("well", (Kind::Openai, true), &well.url()));
+        (spec("ill", (Kind::Openai, true), &failing.url()), spec("well", (Kind::Openai, true), &working.url()));
     let endpoints = open(&config, vec![first, second]);
     let sole = candidates(&endpoints, "ill");
     failed(ask(&sole, vec![person("hello")]).await);
     let until = Instant::now() + Duration::from_secs(1);
     let cut = endpoint::generate(&sole, &prompt(vec![person("hello")]), within(until), &PartialAnswer::default()).await;
-    assert!(cut.expect("the part that arrived").output.text.starts_with("half of it"));
+    assert!(cut.expect("a partial answer").output.text.starts_with("half of it"));
     let both: Vec<_> = sole.into_iter().chain(candidates(&endpoints, "well")).collect();
-    assert_eq!(ask(&both, vec![person("hello")]).await.expect("the other answers").output.text, "well");
-    assert_eq!(ill.seen().len(), 4, "it rests, and is asked last");
+    assert_eq!(ask(&both, vec![person("hello")]).await.expect("the other endpoint answers").output.text, "well");
+    assert_eq!(failing.seen().len(), 4, "the resting endpoint gets no further request");
 }
 
 #[tokio::test]
-async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
+async fn refused_output_bound_is_sent_in_the_form_of_the_server() {
     let server = Server::start(|seen| {
         let complaint =
             |words: &str| Act::Status(400, Vec::new(), json!({ "error": { "message": words } }).to_string());
@@ -108,12 +107,12 @@ async fn bound_that_a_server_refuses_is_asked_for_in_its_way() {
     assert_eq!(server.seen().len(), 3);
     assert_eq!(ask(&candidates, vec![person("hello")]).await.expect("an output").output.text, "well");
     let seen = server.seen();
-    assert_eq!(seen.len(), 5, "the field that it refused is remembered, and its bound is not");
+    assert_eq!(seen.len(), 5, "only the refused field is remembered, not the bound");
     assert!(seen[3..].iter().all(|seen| seen.body["max_tokens"].is_null()));
 }
 
 #[tokio::test]
-async fn bound_that_one_long_prompt_leaves_is_not_that_of_the_next() {
+async fn output_bound_lowered_for_a_long_prompt_is_not_kept() {
     let server = Server::start(|seen| {
         let (prompt, bound) = (seen.body["messages"].to_string().len() as u64, seen.body["max_tokens"].as_u64());
         if prompt + bound.expect("a bound") <= 20_000 {

@@ -1,6 +1,6 @@
-//! Real endpoints with a server on loopback that fails in every way, through the library.
+//! Tests of endpoints with a loopback server that fails in every way, through the library.
 //!
-//! No daemon is started here. See `fallbacks` and `examples/model_server/server.rs`.
+//! They start no daemon. See `fallbacks` and `examples/model_server/server.rs`.
 
 mod fallbacks;
 
@@ -19,12 +19,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// A secret in every failing answer, which must appear nowhere else.
+/// A secret in every failing answer. No other output may contain it.
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 const WORDS: &str = "words of the provider";
 
-/// Both APIs, streaming and not.
-const WAYS: [(Kind, bool); 4] =
+/// Both APIs, with and without streaming.
+const VARIANTS: [(Kind, bool); 4] =
     [(Kind::Openai, false), (Kind::Openai, true), (Kind::Anthropic, false), (Kind::Anthropic, true)];
 
 pub(crate) fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spec {
@@ -64,7 +64,7 @@ pub(crate) fn person(text: &str) -> Part {
     Part::Person { text: text.to_owned() }
 }
 
-/// Returns bounds without a ceiling except time.
+/// Returns bounds with a deadline and no other limit.
 pub(crate) fn within(until: Instant) -> Bounds {
     Bounds { until, allowance: Allowance::NONE }
 }
@@ -77,20 +77,20 @@ pub(crate) async fn ask(candidates: &[Candidate], parts: Vec<Part>) -> Result<An
 pub(crate) fn failed(answered: Result<Answered, Error>) -> Failed {
     match answered {
         Err(Error::Failed(failed)) => failed,
-        other => panic!("it did not fail: {other:?}"),
+        other => panic!("the request did not fail: {other:?}"),
     }
 }
 
-/// Returns short retry intervals, and long time limits for a busy machine.
+/// Returns settings with short retry intervals, and with long time limits for a busy machine.
 pub(crate) fn quick() -> Config {
     Config { backoff_ms: 1, tries_max: 3, failures_max: 1000, ..Config::default() }
 }
 
-/// Starts a server that follows the last set act.
+/// Starts a server whose response can be changed later.
 pub(crate) fn acting_server(act: Act) -> (Server, Arc<Mutex<Act>>) {
     let current = Arc::new(Mutex::new(act));
     let now = Arc::clone(&current);
-    (Server::start(move |_| now.lock().expect("no holder panics").clone()), current)
+    (Server::start(move |_| now.lock().expect("not poisoned").clone()), current)
 }
 
 pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
@@ -100,7 +100,7 @@ pub(crate) fn status(status: u16, headers: &[(&'static str, &str)]) -> Act {
 
 #[tokio::test]
 async fn conversation_with_tools_works_over_both_apis() {
-    let brain = |seen: &Seen| {
+    let respond = |seen: &Seen| {
         let call = |tool: &str, arguments| (tool.to_owned(), arguments);
         match &seen.results()[..] {
             [] => {
@@ -111,9 +111,9 @@ async fn conversation_with_tools_works_over_both_apis() {
             results => Act::Say(format!("The file says: {}", results[results.len() - 1])),
         }
     };
-    for way in WAYS {
-        let server = Server::start(brain);
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+    for variant in VARIANTS {
+        let server = Server::start(respond);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let mut parts = vec![person("write and read")];
         let mut said = Vec::new();
@@ -124,9 +124,9 @@ async fn conversation_with_tools_works_over_both_apis() {
                 .await
                 .expect("an output");
             assert_eq!(answered.endpoint, "local");
-            assert!(answered.usage.input_tokens > 0 && answered.usage.cost_micros > 0, "{way:?} {answered:?}");
-            if way.1 {
-                assert_eq!(draft.watch().borrow().text, answered.output.text, "{way:?}");
+            assert!(answered.usage.input_tokens > 0 && answered.usage.cost_micros > 0, "{variant:?} {answered:?}");
+            if variant.1 {
+                assert_eq!(draft.watch().borrow().text, answered.output.text, "{variant:?}");
             }
             if answered.output.calls.is_empty() {
                 break answered.output.text;
@@ -148,21 +148,21 @@ async fn conversation_with_tools_works_over_both_apis() {
             parts.push(Part::Assistant { text: answered.output.text, calls });
             parts.extend(results);
         };
-        assert_eq!(said, [("I write.".to_owned(), 2), (String::new(), 1)], "{way:?}");
-        assert_eq!(answer, "The file says: did {\"path\":\"a\"}", "{way:?}");
+        assert_eq!(said, [("I write.".to_owned(), 2), (String::new(), 1)], "{variant:?}");
+        assert_eq!(answer, "The file says: did {\"path\":\"a\"}", "{variant:?}");
         let seen = server.seen();
-        assert_eq!(seen.len(), 3, "{way:?}");
+        assert_eq!(seen.len(), 3, "{variant:?}");
         for seen in seen {
-            assert_eq!((seen.key.as_deref(), seen.streams()), (Some(KEY), way.1));
-            assert_eq!(seen.api == Api::Chat, way.0 == Kind::Openai);
+            assert_eq!((seen.key.as_deref(), seen.streams()), (Some(KEY), variant.1));
+            assert_eq!(seen.api == Api::Chat, variant.0 == Kind::Openai);
             assert!(!seen.body.to_string().contains(KEY));
         }
     }
 }
 
 #[tokio::test]
-async fn every_failure_quotes_no_provider_and_may_succeed_later() {
-    // Short only if the server never sends a byte.
+async fn failure_never_quotes_the_provider_and_can_recover() {
+    // The time limit is short only if the server never sends a byte.
     let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
     let both = [
@@ -190,20 +190,20 @@ async fn every_failure_quotes_no_provider_and_may_succeed_later() {
         (Act::Flood(400), "bad_request", 1),
     ];
     let streams_only = [(Act::Stall("half of it".to_owned()), "stalled", 1)];
-    for way in WAYS {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Hang);
         let (patient, hasty) = (
-            open(&quick(), vec![spec("local", way, &server.url())]),
-            open(&waits, vec![spec("local", way, &server.url())]),
+            open(&quick(), vec![spec("local", variant, &server.url())]),
+            open(&waits, vec![spec("local", variant, &server.url())]),
         );
-        for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| way.1)) {
+        for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| variant.1)) {
             let before = server.seen().len();
-            *current.lock().expect("no holder panics") = act.clone();
+            *current.lock().expect("not poisoned") = act.clone();
             let endpoints = if matches!(code, &"silent" | &"stalled") { &hasty } else { &patient };
             let failed = failed(ask(&candidates(endpoints, "local"), vec![person("hello")]).await);
             let shown = format!("{act:?}").chars().take(80).collect::<String>();
-            assert_eq!((failed.code(), failed.failures[0].tries), (*code, *tries), "{way:?} {shown}");
-            assert_eq!(server.seen().len() - before, *tries as usize, "{way:?} {shown}");
+            assert_eq!((failed.code(), failed.failures[0].tries), (*code, *tries), "{variant:?} {shown}");
+            assert_eq!(server.seen().len() - before, *tries as usize, "{variant:?} {shown}");
             let sentence = failed.sentence();
             assert!(sentence.contains("`local`"), "{sentence}");
             let everything = format!("{sentence} {failed:?} {failed}");
@@ -214,18 +214,18 @@ async fn every_failure_quotes_no_provider_and_may_succeed_later() {
                 assert_eq!(detail, format!("{WORDS}: [key]"));
             }
         }
-        *current.lock().expect("no holder panics") = Act::Say("well again".to_owned());
+        *current.lock().expect("not poisoned") = Act::Say("recovered".to_owned());
         let answered = ask(&candidates(&patient, "local"), vec![person("hello")]).await.expect("an output");
-        assert_eq!(answered.output.text, "well again");
+        assert_eq!(answered.output.text, "recovered");
     }
 }
 
 #[tokio::test]
 async fn retry_waits_as_long_as_the_endpoint_asks() {
-    for way in WAYS {
+    for variant in VARIANTS {
         let asked = Mutex::new(Vec::new());
         let server = Server::start(move |_| {
-            let mut asked = asked.lock().expect("no holder panics");
+            let mut asked = asked.lock().expect("not poisoned");
             asked.push(std::time::Instant::now());
             match asked.len() {
                 1 => status(429, &[("retry-after", "1")]),
@@ -233,7 +233,7 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
                 _ => Act::Say(format!("{}", asked[1].duration_since(asked[0]).as_millis())),
             }
         });
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let draft = PartialAnswer::default();
         let until = Instant::now() + Duration::from_secs(60);
         let candidates = candidates(&endpoints, "local");
@@ -242,16 +242,16 @@ async fn retry_waits_as_long_as_the_endpoint_asks() {
             .expect("an output");
         let waited: u64 = answered.output.text.parse().expect("a number");
         assert!(waited >= 1000, "{waited} ms");
-        // The words of the second attempt are discarded with it.
+        // The text of a failed attempt is discarded.
         assert_eq!(draft.watch().borrow().attempt, 3);
-        if way.1 {
+        if variant.1 {
             assert_eq!(draft.watch().borrow().text, answered.output.text);
         }
     }
 }
 
 #[tokio::test]
-async fn usage_of_a_cut_stream_is_counted() {
+async fn usage_of_an_interrupted_stream_is_counted() {
     for kind in [Kind::Openai, Kind::Anthropic] {
         let (server, _act) = acting_server(Act::Cut("some words".to_owned()));
         let endpoints = open(&quick(), vec![spec("local", (kind, true), &server.url())]);
@@ -261,7 +261,7 @@ async fn usage_of_a_cut_stream_is_counted() {
 }
 
 #[tokio::test]
-async fn attempt_that_may_have_worked_is_counted() {
+async fn attempt_with_unknown_outcome_is_counted() {
     let waits = Config { first_byte_ms: 200, whole_ms: 200, ..quick() };
     let start = json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } });
     let words = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "words ".repeat(100) } });
@@ -281,20 +281,20 @@ async fn attempt_that_may_have_worked_is_counted() {
     let (server, _act) = acting_server(status(500, &[]));
     let endpoints = open(&quick(), vec![spec("local", (Kind::Anthropic, true), &server.url())]);
     let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
-    assert_eq!(failed.usage, Usage::default(), "a refusal took no tokens");
+    assert_eq!(failed.usage, Usage::default(), "a refusal uses no tokens");
 }
 
 #[tokio::test]
-async fn request_ends_with_its_callers_deadline() {
-    for way in WAYS {
+async fn request_ends_at_the_deadline_of_its_caller() {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Hang);
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
-            *current.lock().expect("no holder panics") = act;
+            *current.lock().expect("not poisoned") = act;
             let (until, draft) = (Instant::now() + Duration::from_millis(400), PartialAnswer::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
-            assert_eq!(failed(answered).code(), code, "{way:?}");
+            assert_eq!(failed(answered).code(), code, "{variant:?}");
         }
         let (past, draft, asked) = (Instant::now(), PartialAnswer::default(), server.seen().len());
         assert_eq!(
@@ -306,7 +306,7 @@ async fn request_ends_with_its_callers_deadline() {
 }
 
 #[tokio::test]
-async fn request_without_a_waiting_caller_is_given_up() {
+async fn request_is_cancelled_if_its_caller_is_gone() {
     struct Gone(Arc<AtomicU32>);
     impl Drop for Gone {
         fn drop(&mut self) {
@@ -330,7 +330,7 @@ async fn request_without_a_waiting_caller_is_given_up() {
     asking.abort();
     assert!(asking.await.expect_err("it was aborted").is_cancelled());
     assert_eq!(gone.load(Ordering::SeqCst), 1);
-    // The end of the connection stops a server.
+    // The server stops when the connection ends.
     loop {
         stream.readable().await.expect("readable");
         match stream.try_read(&mut bytes) {
@@ -343,7 +343,7 @@ async fn request_without_a_waiting_caller_is_given_up() {
 }
 
 #[tokio::test]
-async fn servers_with_habits_of_their_own_are_understood() {
+async fn deviating_answers_of_servers_are_understood() {
     let whole =
         json!({ "choices": [{ "message": { "role": "assistant", "content": "at once" }, "finish_reason": "stop" }] });
     let chunk = |delta: serde_json::Value| format!("data: {}\n\n", json!({ "choices": [{ "delta": delta }] }));
@@ -369,7 +369,7 @@ async fn servers_with_habits_of_their_own_are_understood() {
 }
 
 #[tokio::test]
-async fn server_that_refuses_stream_usage_is_not_asked_again() {
+async fn refused_stream_usage_is_not_requested_again() {
     let server = Server::start(|seen| match seen.body.get("stream_options") {
         Some(_) => Act::Status(422, Vec::new(), json!({ "detail": "stream_options: extra inputs" }).to_string()),
         None => Act::Say("hello".to_owned()),
@@ -383,12 +383,12 @@ async fn server_that_refuses_stream_usage_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn key_goes_only_to_its_address_and_is_read_before_sending() {
-    let way = (Kind::Openai, false);
+async fn key_goes_only_to_its_address_and_is_checked_before_sending() {
+    let variant = (Kind::Openai, false);
     let (elsewhere, _elsewhere) = acting_server(Act::Say("stolen".to_owned()));
     let (server, _act) =
         acting_server(status(307, &[("location", &format!("{}/v1/chat/completions", elsewhere.url()))]));
-    let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+    let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
     let redirected = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
     assert_eq!(redirected.code(), "redirected");
     assert!(elsewhere.seen().is_empty());
@@ -401,8 +401,8 @@ async fn key_goes_only_to_its_address_and_is_read_before_sending() {
     assert_eq!(server.seen().len(), 1);
     assert!(!format!("{candidates:?}").contains("folded"));
 
-    // A server without TLS gets no key either.
-    let secure = spec("local", way, &server.url().replace("http:", "https:"));
+    // A server without TLS does not receive the key either.
+    let secure = spec("local", variant, &server.url().replace("http:", "https:"));
     let endpoints = open(&quick(), vec![secure]);
     let untrusted = failed(ask(&self::candidates(&endpoints, "local"), vec![person("hello")]).await);
     assert_eq!(untrusted.code(), "untrusted", "{:?}", untrusted.failures[0].detail.for_operator());
@@ -410,7 +410,7 @@ async fn key_goes_only_to_its_address_and_is_read_before_sending() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_could_never_be_asked_is_not_opened() {
+async fn endpoint_with_invalid_settings_is_not_opened() {
     let config = Config::default();
     let good = spec("good", (Kind::Openai, true), "https://api.example/v1");
     for bad in [
@@ -432,9 +432,9 @@ async fn an_endpoint_that_could_never_be_asked_is_not_opened() {
 
 #[tokio::test]
 async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
-    for way in WAYS {
+    for variant in VARIANTS {
         let (server, current) = acting_server(Act::Say("ready".to_owned()));
-        let endpoints = open(&quick(), vec![spec("local", way, &server.url())]);
+        let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
         let probe = Endpoint::probe(&candidates[0]).await.expect("it answers");
         assert_eq!(probe.output.text, "ready");
@@ -442,8 +442,10 @@ async fn endpoint_test_is_one_small_request_and_shows_the_answer() {
         assert_eq!(server.seen()[0].body["tools"].as_array().map(Vec::len), Some(1));
         assert_eq!(Endpoint::models(&candidates[0]).await.expect("a list"), ["small"]);
 
-        *current.lock().expect("no holder panics") = status(500, &[]);
-        let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else { panic!("it failed") };
+        *current.lock().expect("not poisoned") = status(500, &[]);
+        let Err(Error::Failed(failed)) = Endpoint::probe(&candidates[0]).await else {
+            panic!("the test of the endpoint must fail")
+        };
         assert_eq!((failed.code(), failed.failures[0].tries), ("server_error", 1));
         assert_eq!(failed.failures[0].detail.for_operator(), Some("words of the provider: [key]"));
         assert_eq!(server.seen().len(), 2);

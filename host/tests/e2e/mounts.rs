@@ -1,6 +1,6 @@
-//! Granted directories and packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
+//! Tests of the granted directories and the packages of an agent, through the real daemon: in tools, in commands, and over `/usr`.
 //!
-//! Grants are proposed and approved; a missing layer is written into the record of a stopped host. See `commands`.
+//! The tests propose and approve grants, and write a missing layer into the record of a stopped host. See `commands`.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::{Who, host_users};
@@ -12,12 +12,12 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Starts a host whose agent may run commands, and makes a directory beside it for grants.
+/// Starts a host whose agent may run commands, and creates a directory for grants.
 fn world(who: Who) -> (World, tempfile::TempDir) {
     let world = World::with(who, Build::Plain, None);
     let beside = tempfile::tempdir().expect("a temporary directory");
     open_to_all(beside.path());
-    let allowed = beside.path().canonicalize().expect("it is there").display().to_string();
+    let allowed = beside.path().canonicalize().expect("an existing path").display().to_string();
     world.configure(&format!("[mounts]\nallow = [{allowed:?}]\n[session]\nbackoff_ms = 1\n"));
     world.up();
     let tools = ["run_command", "read_file", "write_file", "list_dir"];
@@ -26,7 +26,7 @@ fn world(who: Who) -> (World, tempfile::TempDir) {
     (world, beside)
 }
 
-/// Lets every user read the path, because the jail may run as any uid.
+/// Makes the path readable for every user, because the jail may run as any uid.
 fn open_to_all(path: &Path) {
     fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("permissions");
 }
@@ -41,14 +41,14 @@ fn directory(path: PathBuf, file: &str) -> PathBuf {
 /// Grants exactly these mounts: source, target, and whether the mount is read-only.
 fn grant(world: &World, mounts: &[(&Path, &str, bool)]) {
     let mount = |(source, target, read_only): &(&Path, &str, bool)| {
-        let source = source.canonicalize().expect("it is there");
+        let source = source.canonicalize().expect("an existing path");
         json!({ "source": source, "target": target, "read_only": read_only })
     };
     world.change("a", "mounts", &mounts.iter().map(mount).collect());
 }
 
 #[test]
-fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
+fn agent_sees_granted_mounts_and_no_other_directories() {
     for who in host_users() {
         let (world, beside) = world(who);
         let data = directory(beside.path().join("data"), "one");
@@ -81,7 +81,7 @@ fn granted_mounts_are_seen_as_granted_and_nothing_beside_them() {
 }
 
 #[test]
-fn swapped_or_missing_mount_source_fails_the_launch() {
+fn replaced_or_missing_mount_source_fails_the_launch() {
     let (world, beside) = world(Who::Ordinary);
     let data = directory(beside.path().join("way/data"), "one");
     grant(&world, &[(&data, "/data", true)]);
@@ -99,7 +99,7 @@ fn swapped_or_missing_mount_source_fails_the_launch() {
 }
 
 #[test]
-fn without_the_layer_that_was_approved_nothing_starts() {
+fn missing_approved_layer_fails_the_launch() {
     for who in host_users() {
         let (world, _beside) = world(who);
         let digest = Digest::of(b"the layer of this test");
@@ -108,7 +108,7 @@ fn without_the_layer_that_was_approved_nothing_starts() {
         record::open_to_change(&world.home).execute(sql, params![digest.to_string()]).expect("changed");
         record::restore_owner(&world);
         world.up();
-        // A failed launch is reported; the jail does not start without the approved mounts.
+        // A failed launch is reported. The jail does not start without its approved layer.
         let answer = world.ctl(&["--json", "chat", "a", "run true"]);
         assert!(!answer.stdout.contains("[exit code 0]"), "{who:?}: {}", answer.stdout);
         assert!(answer.stderr.contains("not those that were approved"), "{who:?}: {}", answer.stderr);
@@ -116,7 +116,7 @@ fn without_the_layer_that_was_approved_nothing_starts() {
 }
 
 #[test]
-fn mount_no_longer_allowed_is_not_mounted_and_says_why() {
+fn mount_no_longer_allowed_is_left_out_and_reported() {
     let (world, beside) = world(Who::Ordinary);
     grant(&world, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
     world.down();

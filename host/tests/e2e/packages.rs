@@ -1,6 +1,6 @@
-//! Packages from a source of apt and a registry of npm on loopback, fetched by the machine's own clients through a real launcher.
+//! Tests of packages from a source of apt and a registry of npm on loopback. The clients of the machine fetch them in real jails.
 //!
-//! No test is skipped: without apt-get, dpkg-deb or npm they fail and say so. See `host/examples/packages_driver.rs`.
+//! The tests need apt-get, dpkg-deb and npm, and fail with a message without them. See `host/examples/packages_driver.rs`.
 
 mod registry;
 
@@ -14,8 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Kernels from here on keep a client to its ports.
-const KEEPS_PORTS: (u32, u32) = (6, 7);
+/// The first kernel version that can restrict a client to its ports.
+const PORTS_KERNEL_MIN: (u32, u32) = (6, 7);
 
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
@@ -25,7 +25,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A user's home, with the sources of its packages.
+/// The home of a user, with the sources of its packages.
 struct FetchFixture {
     who: Who,
     directory: tempfile::TempDir,
@@ -36,37 +36,37 @@ impl FetchFixture {
     fn new(who: Who) -> Self {
         let directory = jail_fixture::directory();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
-        let shop = Self { who, directory, registry: Registry::new() };
+        let fixture = Self { who, directory, registry: Registry::new() };
         for name in ["home", "work"] {
-            let path = shop.path(name);
+            let path = fixture.path(name);
             std::fs::create_dir(&path).expect("a directory");
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("permissions");
         }
-        // Scripts of packages would leave their traces here, under any uid.
-        std::fs::create_dir(shop.path("traces")).expect("a directory");
-        std::fs::set_permissions(shop.path("traces"), PermissionsExt::from_mode(0o777)).expect("permissions");
-        own(&shop.path("home"), if who == Who::Root { 0 } else { ORDINARY_UID });
-        own(&shop.path("work"), if who == Who::Root { 200_002 } else { ORDINARY_UID });
-        let copied = Command::new("cp").arg(example("packages_driver")).arg(directory_of(&shop)).status();
+        // A package script that runs leaves a file here, under any uid.
+        std::fs::create_dir(fixture.path("traces")).expect("a directory");
+        std::fs::set_permissions(fixture.path("traces"), PermissionsExt::from_mode(0o777)).expect("permissions");
+        own(&fixture.path("home"), if who == Who::Root { 0 } else { ORDINARY_UID });
+        own(&fixture.path("work"), if who == Who::Root { 200_002 } else { ORDINARY_UID });
+        let copied = Command::new("cp").arg(example("packages_driver")).arg(directory_of(&fixture)).status();
         assert!(
             copied.is_ok_and(|status| status.success()),
             "`cargo test` builds the examples, `cargo test --test it` alone does not"
         );
-        let sources = format!("deb [trusted=yes] http://127.0.0.1:{}/apt ./\n", shop.registry.port);
-        std::fs::write(shop.path("own.list"), sources).expect("written");
-        shop
+        let sources = format!("deb [trusted=yes] http://127.0.0.1:{}/apt ./\n", fixture.registry.port);
+        std::fs::write(fixture.path("own.list"), sources).expect("written");
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Makes an archive of this name; `fill` writes its tree.
+    /// Makes an archive of this name. `fill` writes its files.
     fn archive(&self, name: &str, fill: impl Fn(&Path)) -> PathBuf {
         archive(self.directory.path(), name, fill)
     }
 
-    /// Runs the driver; `order` is completed with the settings.
+    /// Adds the settings to `order` and runs the driver with it.
     fn ask(&self, directory: &str, mut order: Value) -> Value {
         let settings = format!(
             "apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{2}/npm/\"\nports = [{2}]\n{1}",
@@ -89,7 +89,7 @@ impl FetchFixture {
         self.ask("home", json!({ "apt": apt, "npm": npm }))
     }
 
-    /// Returns every layer of the agent.
+    /// Returns the layers of the agent, and checks that no fetched files are left.
     fn layers(&self) -> Vec<String> {
         let agents = self.path("home/agents/agt_01m8184enywn3868yr9c76hhs3");
         assert_eq!(names(&agents.join("fetching")), Vec::<String>::new(), "the fetched files are removed");
@@ -99,12 +99,12 @@ impl FetchFixture {
 
 impl Drop for FetchFixture {
     fn drop(&mut self) {
-        // Layers are read-only, also for the test that removes the directory.
+        // Layers are read-only, and the test has to remove the directory.
         let _ = Command::new("chmod").arg("-R").arg("u+w").arg(self.path("home")).status();
     }
 }
 
-/// Makes an archive of this name in a directory; `fill` writes its tree, and its scripts would leave files in `traces` there.
+/// Makes an archive of this name in a directory. `fill` writes its files. A script of it that runs leaves a file in `traces` there.
 pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> PathBuf {
     let tree = directory.join(format!("tree-{name}"));
     let control = tree.join("DEBIAN");
@@ -127,8 +127,8 @@ pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> Pat
     archive
 }
 
-fn directory_of(shop: &FetchFixture) -> &Path {
-    shop.directory.path()
+fn directory_of(fixture: &FetchFixture) -> &Path {
+    fixture.directory.path()
 }
 
 pub(crate) fn program(path: &Path, mode: u32) {
@@ -147,20 +147,20 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
-fn package_with_forbidden_content_is_refused_and_layer_stays() {
+fn package_with_forbidden_content_is_refused() {
     for who in host_users() {
-        let shop = FetchFixture::new(who);
-        shop.registry.offer(&[
-            shop.archive("good", |_| ()),
-            shop.archive("evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755)),
-            shop.archive("evil-pipe", |tree| {
+        let fixture = FetchFixture::new(who);
+        fixture.registry.offer(&[
+            fixture.archive("good", |_| ()),
+            fixture.archive("evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755)),
+            fixture.archive("evil-pipe", |tree| {
                 nix::unistd::mkfifo(&tree.join("usr/pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
             }),
-            shop.archive("evil-link", |tree| symlink("/etc/passwd", tree.join("usr/bin/out")).expect("linked")),
-            shop.archive("evil-name", |tree| program(&tree.join("usr/bin/a\u{1b}b"), 0o755)),
+            fixture.archive("evil-link", |tree| symlink("/etc/passwd", tree.join("usr/bin/out")).expect("linked")),
+            fixture.archive("evil-name", |tree| program(&tree.join("usr/bin/a\u{1b}b"), 0o755)),
         ]);
-        assert_eq!(shop.make(&["good"], &[])["installed"], json!(["good=1.0-1"]), "{who:?}");
-        let before = shop.layers();
+        assert_eq!(fixture.make(&["good"], &[])["installed"], json!(["good=1.0-1"]), "{who:?}");
+        let before = fixture.layers();
         assert_eq!(before.len(), 1);
         for (name, words) in [
             ("evil-suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid or set-gid"),
@@ -168,39 +168,39 @@ fn package_with_forbidden_content_is_refused_and_layer_stays() {
             ("evil-link", "\"usr/bin/out\" is a link to \"/etc/passwd\", which leads out of /usr"),
             ("evil-name", "a name that is not plain text"),
         ] {
-            let result = shop.make(&["good", name], &[]);
+            let result = fixture.make(&["good", name], &[]);
             assert_eq!(result["code"], "packages_unfit", "{who:?} {result}");
             assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{who:?} {result}");
         }
-        let result = shop.make(&["good", "nowhere"], &[]);
+        let result = fixture.make(&["good", "nowhere"], &[]);
         assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
         assert!(result["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{who:?} {result}");
-        let result = shop.make(&["good"], &["nowhere"]);
+        let result = fixture.make(&["good"], &["nowhere"]);
         assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
-        let result = shop.make(&["-o=x"], &[]);
+        let result = fixture.make(&["-o=x"], &[]);
         assert_eq!(result["code"], "packages_name", "{who:?} {result}");
-        assert_eq!(shop.layers(), before, "{who:?}");
-        assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
+        assert_eq!(fixture.layers(), before, "{who:?}");
+        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{who:?}");
     }
 }
 
 #[test]
 fn packages_are_in_one_read_only_layer_and_no_script_ran() {
     for who in host_users() {
-        let shop = FetchFixture::new(who);
-        let good = shop.archive("good", |tree| {
+        let fixture = FetchFixture::new(who);
+        let good = fixture.archive("good", |tree| {
             std::fs::create_dir_all(tree.join("etc/good")).expect("a directory");
             std::fs::write(tree.join("etc/good/settings"), "x").expect("written");
             std::fs::create_dir_all(tree.join("bin")).expect("a directory");
             program(&tree.join("bin/older"), 0o755);
             symlink("good", tree.join("usr/bin/well")).expect("linked");
         });
-        shop.registry.offer(&[good]);
-        shop.registry.publish("hello-npm", &shop.path("traces").join("npm"));
-        let result = shop.make(&["good"], &["hello-npm"]);
+        fixture.registry.offer(&[good]);
+        fixture.registry.publish("hello-npm", &fixture.path("traces").join("npm"));
+        let result = fixture.make(&["good"], &["hello-npm"]);
         assert_eq!(result["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{who:?} {result}");
         assert_eq!(result["left_out"], json!({ "etc": 3 }), "{who:?} {result}");
-        assert_eq!(shop.layers(), [result["digest"].as_str().unwrap_or_default()], "{who:?}");
+        assert_eq!(fixture.layers(), [result["digest"].as_str().unwrap_or_default()], "{who:?}");
         let layer = PathBuf::from(result["path"].as_str().expect("a path"));
         assert_eq!(names(&layer), ["usr"]);
         assert_eq!(names(&layer.join("usr/bin")), ["good", "hello-npm", "older", "well"], "{who:?}");
@@ -208,57 +208,61 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         assert_eq!(run.stdout, b"hello\n");
         for path in ["usr", "usr/bin", "usr/bin/good", "usr/lib/node_modules/hello-npm/cli.js"] {
             let found = std::fs::metadata(layer.join(path)).expect(path);
-            // The owner may write a directory, so that `rm -rf` removes the home.
+            // The owner can write to directories, so that `rm -rf` removes the home.
             let mode = if found.is_dir() { 0o755 } else { 0o555 };
             assert_eq!(found.mode() & 0o7777, mode, "{who:?} {path}");
-            let owner = if who == Who::Root { 0 } else { std::fs::metadata(shop.path("home")).expect("a home").uid() };
+            let owner =
+                if who == Who::Root { 0 } else { std::fs::metadata(fixture.path("home")).expect("a home").uid() };
             assert_eq!(found.uid(), owner, "{who:?} {path}");
         }
         assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{who:?}");
-        assert_eq!(names(&shop.path("traces")), Vec::<String>::new(), "{who:?}");
-        // Once more, after an interrupted call for the same change: the layer is the same.
+        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{who:?}");
+        // A repeated call after an interrupted one for the same change gives the same layer.
         let change = ironclaw_contract::ids::ChangeId::new();
-        let left =
-            layer.ancestors().nth(2).expect("the agent's").join(format!("fetching/{change}/work/unpacked/0/usr"));
+        let left = layer
+            .ancestors()
+            .nth(2)
+            .expect("the directory of the agent")
+            .join(format!("fetching/{change}/work/unpacked/0/usr"));
         std::fs::create_dir_all(&left).expect("made");
         std::fs::write(left.join("left"), "x").expect("written");
         std::fs::set_permissions(&left, PermissionsExt::from_mode(0o555)).expect("permissions");
         for path in left.ancestors().take(5) {
             own(path, if who == Who::Root { 0 } else { ORDINARY_UID });
         }
-        let again = shop.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
+        let again = fixture.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
         assert_eq!(again["digest"], result["digest"], "{who:?} {again}");
-        assert_eq!(shop.layers().len(), 1, "{who:?}");
+        assert_eq!(fixture.layers().len(), 1, "{who:?}");
     }
 }
 
 #[test]
 fn oversized_or_slow_fetch_is_refused_in_time() {
-    let shop = FetchFixture::new(Who::Ordinary);
-    shop.registry.offer(&[shop.archive("large", |tree| {
+    let fixture = FetchFixture::new(Who::Ordinary);
+    fixture.registry.offer(&[fixture.archive("large", |tree| {
         std::fs::write(tree.join("usr/large"), vec![0; 2 << 20]).expect("written");
     })]);
-    let result = shop.ask("home", json!({ "apt": ["large"], "settings": "layer_bytes_max = 1048576" }));
+    let result = fixture.ask("home", json!({ "apt": ["large"], "settings": "layer_bytes_max = 1048576" }));
     assert_eq!(result["code"], "packages_too_large", "{result}");
-    // A registry that accepts a connection and never answers.
+    // This registry accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port();
-    std::fs::write(shop.path("own.list"), format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n"))
+    std::fs::write(fixture.path("own.list"), format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n"))
         .expect("written");
     let settings = format!("fetch_seconds_max = 1\nproxy = \"http://127.0.0.1:{port}/\"");
-    let result = shop.ask("home", json!({ "apt": ["large"], "settings": settings }));
+    let result = fixture.ask("home", json!({ "apt": ["large"], "settings": settings }));
     assert_eq!(
         result["message"], "cannot read the index of apt: fetching took longer than 1 seconds in all",
         "{result}"
     );
-    assert_eq!(shop.layers(), Vec::<String>::new());
+    assert_eq!(fixture.layers(), Vec::<String>::new());
 }
 
 #[test]
 fn missing_client_is_named_with_a_remedy() {
-    let shop = FetchFixture::new(Who::Ordinary);
+    let fixture = FetchFixture::new(Who::Ordinary);
     for (kind, setting) in [("apt", "apt = \"/usr/bin/no-apt\""), ("npm", "npm = \"/usr/bin/no-npm\"")] {
-        let result = shop.ask("home", json!({ kind: ["jq"], "settings": setting }));
+        let result = fixture.ask("home", json!({ kind: ["jq"], "settings": setting }));
         assert_eq!(result["code"], "packages_client_missing", "{result}");
         assert!(
             result["message"].as_str().is_some_and(|message| message.contains(&format!("/usr/bin/no-{kind}"))),
@@ -269,16 +273,16 @@ fn missing_client_is_named_with_a_remedy() {
 }
 
 #[test]
-fn client_sees_only_the_machines_programs_and_harms_nothing() {
+fn client_sees_only_programs_and_changes_nothing() {
     for who in host_users() {
-        let shop = FetchFixture::new(who);
+        let fixture = FetchFixture::new(who);
         let look = |script: &str, ports: Value| {
-            let result = shop.ask("work", json!({ "look": script, "ports": ports }));
+            let result = fixture.ask("work", json!({ "look": script, "ports": ports }));
             (result["exit"]["code"].as_i64(), result["said"].as_str().unwrap_or_default().trim().to_owned())
         };
-        let port = shop.registry.port;
+        let port = fixture.registry.port;
         let ports = || json!([port]);
-        // The root itself cannot be listed.
+        // The client cannot list its root directory.
         assert_eq!(look("echo /*", ports()).1, "/*", "{who:?}");
         let there = "for name in bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var work; do [ -e /$name ] && echo -n \"$name \"; done; [ -e /dev/tty ] || echo .";
         assert_eq!(look(there, ports()), (Some(0), "bin dev lib usr work .".to_owned()), "{who:?}");
@@ -302,16 +306,16 @@ fn client_sees_only_the_machines_programs_and_harms_nothing() {
         assert_eq!(look(&reach, ports()).1, "reached", "{who:?}");
         let (code, said) = look(&reach, Value::Null);
         assert!(code != Some(0) && !said.contains("reached"), "{who:?} without a network: {said}");
-        if kernel() >= KEEPS_PORTS {
+        if kernel() >= PORTS_KERNEL_MIN {
             let (code, said) = look(&reach, json!([443]));
             assert!(code != Some(0) && said.contains("denied"), "{who:?} another port: {said}");
         }
     }
 }
 
-/// Ways past a list of ports that knows only `connect` of TCP.
+/// Ways to bypass a list of ports that covers only TCP and `connect`.
 #[cfg(target_arch = "x86_64")]
-const BESIDE_CONNECT: &str = r#"
+const OTHER_CONNECTIONS: &str = r#"
 use Socket;
 my ($port, $fast) = ($ARGV[0], 0x20000000);
 my $address = pack_sockaddr_in($port, inet_aton("127.0.0.1"));
@@ -344,18 +348,18 @@ print "connected
 #[cfg(target_arch = "x86_64")]
 fn client_reaches_no_unlisted_port_by_any_protocol() {
     for who in host_users() {
-        let shop = FetchFixture::new(who);
+        let fixture = FetchFixture::new(who);
         let script = format!(
             "exec perl - {} <<'END'
-{BESIDE_CONNECT}END
+{OTHER_CONNECTIONS}END
 ",
-            shop.registry.port
+            fixture.registry.port
         );
         let look = |ports: Value| {
-            let result = shop.ask("work", json!({ "look": script, "ports": ports }));
+            let result = fixture.ask("work", json!({ "look": script, "ports": ports }));
             result["said"].as_str().unwrap_or_default().to_owned()
         };
-        let said = look(json!([shop.registry.port]));
+        let said = look(json!([fixture.registry.port]));
         for call in ["multipath", "raw", "netlink", "sendto", "sendmsg", "sendmmsg"] {
             assert!(
                 said.contains(&format!(
@@ -372,7 +376,7 @@ fn client_reaches_no_unlisted_port_by_any_protocol() {
             ) && !said.contains("made"),
             "{who:?}: {said}"
         );
-        assert_eq!(look(json!([443])).contains("connected"), kernel() < KEEPS_PORTS, "{who:?}");
+        assert_eq!(look(json!([443])).contains("connected"), kernel() < PORTS_KERNEL_MIN, "{who:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Software from its proposal in a conversation to a command that uses it, by `ironctl` alone, through the real daemon and sandbox.
+//! Tests of packages, from their proposal in a conversation to a command that uses them, with `ironctl`, the real daemon and the sandbox.
 //!
 //! All packages come from a source of apt and a registry of npm on loopback. See `packages`.
 
@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// The agent's proposals for `want WORD`: the word, and the payload as TOML.
-const WISHES: [(&str, &str); 9] = [
+/// The proposals of the agent for `want WORD`: the word, and the payload as TOML.
+const PROPOSALS: [(&str, &str); 9] = [
     ("both", r#"{ apt = ["good"], npm = ["hello-npm"] }"#),
     ("good", r#"["good"]"#),
     ("better", r#"["good", "better"]"#),
@@ -26,9 +26,9 @@ const WISHES: [(&str, &str); 9] = [
 
 /// A host with an agent that may run commands, and the sources of its software.
 struct Software {
-    desk: ChangeFixture,
-    /// The directory of the archives, and of the traces that scripts of packages would leave.
-    shelf: PathBuf,
+    changes: ChangeFixture,
+    /// The directory of the archives. A package script that runs would leave a file in its `traces`.
+    archives: PathBuf,
     registry: Registry,
 }
 
@@ -37,33 +37,33 @@ impl Software {
         Self::with(who, build, "", "")
     }
 
-    /// Adds settings of `[packages]`, and a fail point in the environment of the first host.
+    /// Starts a host with more settings of `[packages]`, and with a fail point until its next start.
     fn with(who: Who, build: Build, settings: &str, point: &str) -> Self {
         let mut world = World::with(who, build, None);
         let directory = tempfile::tempdir().expect("a directory");
-        let shelf = directory.path().to_owned();
-        std::fs::create_dir(shelf.join("traces")).expect("a directory");
-        for (path, mode) in [(shelf.clone(), 0o755), (shelf.join("traces"), 0o777)] {
+        let archives = directory.path().to_owned();
+        std::fs::create_dir(archives.join("traces")).expect("a directory");
+        for (path, mode) in [(archives.clone(), 0o755), (archives.join("traces"), 0o777)] {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("permissions");
         }
         let registry = Registry::new();
         let says = |name: &'static str| {
-            archive(&shelf, name, move |tree| {
+            archive(&archives, name, move |tree| {
                 std::fs::write(tree.join(format!("usr/bin/{name}")), format!("#!/bin/sh\necho {name} is here\n"))
                     .expect("written");
-                // A file that no layer accepts.
+                // No layer accepts this file.
                 std::fs::create_dir_all(tree.join("etc")).expect("a directory");
                 std::fs::write(tree.join("etc").join(name), "x").expect("written");
             })
         };
-        let evil = archive(&shelf, "evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755));
+        let evil = archive(&archives, "evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755));
         registry.offer(&[says("good"), says("better"), evil]);
-        registry.publish("hello-npm", &shelf.join("traces/npm"));
-        let (sources, port) = (shelf.join("own.list"), registry.port);
+        registry.publish("hello-npm", &archives.join("traces/npm"));
+        let (sources, port) = (archives.join("own.list"), registry.port);
         std::fs::write(&sources, format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n")).expect("written");
         let script = world.home.join("script.toml");
-        let wishes = WISHES.iter().map(|(word, payload)| (*word, "packages", *payload));
-        std::fs::write(&script, rules(wishes)).expect("written");
+        let proposals = PROPOSALS.iter().map(|(word, payload)| (*word, "packages", *payload));
+        std::fs::write(&script, rules(proposals)).expect("written");
         world.configure(&format!(
             "[model]\nscript = {:?}\n[session]\nidle_seconds = 600\nlaunch_attempts_max = 2\nbackoff_ms = 10\n[packages]\n\
              apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{port}/npm/\"\nports = [{port}]\n{settings}",
@@ -76,26 +76,26 @@ impl Software {
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.agent("a");
-        let store = Self { desk: ChangeFixture::over(world, directory), shelf, registry };
+        let store = Self { changes: ChangeFixture::over(world, directory), archives, registry };
         store.world().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         store
     }
 
     fn world(&self) -> &World {
-        &self.desk.world
+        &self.changes.world
     }
 
     /// Proposes packages for the agent, approves them, and returns the change afterwards.
-    fn asked(&self, packages: &Value) -> Value {
-        let asked = self.desk.submit("packages", packages.clone()).ok().json();
-        self.approve(asked["id"].as_str().expect("an id"))
+    fn request(&self, packages: &Value) -> Value {
+        let change = self.changes.submit("packages", packages.clone()).ok().json();
+        self.approve(change["id"].as_str().expect("an id"))
     }
 
     /// Approves a change and returns it afterwards, applied or failed.
     fn approve(&self, id: &str) -> Value {
         let answer = self.world().ctl(&["approve", id]);
-        assert!(answer.stdout.contains(id), "it prints the approved change: {}{}", answer.stdout, answer.stderr);
-        self.desk.settled(id)
+        assert!(answer.stdout.contains(id), "the output names the approved change: {}{}", answer.stdout, answer.stderr);
+        self.changes.settled(id)
     }
 
     fn agent(&self, name: &str) -> Value {
@@ -103,68 +103,68 @@ impl Software {
     }
 
     /// Returns the directory of an agent.
-    fn place(&self, name: &str) -> PathBuf {
+    fn agent_directory(&self, name: &str) -> PathBuf {
         self.world().home.join("agents").join(self.agent(name)["id"].as_str().expect("an id"))
     }
 
-    /// Returns the layers of an agent, and checks that no other files are beside them.
+    /// Returns the layers of an agent, and checks that no fetched files are left.
     #[track_caller]
     fn layers(&self, name: &str) -> Vec<String> {
-        assert_eq!(names(&self.place(name).join("fetching")), Vec::<String>::new(), "the fetched files are removed");
-        names(&self.place(name).join("layers"))
+        assert_eq!(names(&self.agent_directory(name).join("fetching")), Vec::<String>::new(), "fetched files are left");
+        names(&self.agent_directory(name).join("layers"))
     }
 
-    /// Waits until a command of the agent has this output: a session restarts a moment after a change of its agent.
+    /// Waits until a command of the agent has this output. A session restarts shortly after a change of its agent.
     fn runs(&self, agent: &str, command: &str, words: &str) {
         let mut said = String::new();
-        wait_for(&format!("{command:?} to say {words:?}"), || {
+        wait_for(&format!("{command:?} to print {words:?}"), || {
             said = self.world().say(agent, &format!("run {command}"));
             said.contains(words)
         });
     }
 
-    /// Returns how many notices of a change with these words are in the conversation.
+    /// Returns the number of notices about a change with these words.
     fn notices(&self, id: &str, words: &str) -> usize {
-        self.desk.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
+        self.changes.notices().iter().filter(|text| text.contains(id) && text.contains(words)).count()
     }
 }
 
 impl Drop for Software {
     fn drop(&mut self) {
-        self.desk.world.kill_host();
-        // Layers are read-only, also for the test that removes the directory.
-        let _ =
-            std::process::Command::new("chmod").arg("-R").arg("u+w").arg(self.desk.world.home.join("agents")).status();
+        self.changes.world.kill_host();
+        // Layers are read-only, and the test has to remove the directory.
+        let agents = self.changes.world.home.join("agents");
+        let _ = std::process::Command::new("chmod").args(["-R", "u+w"]).arg(agents).status();
     }
 }
 
 #[test]
-fn rejected_or_impossible_software_is_not_fetched_with_reason() {
+fn rejected_or_invalid_software_is_not_fetched() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.world().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
-        assert_eq!(store.desk.waiting(), Vec::<String>::new(), "{word}");
+        assert_eq!(store.changes.waiting(), Vec::<String>::new(), "{word}");
     }
-    let id = store.desk.propose("both");
+    let id = store.changes.propose("both");
     store.world().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
-    assert_eq!(store.desk.settled(&id)["status"], "rejected");
+    assert_eq!(store.changes.settled(&id)["status"], "rejected");
     wait_for("the notice in the conversation", || store.notices(&id, "not on this machine") == 1);
     store.world().ctl(&["approve", &id]).refused("rejected already");
     store.runs("a", "good; echo tried", "tried\n");
     assert!(store.world().say("a", "run good").contains("not found"));
     assert_eq!(store.agent("a")["packages"], Value::Null);
-    assert_eq!(store.registry.asked(), 0, "nothing is fetched before an approval");
+    assert_eq!(store.registry.connections(), 0, "nothing is fetched before an approval");
     assert_eq!(names(&store.world().home.join("agents")), Vec::<String>::new());
 }
 
 #[test]
-fn machine_without_the_client_refuses_and_says_what_is_missing() {
+fn missing_package_client_is_refused_and_named() {
     let store = Software::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
     let reply = store.world().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
-    store.desk.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
-    assert_eq!(store.desk.waiting(), Vec::<String>::new());
+    store.changes.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
+    assert_eq!(store.changes.waiting(), Vec::<String>::new());
     let refused = store.world().entries("change.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for entry in refused {
@@ -173,33 +173,29 @@ fn machine_without_the_client_refuses_and_says_what_is_missing() {
             (&json!("packages_client_missing"), &json!("packages"))
         );
     }
-    // The other client is present.
-    let id = store.desk.submit("packages", json!({ "npm": ["hello-npm"] })).ok().json()["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    assert_eq!(store.approve(&id)["status"], "applied");
+    // The client of npm is present.
+    assert_eq!(store.request(&json!({ "npm": ["hello-npm"] }))["status"], "applied");
     store.runs("a", "hello-npm", "hello\n[exit code 0]");
 }
 
 #[test]
-fn failed_fetch_leaves_the_old_layer_and_says_why() {
+fn failed_fetch_keeps_the_old_layer_and_is_explained() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
     assert_eq!(layers, [had["layer"].as_str().expect("a digest")]);
-    let gone = |is_gone| store.registry.be_gone(is_gone);
-    for (word, why, is_gone) in [
+    let set_closed = |is_closed| store.registry.set_closed(is_closed);
+    for (word, why, is_closed) in [
         ("unknown", "nowhere", false),
         ("unknown npm", "nowhere-npm", false),
         ("suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid", false),
         ("better", "cannot read the index of apt", true),
     ] {
-        let id = store.desk.propose(word);
-        gone(is_gone);
+        let id = store.changes.propose(word);
+        set_closed(is_closed);
         let done = store.approve(&id);
-        gone(false);
+        set_closed(false);
         assert_eq!(done["status"], "failed", "{word}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains(why)), "{word}: {done}");
         assert_eq!(done["applied_at"], Value::Null, "{word}: {done}");
@@ -207,17 +203,17 @@ fn failed_fetch_leaves_the_old_layer_and_says_why() {
         assert_eq!(store.layers("a"), layers, "{word}");
         wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") == 1);
         assert_eq!(store.notices(&id, "nothing was changed"), 1, "{word}");
-        // The host's notice quotes no package, and an agent does not learn where the home is.
+        // The notice quotes no package and does not reveal the path of the home.
         let home = store.world().home.display().to_string();
         for words in [why, &home] {
-            assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.desk.notices());
+            assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.changes.notices());
         }
         store.world().ctl(&["approve", &id]).refused("already");
     }
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
-    assert_eq!(names(&store.shelf.join("traces")), Vec::<String>::new());
-    // No leftover of it blocks the next change.
-    let id = store.desk.propose("better");
+    assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new());
+    // The failed fetch does not block the next change.
+    let id = store.changes.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     store.world().ctl(&["audit", "verify"]).ok();
@@ -228,17 +224,17 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
     for who in host_users() {
         let store = Software::new(who, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
-        let id = store.desk.propose("both");
-        assert_eq!(store.desk.waiting(), [id.as_str()], "{who:?}");
-        let held = store.desk.show(&id);
+        let id = store.changes.propose("both");
+        assert_eq!(store.changes.waiting(), [id.as_str()], "{who:?}");
+        let held = store.changes.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
         let shown = held["shown"].as_str().expect("a text");
-        let own = store.shelf.join("own.list").display().to_string();
+        let own = store.archives.join("own.list").display().to_string();
         let registry = format!("http://127.0.0.1:{}/npm/", store.registry.port);
         for words in ["good", "hello-npm", "apt", "npm", "/usr/bin/apt-get", "/usr/bin/npm", &own, &registry] {
             assert!(shown.contains(words), "{who:?} {words}: {shown}");
         }
-        assert_eq!(store.registry.asked(), 0, "{who:?}: nothing is fetched before an approval");
+        assert_eq!(store.registry.connections(), 0, "{who:?}: nothing is fetched before an approval");
         let done = store.approve(&id);
         assert_eq!(done["status"], "applied", "{who:?} {done}");
         store.runs("a", "good; hello-npm", "good is here\nhello\n[exit code 0]");
@@ -254,30 +250,31 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         let layer = has["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{who:?}");
         wait_for("the notice in the conversation", || store.notices(&id, "is applied") == 1);
-        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {:?}", store.desk.notices());
-        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {:?}", store.desk.notices());
+        let notices = store.changes.notices();
+        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {notices:?}");
+        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {notices:?}");
         let set = store.world().entries("agent.packages");
         assert_eq!(set.len(), 1, "{who:?} {set:?}");
         assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{who:?} {set:?}");
-        assert_eq!(names(&store.shelf.join("traces")), Vec::<String>::new(), "{who:?}");
+        assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new(), "{who:?}");
         store.world().ctl(&["doctor", "--prove"]).ok();
         store.world().ctl(&["audit", "verify"]).ok();
     }
 }
 
 #[test]
-fn host_killed_while_fetching_finishes_once_and_cleans_up() {
+fn fetch_interrupted_by_a_kill_is_completed_once() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
-        // The first proposal reaches the last fail point too.
+        // The change of `enabled_tools` in the fixture reaches the last fail point too.
         let mut store = Software::new(Who::Ordinary, Build::Failpoints);
-        let id = store.desk.propose("good");
-        store.desk.world.down();
-        store.desk.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        store.desk.world.up();
-        store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = store.world().pid().expect("it runs");
-        let place = store.place("a");
-        // It is random whether the answer arrives before the host dies.
+        let id = store.changes.propose("good");
+        store.changes.world.down();
+        store.changes.world.set_env("IRONCLAW_FAILPOINT", Some(point));
+        store.changes.world.up();
+        store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
+        let host = store.world().pid().expect("the host runs");
+        let place = store.agent_directory("a");
+        // The answer may or may not arrive before the host dies.
         drop(store.world().ctl(&["approve", &id]));
         wait_for(&format!("the host to die at {point}"), || !alive(host));
         let left = (names(&place.join("fetching")).len(), names(&place.join("layers")).len());
@@ -286,9 +283,9 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
             "packages.placed" => (1, 1),
             _ => (0, 1),
         };
-        assert_eq!(left, expected, "{point}: it died in the middle");
-        store.desk.world.up();
-        let done = store.desk.settled(&id);
+        assert_eq!(left, expected, "{point}: the files of an interrupted fetch");
+        store.changes.world.up();
+        let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
         let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
@@ -298,32 +295,32 @@ fn host_killed_while_fetching_finishes_once_and_cleans_up() {
         };
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
         assert_eq!(store.notices(&id, "is applied"), 1, "{point}");
-        store.desk.world.kill_host();
-        store.desk.world.up();
-        assert_eq!(store.desk.show(&id)["status"], "applied", "{point}");
+        store.changes.world.kill_host();
+        store.changes.world.up();
+        assert_eq!(store.changes.show(&id)["status"], "applied", "{point}");
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
     }
 }
 
 #[test]
-fn host_killed_after_a_failed_fetch_reports_once_only() {
+fn failed_fetch_is_reported_once_after_a_kill() {
     let mut store = Software::new(Who::Ordinary, Build::Failpoints);
-    let id = store.desk.propose("suid");
-    store.desk.world.down();
-    store.desk.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
-    store.desk.world.up();
-    store.desk.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = store.world().pid().expect("it runs");
+    let id = store.changes.propose("suid");
+    store.changes.world.down();
+    store.changes.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
+    store.changes.world.up();
+    store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
+    let host = store.world().pid().expect("the host runs");
     drop(store.world().ctl(&["approve", &id]));
     wait_for("the host to die at change_failed", || !alive(host));
-    let asked = store.registry.asked();
-    assert!(asked > 0, "it was fetched");
-    // The second start has no work either.
+    let asked = store.registry.connections();
+    assert!(asked > 0, "the packages were fetched");
+    // The second start does not fetch or report again either.
     for start in 0..2 {
-        store.desk.world.kill_host();
-        store.desk.world.up();
-        let done = store.desk.settled(&id);
+        store.changes.world.kill_host();
+        store.changes.world.up();
+        let done = store.changes.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
         wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") > 0);
@@ -336,16 +333,16 @@ fn host_killed_after_a_failed_fetch_reports_once_only() {
         };
         assert_eq!((of("change.approved"), of("change.failed"), of("change.applied")), (1, 1, 0), "{start}");
     }
-    assert_eq!(store.registry.asked(), asked, "nothing is fetched again");
+    assert_eq!(store.registry.connections(), asked, "nothing is fetched again");
     store.world().ctl(&["approve", &id]).refused("already");
 }
 
 #[test]
-fn a_package_that_would_replace_a_program_is_refused_by_name() {
+fn package_that_replaces_a_program_is_refused_by_name() {
     let store = Software::new(Who::Ordinary, Build::Plain);
-    let trace = store.shelf.join("traces/npm");
+    let trace = store.archives.join("traces/npm");
     store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
-    let done = store.asked(&json!({ "npm": ["evil-npm"] }));
+    let done = store.request(&json!({ "npm": ["evil-npm"] }));
     assert_eq!(done["status"], "failed", "{done}");
     assert!(done["outcome"].as_str().is_some_and(|said| said.contains("/usr/bin/sh ")), "{done}");
     assert_eq!((store.agent("a")["packages"].clone(), store.layers("a")), (Value::Null, Vec::new()));
@@ -353,49 +350,49 @@ fn a_package_that_would_replace_a_program_is_refused_by_name() {
 }
 
 #[test]
-fn a_dependency_on_a_blocked_port_fails_without_the_homes_path() {
+fn blocked_dependency_fails_without_the_path_of_the_home() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
-    let trace = store.shelf.join("traces/npm");
+    let trace = store.archives.join("traces/npm");
     store.registry.publish_with("needy-npm", &trace, &json!({}), &json!({ "other": address }));
-    let done = store.asked(&json!({ "npm": ["needy-npm"] }));
+    let done = store.request(&json!({ "npm": ["needy-npm"] }));
     assert_eq!(done["status"], "failed", "{done}");
     let home = store.world().home.display().to_string();
     assert!(done["outcome"].as_str().is_some_and(|said| !said.is_empty() && !said.contains(&home)), "{done}");
 }
 
 #[test]
-fn a_fetch_that_hangs_holds_up_no_other_change() {
+fn hanging_fetch_blocks_no_other_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
-    store.registry.be_silent(true);
-    let (asked, id) = (store.registry.asked(), store.desk.propose("good"));
+    store.registry.set_silent(true);
+    let (asked, id) = (store.registry.connections(), store.changes.propose("good"));
     let mut approving = store.world().command("ironctl");
     approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
     approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut approving = approving.spawn().expect("ironctl runs");
-    wait_for("the registry to be asked", || store.registry.asked() > asked);
-    // Of the same agent, and of another one.
+    wait_for("a connection to the registry", || store.registry.connections() > asked);
+    // Changes of the same agent and of another one are applied.
     store.world().change("a", "persona", &json!({ "instructions": "be brief" }));
     store.world().agent("b");
     store.world().change("b", "persona", &json!({ "instructions": "be brief" }));
-    assert_eq!(store.desk.show(&id)["status"], "approved", "it is still fetched");
+    assert_eq!(store.changes.show(&id)["status"], "approved", "the fetch is in progress");
     store.world().kill_host();
-    approving.wait().expect("it ends");
+    approving.wait().expect("ironctl ends");
 }
 
 #[test]
-fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
+fn stop_during_a_fetch_does_not_fail_the_change() {
     let store = Software::new(Who::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
-        let id = store.desk.propose(word);
-        let (asked, host) = (store.registry.asked(), store.world().pid().expect("it runs"));
-        store.registry.be_silent(true);
+        let id = store.changes.propose(word);
+        let (asked, host) = (store.registry.connections(), store.world().pid().expect("the host runs"));
+        store.registry.set_silent(true);
         let mut approving = store.world().command("ironctl");
         approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
         approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut approving = approving.spawn().expect("ironctl runs");
-        wait_for("the registry to be asked", || store.registry.asked() > asked);
+        wait_for("a connection to the registry", || store.registry.connections() > asked);
         if stop == "launcher" {
             let launcher = store.world().status()["host"]["launcher_pid"].as_i64().expect("a number");
             kill(i32::try_from(launcher).expect("a process id"));
@@ -404,20 +401,20 @@ fn a_stop_in_the_middle_of_a_fetch_is_no_failure_of_it() {
             store.world().ctl(&[stop]).ok();
         }
         if stop == "panic" {
-            assert_eq!(store.desk.show(&id)["status"], "approved", "nothing is applied while everything is stopped");
+            assert_eq!(store.changes.show(&id)["status"], "approved", "no change is applied during an emergency stop");
         }
-        store.registry.be_silent(false);
+        store.registry.set_silent(false);
         if stop == "panic" {
             store.world().ctl(&["resume"]).ok();
         } else {
             store.world().up();
         }
-        let done = store.desk.settled(&id);
+        let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{stop}: {done}");
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
         assert_eq!(store.notices(&id, "is applied"), 1, "{stop}");
-        // The notice of the outcome is left out: the host may have sent it before it died.
-        approving.wait().expect("it ends");
+        // The exit code of `ironctl approve` is not checked: the host may or may not answer before it stops.
+        approving.wait().expect("ironctl ends");
     }
 }
 
@@ -431,17 +428,17 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
         store.runs(agent, "good", "good is here\n[exit code 0]");
     }
     let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
-    assert_eq!(store.layers("b"), [layer.as_str()], "the same software is the same layer");
-    let damaged = store.place("b").join("layers").join(&layer);
+    assert_eq!(store.layers("b"), [layer.as_str()], "the same packages give the same layer");
+    let damaged = store.agent_directory("b").join("layers").join(&layer);
     store.world().down();
-    // With its former length and rights.
+    // The damaged file keeps its length and mode.
     let file = damaged.join("usr/bin/good");
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("permissions");
     mode(0o755);
     std::fs::write(&file, "#!/bin/sh\necho good is HERE\n").expect("written");
     mode(0o555);
     store.world().up();
-    // The other agent's layer is valid and does not concern this one.
+    // The valid layer of the other agent is not used for this one.
     assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
     let notice = store.world().ctl(&["chat", "b", "run good"]);
     let said = format!("{}{}", notice.stdout, notice.stderr);
@@ -454,7 +451,7 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
         list.as_array().expect("a list").iter().find(|session| session["agent"] == "b").expect("a session").clone();
     let parked = parked["id"].as_str().expect("an id");
     assert!(!store.world().entries("launch.refused").is_empty());
-    // The same names once more: this fetches them again.
+    // A change with the same names fetches them again.
     store.world().change("b", "packages", &json!(["good"]));
     assert_eq!(store.layers("b"), [layer.as_str()]);
     store.world().ctl(&["session", "release", parked]).ok();
@@ -467,8 +464,8 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.world().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
-    // Other software is another layer, and no session keeps the former layer.
-    let id = store.desk.propose("better");
+    // Other packages are another layer, and no session keeps the former layer.
+    let id = store.changes.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "better", "better is here\n[exit code 0]");
     let both = store.layers("a");
@@ -478,17 +475,17 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     let second = store.layers("a");
     assert!(second.len() == 1 && second != first, "{second:?}");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
-    let asked = store.registry.asked();
-    let id = store.desk.propose("nothing");
+    let asked = store.registry.connections();
+    let id = store.changes.propose("nothing");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good", "not found");
     assert_eq!(store.agent("a")["packages"], Value::Null);
-    assert_eq!(store.registry.asked(), asked, "nothing is fetched for nothing");
+    assert_eq!(store.registry.connections(), asked, "an empty list is not fetched");
     let agents = store.world().home.join("agents");
     store.world().down();
     store.world().up();
     assert_eq!(names(&agents), Vec::<String>::new());
-    // A removed agent keeps none either.
+    // A removed agent keeps no layer either.
     store.world().change("a", "packages", &json!(["good"]));
     assert_eq!(names(&agents).len(), 1);
     store.world().ctl(&["agent", "remove", "a", "--yes"]).ok();

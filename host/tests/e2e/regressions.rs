@@ -1,6 +1,6 @@
-//! Bugs in which similar systems lost, doubled or blocked messages; each is a promise here.
+//! Tests for defects by which similar systems lost, doubled or blocked messages.
 //!
-//! The tables in `docs/regressions.md` name the test of each defect, and two tests here check that it exists. `chaos::crash` and
+//! The tables in `docs/regressions.md` name a test for each defect, and two tests here check that these tests exist. `chaos::crash` and
 //! `chaos::kill` cover the death of the host. See `security::secrets`.
 
 use crate::security::escape::attack::{Attacked, generate};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
 
-/// Fewest rows of the tables about the campaigns: a heading that changes must not leave them unread.
+/// Lower bound on the table rows about campaigns. It detects a changed heading, which would hide the rows from the test.
 const CAMPAIGN_ROWS_MIN: usize = 120;
 
-/// Returns whether a source has a test of this name.
+/// Returns whether a source file has a test of this name.
 fn has_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
     let head = [format!("fn {name}("), format!("async fn {name}(")];
@@ -31,7 +31,7 @@ fn has_test(source: &str, name: &str) -> bool {
 }
 
 #[test]
-fn only_a_function_with_a_test_attribute_counts_as_a_test() {
+fn function_without_a_test_attribute_is_not_a_test() {
     let source = "#[test]\nfn one() {}\n\nfn helper() {}\n    #[tokio::test]\n    // why\n    #[ignore]\n    async fn two() {}\n";
     for (name, is_test) in [("one", true), ("two", true), ("helper", false), ("on", false), ("three", false)] {
         assert_eq!(has_test(source, name), is_test, "{name}");
@@ -39,7 +39,7 @@ fn only_a_function_with_a_test_attribute_counts_as_a_test() {
 }
 
 #[test]
-fn every_bug_of_the_field_has_the_test_that_the_table_names() {
+fn test_of_each_known_bug_exists() {
     let table = include_str!("../../../docs/regressions.md");
     let rows: Vec<(&str, &str)> = table
         .lines()
@@ -48,33 +48,33 @@ fn every_bug_of_the_field_has_the_test_that_the_table_names() {
         .collect();
     assert!(rows.len() >= 12, "{rows:?}");
     for (number, test) in rows {
-        let (module, name) = test.rsplit_once("::").expect("room::module::test");
+        let (module, name) = test.rsplit_once("::").expect("a path such as e2e::module::test");
         let file = format!("{}.rs", module.replace("::", "/"));
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
         let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(has_test(&source, name), "bug {number}: there is no {test}");
+        assert!(has_test(&source, name), "bug {number}: no test {test}");
     }
 }
 
 #[test]
-fn every_defect_of_the_campaign_names_a_test_that_exists() {
+fn test_of_each_campaign_defect_exists() {
     let guide = include_str!("../../../docs/regressions.md");
-    let section = guide.split("## Defects that campaigns found").nth(1).expect("the section is there");
-    let section = section.split("\n## ").next().expect("split gives one part at least");
+    let section = guide.split("## Defects that campaigns found").nth(1).expect("the document has the section");
+    let section = section.split("\n## ").next().expect("split returns at least one part");
     let rows: Vec<&str> =
         section.lines().filter(|line| line.starts_with("| ") && *line != "| defect | test |").collect();
-    assert!(rows.len() >= CAMPAIGN_ROWS_MIN, "{} rows: is the heading still the same?", rows.len());
+    assert!(rows.len() >= CAMPAIGN_ROWS_MIN, "found only {} rows: check the heading", rows.len());
     for row in rows {
-        let test = row.rsplit('`').nth(1).unwrap_or_else(|| panic!("no test is named: {row}"));
+        let test = row.rsplit('`').nth(1).unwrap_or_else(|| panic!("the row names no test: {row}"));
         let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("expected `file.rs::test`: {row}"));
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(has_test(&source, name), "there is no {test}");
+        assert!(has_test(&source, name), "no test {test}");
     }
 }
 
 #[test]
-fn reply_goes_to_its_own_conversation_or_nowhere() {
+fn reply_to_another_conversation_is_refused() {
     let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
     let output = || generate(json!(["$own"]));
     let reply = |address: Value| {
@@ -84,7 +84,7 @@ fn reply_goes_to_its_own_conversation_or_nowhere() {
         }
         row
     };
-    // The owner's own conversation with the other agent, and an empty address.
+    // The addresses are the owner's conversation with the other agent, and an empty one.
     let elsewhere = json!({ "channel": "loopback", "platform": "owner" });
     let nowhere = json!({ "channel": "loopback", "platform": "" });
     let script = json!([output(), reply(elsewhere), reply(nowhere), reply(json!({})), { "ring": 1 }, "leave"]);
@@ -103,7 +103,7 @@ fn reply_goes_to_its_own_conversation_or_nowhere() {
 }
 
 #[test]
-fn no_old_message_is_read_again_for_a_new_one() {
+fn old_messages_are_not_read_again_for_a_new_one() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -121,11 +121,11 @@ fn no_old_message_is_read_again_for_a_new_one() {
     assert!(rows.len() <= 2, "the queue has the rows of one turn and no history: {} rows", rows.len());
     let mut outbound = OutboundReader::open(&place.join("out/outbound.db"), &key()).expect("it opens");
     let rows = outbound.look(0).expect("readable").rows.len();
-    assert!(rows <= 2, "taken rows are deleted: {rows} rows");
+    assert!(rows <= 2, "accepted rows are deleted: {rows} rows");
 }
 
 #[test]
-fn ids_made_after_a_restart_collide_with_none_from_before() {
+fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -153,7 +153,7 @@ fn ids_made_after_a_restart_collide_with_none_from_before() {
 }
 
 #[test]
-fn a_row_that_is_refused_holds_up_nothing_behind_it() {
+fn refused_row_does_not_block_later_rows() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -167,7 +167,7 @@ fn a_row_that_is_refused_holds_up_nothing_behind_it() {
 }
 
 #[test]
-fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
+fn restart_repeats_no_delivery_and_no_approval_request() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -186,7 +186,7 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
         }
         world.up();
     }
-    // An answer shows that the session has read its whole queue.
+    // An answer proves that the session has read its whole queue.
     world.say("a", "echo last");
     let after = own_entries(&world);
     assert_eq!(after[..before.len()], before[..]);
@@ -206,7 +206,7 @@ fn nothing_is_delivered_or_asked_for_again_after_a_restart() {
 }
 
 #[test]
-fn times_are_numbers_everywhere_in_the_record() {
+fn times_in_the_record_are_numbers() {
     let world = World::new();
     let db = record::open(&world.home);
     let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
@@ -229,7 +229,7 @@ fn sandbox_outlives_the_request_that_launched_it() {
 }
 
 #[test]
-fn dead_sandbox_is_seen_at_once_and_replaced() {
+fn dead_sandbox_is_noticed_at_once_and_replaced() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -249,7 +249,7 @@ fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
         world.agent("a");
         world.say("a", "hello");
         let sandbox = world.session()["pid"].as_i64().expect("awake") as i32;
-        // The sandbox is stopped while the messages arrive, and is then killed.
+        // The sandbox is suspended while the messages arrive, and then killed.
         let pid = nix::unistd::Pid::from_raw(sandbox);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
         let chat = |text: &str| -> Child {
@@ -266,7 +266,7 @@ fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
         }
         kill(sandbox);
         for mut chat in chats {
-            assert!(chat.wait().expect("it ends").success(), "{who:?}: each message is answered");
+            assert!(chat.wait().expect("the command ends").success(), "{who:?}: each message is answered");
         }
         let db = record::open(&world.home);
         assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");
@@ -287,7 +287,7 @@ fn message_that_kills_every_sandbox_ends_with_one_notice() {
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ironctl starts");
     let mut killed = HashSet::new();
     wait_for("an answer", || {
-        // Each sandbox with an open turn is killed in it.
+        // Kills each sandbox during its open turn.
         let session = world.session();
         if let Some(pid) = session["pid"].as_i64().filter(|_| session["waiting"] != 0)
             && killed.insert(pid)
@@ -315,12 +315,12 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
             session["jail"]["mounts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
         assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{who:?}: {mounts:?}");
         let pid = session["pid"].as_i64().expect("awake");
-        // `/in` in the jail is the host's own directory, and no other mount leads to it.
+        // `/in` in the jail is the directory of the host, and no other mount shows it.
         let inside = |path: &str| std::path::PathBuf::from(format!("/proc/{pid}/root{path}"));
         let names = |path: &str| -> HashSet<String> {
             let found = std::fs::read_dir(inside(path)).expect("readable").flatten();
             let names = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            // The host may be writing: SQLite then keeps a journal beside the file.
+            // SQLite keeps a journal beside the file while the host writes.
             names.filter(|name| name != "inbound.db-journal").collect()
         };
         if nix::unistd::geteuid().is_root() {
@@ -333,7 +333,7 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
 }
 
 #[test]
-fn reader_that_dies_twice_at_one_place_needs_a_person() {
+fn second_reader_death_at_one_row_quarantines_the_session() {
     let world = World::new();
     world.up();
     world.agent("a");

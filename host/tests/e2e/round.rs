@@ -1,10 +1,10 @@
-//! The main path, end to end: a person's message reaches a jailed agent, and the answer comes back.
+//! Tests of the main path, end to end: a message of a person reaches a jailed agent, and the answer is delivered.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::host_users;
 
 #[test]
-fn a_message_is_answered_by_an_agent_behind_every_wall() {
+fn message_is_answered_by_a_jailed_agent() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -36,7 +36,7 @@ fn a_message_is_answered_by_an_agent_behind_every_wall() {
 }
 
 #[test]
-fn the_conversation_survives_a_stop_and_a_start() {
+fn conversation_survives_a_restart() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -46,7 +46,7 @@ fn the_conversation_survives_a_stop_and_a_start() {
     );
     world.say("a", "write notes.txt: remember me");
     world.down();
-    assert!(world.ctl(&["status"]).code == 3, "a stopped host is not reachable");
+    assert!(world.ctl(&["status"]).code == 3, "a stopped host must not answer");
     world.up();
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
     assert!(world.say("a", "read notes.txt").contains("remember me"));
@@ -66,7 +66,7 @@ fn tool_without_a_handler_is_refused_and_the_agent_notified() {
 }
 
 #[test]
-fn a_turn_that_overflows_ends_with_one_honest_reply() {
+fn turn_over_its_limits_ends_with_one_notice() {
     let world = World::new();
     world.up();
     world.agent("a");

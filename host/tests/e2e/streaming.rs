@@ -1,6 +1,6 @@
-//! Streamed words of an answer: in order, reset by each attempt, harmless also in pieces, and never taken for the answer itself.
+//! Tests of the streamed text of an answer: its order, its reset at each attempt, its neutralization, and the final answer.
 //!
-//! The real daemon between a model server on loopback and a listener. See `models`.
+//! The real daemon runs between a model server on loopback and a listener. See `models`.
 
 use crate::ops::stops::text;
 use crate::support::client::{self, Raw};
@@ -46,17 +46,17 @@ impl Listener {
         }
     }
 
-    /// Returns the words up to `end`, as a screen shows them that each attempt resets, and the number of the attempt.
-    fn words_until(&mut self, end: &str) -> (u64, String) {
+    /// Returns the number of the attempt and its text up to `end`. A new attempt discards the earlier text.
+    fn text_until(&mut self, end: &str) -> (u64, String) {
         let (mut attempt, mut words) = (0, String::new());
         loop {
             let (name, draft) = self.next(&["draft", "message"]);
-            assert_eq!(name, "draft", "the answer came before {end:?}: {words:?}");
+            assert_eq!(name, "draft", "the answer arrived before {end:?}: {words:?}");
             if draft["attempt"] != attempt {
                 attempt = draft["attempt"].as_u64().expect("a number");
                 words.clear();
             }
-            assert_eq!(draft["from"], words.len(), "each piece follows on the one before: {draft}");
+            assert_eq!(draft["from"], words.len(), "each piece continues the text: {draft}");
             words += draft["text"].as_str().expect("words");
             if words.ends_with(end) {
                 return (attempt, words);
@@ -76,18 +76,18 @@ fn send(raw: &Raw, words: &str) -> Value {
 }
 
 #[test]
-fn words_are_streamed_neutral_and_end_with_their_turn() {
-    // Cut after each blank, so that the look-alikes arrive in pieces.
+fn streamed_text_is_neutralized_and_ends_with_its_turn() {
+    // The server splits the text after each blank, so the look-alikes arrive in pieces.
     let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
     for kind in ["openai", "anthropic"] {
         let world = world("", &server, kind, &[]);
         let raw = Raw::of(&world);
         let sent = send(&raw, "hello");
         let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
-        let (attempt, words) = listener.words_until(" three ");
+        let (attempt, words) = listener.text_until(" three ");
         assert_eq!((attempt, words.as_str()), (1, "One ⟦[⟧MSG_ AUTH:1] two ⟦<⟧tool_ result> three "), "{kind}");
-        // A later listener gets the words so far.
-        let (_, again) = Listener::of(&raw, &text(&sent, "message_id")).words_until(" three ");
+        // A later listener gets all text so far.
+        let (_, again) = Listener::of(&raw, &text(&sent, "message_id")).text_until(" three ");
         assert_eq!(again, words);
         assert_eq!(server.stalled(), 1, "the request is in flight");
 
@@ -98,12 +98,12 @@ fn words_are_streamed_neutral_and_end_with_their_turn() {
         assert!(world.entries("output.sealed").is_empty());
         let ledger = world.ledger().iter().map(Value::to_string).collect::<String>();
         let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
-        assert!(!ledger.contains("three") && !log.contains("three"), "no streamed word is in the ledger or the log");
+        assert!(!ledger.contains("three") && !log.contains("three"), "streamed text is in the ledger or the log");
     }
 }
 
 #[test]
-fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
+fn answer_is_neutralized_and_each_output_is_sealed() {
     let server = Server::start(|seen: &Seen| {
         let earlier = seen.results().len();
         match (earlier, seen.asked().as_str()) {
@@ -119,12 +119,12 @@ fn failed_attempt_takes_its_words_back_and_answer_is_sealed() {
     assert_eq!((&answer["reply"], &answer["notice"]), (&"It rains ⟦[⟧MSG_ AUTH:1] today.".into(), &false.into()));
     let sealed = world.entries("output.sealed");
     assert_eq!(sealed.len(), 2);
-    assert!(sealed.iter().all(|entry| entry["data"]["model"] == "m"), "the endpoint that answered: {sealed:?}");
+    assert!(sealed.iter().all(|entry| entry["data"]["model"] == "m"), "the ledger names another endpoint: {sealed:?}");
     assert!(sealed.iter().all(|entry| entry["data"]["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0)));
 }
 
 #[test]
-fn a_further_try_begins_anew() {
+fn another_attempt_resets_the_streamed_text() {
     let tries = std::sync::atomic::AtomicU32::new(0);
     let server = Server::start(move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0 => Act::Cut("It snows ".to_owned()),
@@ -134,13 +134,13 @@ fn a_further_try_begins_anew() {
     let raw = Raw::of(&world);
     let sent = send(&raw, "weather");
     let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
-    assert_eq!(listener.words_until("It rains ").1, "It rains ");
+    assert_eq!(listener.text_until("It rains ").1, "It rains ");
     world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     assert_eq!(listener.answer()["notice"], true);
 }
 
 #[test]
-fn words_of_a_conversation_reach_no_other_person() {
+fn streamed_text_is_hidden_from_other_people() {
     let server = Server::start(|_| Act::Stall("One two ".to_owned()));
     let world = world("", &server, "openai", &[]);
     let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
@@ -149,7 +149,7 @@ fn words_of_a_conversation_reach_no_other_person() {
     let token = issued["text"].as_str().or(issued["token"].as_str()).unwrap_or_else(|| panic!("{issued}")).to_owned();
     let raw = Raw::of(&world);
     let id = text(&send(&raw, "hello"), "message_id");
-    Listener::of(&raw, &id).words_until("two ");
+    Listener::of(&raw, &id).text_until("two ");
     let (status, answer) = raw.with_token(&token).get(&format!("/v1/messages/{id}/events"));
     assert_eq!(status, 404, "{answer}");
 }
@@ -157,7 +157,7 @@ fn words_of_a_conversation_reach_no_other_person() {
 #[test]
 fn cost_ceiling_holds_and_provider_usage_is_booked() {
     let server = Server::start(|_| Act::Say("word ".repeat(2000)));
-    // 3 and 15 for a million tokens.
+    // The prices are 3 and 15 for a million tokens.
     let world = world("", &server, "openai", &["--price-in", "3", "--price-out", "15"]);
     let usage = |world: &World| world.ctl(&["--json", "usage"]).ok().json();
     assert!(world.say("a", "hello").starts_with("word "));
@@ -169,7 +169,7 @@ fn cost_ceiling_holds_and_provider_usage_is_booked() {
     );
     let input = row["input_tokens"].as_u64().expect("a number");
     assert_eq!(row["cost_micros"], input * 3 + 2500 * 15, "{row}");
-    assert!(world.ctl(&["usage"]).ok().stdout.contains("0.0"), "as money");
+    assert!(world.ctl(&["usage"]).ok().stdout.contains("0.0"), "the cost is shown as an amount");
 
     world.ctl(&["agent", "set", "a", "--cost-per-day", "0.05"]).ok();
     let asked = server.seen().len();
@@ -177,18 +177,18 @@ fn cost_ceiling_holds_and_provider_usage_is_booked() {
     let reply = text(&answer, "reply");
     assert!(reply.starts_with("This agent's ceiling for cost, 0.050000 a day, is reached: 0.04"), "{reply}");
     assert!(reply.contains("`ironctl agent set a --cost-per-day AMOUNT`"), "{reply}");
-    assert_eq!(server.seen().len(), asked, "nothing went out");
+    assert_eq!(server.seen().len(), asked, "no request is sent");
     world.ctl(&["agent", "set", "a", "--cost-per-day", "5"]).ok();
     let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
     assert_eq!(again["notice"], false, "{again}");
 }
 
 #[test]
-fn model_failure_notice_says_why_and_a_later_retry_succeeds() {
+fn model_failure_is_explained_and_a_later_retry_succeeds() {
     let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mended = std::sync::Arc::clone(&works);
     let server = Server::start(move |_| match works.load(std::sync::atomic::Ordering::SeqCst) {
-        true => Act::Say("Here I am.".to_owned()),
+        true => Act::Say("It works.".to_owned()),
         false => Act::Status(401, Vec::new(), "no such key: sk-karmesin".to_owned()),
     });
     let world = world("", &server, "openai", &[]);
@@ -202,6 +202,6 @@ fn model_failure_notice_says_why_and_a_later_retry_succeeds() {
     assert_eq!((&usage["rows"][0]["requests"], &usage["rows"][0]["output_tokens"]), (&1.into(), &0.into()), "{usage}");
     mended.store(true, std::sync::atomic::Ordering::SeqCst);
     let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
-    assert_eq!((&again["reply"], &again["notice"]), (&"Here I am.".into(), &false.into()), "{again}");
+    assert_eq!((&again["reply"], &again["notice"]), (&"It works.".into(), &false.into()), "{again}");
     world.ctl(&["message", "retry", "last"]).refused("is answered");
 }

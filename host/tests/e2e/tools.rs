@@ -1,6 +1,6 @@
-//! The tools of an agent: their list, changes of the list, and the prompt that results.
+//! Tests of the tools of an agent: their list, changes of the list, and the resulting prompt.
 //!
-//! The real programs, with a model server on loopback to read a prompt. See `changes`.
+//! They use the real programs, and a model server on loopback that records the prompts. See `changes`.
 
 use crate::e2e::streaming;
 use crate::support::host_fixture::World;
@@ -25,7 +25,7 @@ fn refusal(world: &World, payload: &Value) -> String {
 }
 
 #[test]
-fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
+fn agent_has_exactly_the_tools_it_was_created_with() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -37,12 +37,16 @@ fn an_agent_has_the_tools_it_was_made_with_and_no_other() {
     assert_eq!(world.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
         let answer = world.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
-        assert!(answer.stderr.contains("request_capability_change"), "it lists the valid tools: {}", answer.stderr);
+        assert!(
+            answer.stderr.contains("request_capability_change"),
+            "the refusal lists the valid tools: {}",
+            answer.stderr
+        );
     }
 }
 
 #[test]
-fn tools_that_are_added_and_removed_leave_the_others() {
+fn adding_and_removing_tools_keeps_the_others() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -72,7 +76,7 @@ fn tools_that_are_added_and_removed_leave_the_others() {
 }
 
 #[test]
-fn an_agent_asks_for_one_more_tool_in_the_chat() {
+fn agent_proposes_one_more_tool_in_the_chat() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -85,7 +89,7 @@ fn an_agent_asks_for_one_more_tool_in_the_chat() {
 }
 
 #[test]
-fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
+fn model_sees_the_outcome_last_and_no_text_of_the_script() {
     let server = Server::start(|seen: &Seen| Act::Say(format!("answer to: {}", seen.asked())));
     let world = streaming::world("", &server, "openai", &[]);
     world.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();
@@ -100,7 +104,7 @@ fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
     world.say("a", "second words");
 
     let seen = server.seen();
-    let [.., first, second] = &seen[..] else { panic!("two requests") };
+    let [.., first, second] = &seen[..] else { panic!("the model server needs two requests") };
     let shown = first.body["messages"].to_string();
     assert!(!shown.contains("Say help to see") && !shown.contains("it answers by fixed rules"), "{shown}");
     assert!(!shown.contains("in place of an answer") && !shown.contains("pending as"), "{shown}");
@@ -109,7 +113,7 @@ fn a_model_sees_the_outcome_last_and_no_words_of_the_script() {
     assert!(places.iter().all(Option::is_some), "{places:?}: {shown}");
     assert!(shown.find("no thanks") > shown.find("a pirate") && shown.find("first words") > shown.find("no thanks"));
     // The next prompt begins with the bytes of this one.
-    let stem = shown.strip_suffix(r#"","role":"user"}]"#).expect("the person has the last word");
+    let stem = shown.strip_suffix(r#"","role":"user"}]"#).expect("the prompt ends with a message of the user");
     assert!(second.body["messages"].to_string().starts_with(stem), "{second:?}");
     let offered: Vec<&str> = first.body["tools"]
         .as_array()

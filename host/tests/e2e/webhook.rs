@@ -1,6 +1,6 @@
-//! Incoming webhooks: a sender without a secret learns nothing, and an acknowledged message is in the record.
+//! Tests of incoming webhooks: a sender without the secret gets no information, and an acknowledged message is in the record.
 //!
-//! Uses the real daemon and its port. See `deliveries` for outgoing messages.
+//! They use the real daemon and its port. See `deliveries` for outgoing messages.
 
 use crate::support::client;
 use crate::support::hooks::{Hook, Receiver, Response, now, receipt, world};
@@ -46,7 +46,7 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
     answers.push(unknown.post(&right, &body));
     for answer in &answers {
         refused(answer, 401, "signature_invalid");
-        assert_eq!(answer.1, answers[0].1, "each is answered alike");
+        assert_eq!(answer.1, answers[0].1, "all refusals are the same");
     }
     assert_eq!(messages(&world), 0);
     assert!(world.entries("webhook.refused").len() <= 2, "the entries are bounded");
@@ -54,7 +54,7 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
 }
 
 #[test]
-fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
+fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -76,7 +76,7 @@ fn signed_event_of_wrong_time_shape_or_sender_is_refused() {
     refused(&hook.send("e", &Hook::words(&"x".repeat(300 * 1024))), 413, "message_too_long");
     let (status, answer) = hook.send("a b", &body);
     assert_eq!((status, &answer["error"]["code"]), (400, &"event_id".into()));
-    // A body over the limit is not read to its end.
+    // The host does not read the rest of a body over the limit.
     let mut stream = hook.connect();
     let path = hook.path();
     write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n").expect("sent");
@@ -111,7 +111,7 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
     world.down();
     world.up();
     hook.follow_restart(&world);
-    assert_eq!(hook.say("e1", "hello"), message, "after a restart too");
+    assert_eq!(hook.say("e1", "hello"), message, "the id is known after a restart");
     let second = hook.say("e2", "hello");
     assert_ne!(second, message);
     receipt(&world, &second, "received");
@@ -119,7 +119,7 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
 }
 
 #[test]
-fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
+fn flood_is_throttled_and_locks_no_one_out() {
     let world = world(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -137,7 +137,7 @@ fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
     assert!(statuses.contains(&429) && statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
     desk.say("e1", "hello");
     receipt(&world, &message, "received");
-    // Half a request holds a place, and loses it to the next client.
+    // Incomplete requests occupy connections, but another client still gets one.
     let half: Vec<TcpStream> = (0..80)
         .map(|_| {
             let mut stream = hook.connect();
@@ -152,7 +152,7 @@ fn flood_is_slowed_fills_no_ledger_and_locks_no_one_out() {
 }
 
 #[test]
-fn a_message_is_acknowledged_only_after_it_is_stored() {
+fn message_is_acknowledged_only_after_it_is_stored() {
     let mut world = world(Build::Failpoints, "");
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -161,7 +161,7 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
     world.up();
     world.set_env("IRONCLAW_FAILPOINT", None);
     hook.follow_restart(&world);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let (body, at) = (Hook::words("hello"), now());
     let mut stream = hook.connect();
     let (signature, path) = (hook.sign("e1", at, &body), hook.path());
@@ -173,9 +173,9 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
     )
     .expect("sent");
     let mut answer = String::new();
-    // However the connection ends, no answer was sent on it.
+    // The connection may end with an error. Only the received bytes count.
     let _ = stream.read_to_string(&mut answer);
-    assert_eq!(answer, "", "no acknowledgement before the host died");
+    assert_eq!(answer, "", "the message was acknowledged before it was stored");
     wait_for("the host to die", || !alive(host));
     world.up();
     hook.follow_restart(&world);
@@ -183,7 +183,7 @@ fn a_message_is_acknowledged_only_after_it_is_stored() {
     receipt(&world, &message, "received");
     let recorded: Vec<Value> =
         world.entries("message.recorded").iter().map(|entry| entry["data"]["message"].clone()).collect();
-    assert_eq!(recorded, [Value::from(message)], "it was stored before the crash, once");
+    assert_eq!(recorded, [Value::from(message)], "the message is recorded once");
     assert_eq!(receiver.replies().len(), 1);
 }
 
@@ -224,7 +224,7 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
 }
 
 #[test]
-fn a_channel_is_an_operators_and_its_secret_is_said_once() {
+fn channel_is_for_operators_and_its_secret_is_shown_once() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let add = |name: &str, url: &str| world.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
@@ -243,7 +243,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     let bob = client::Raw::of_person(&world, "Bob");
     assert_eq!(bob.get("/v1/channels").0, 403);
     assert_eq!(bob.get("/v1/dead"), (200, json!([])));
-    // An admin cannot take a name under which people are linked: a holder of its secret could speak as them.
+    // An admin cannot add a channel whose name has linked people: the holder of its secret could write as them.
     world.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
     let eve = client::Raw::of_person(&world, "Eve");
     world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
@@ -264,7 +264,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
     let child = brought.args(["--url", &receiver.url]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("ironctl starts");
     child.stdin.take().expect("piped").write_all(hook.secret.as_bytes()).expect("sent");
-    let said = child.wait_with_output().expect("it ends");
+    let said = child.wait_with_output().expect("the command ends");
     let said = String::from_utf8(said.stdout).expect("text");
     assert!(said.contains("\"shop\"") && !said.contains("whsec_"), "{said}");
     hook.say("e", "hello");
@@ -279,7 +279,7 @@ fn a_channel_is_an_operators_and_its_secret_is_said_once() {
 }
 
 #[test]
-fn event_of_an_erased_session_stays_known() {
+fn event_id_of_an_erased_session_is_still_known() {
     let world = world(Build::Plain, "");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -293,7 +293,7 @@ fn event_of_an_erased_session_stays_known() {
 }
 
 #[test]
-fn repeated_event_is_answered_uncounted_and_without_an_agent() {
+fn repeated_event_is_acknowledged_even_without_an_agent() {
     let world = world(Build::Plain, "requests_per_minute = 2\n");
     let hook = Hook::add(&world, "shop", &Receiver::accepting(), &[]);
     let first = hook.say("e1", "hello");
@@ -307,7 +307,7 @@ fn repeated_event_is_answered_uncounted_and_without_an_agent() {
 }
 
 #[test]
-fn clock_once_ahead_stops_no_event_and_no_delivery() {
+fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
     let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
     let mut hook = Hook::add(&world, "shop", &receiver, &[]);
@@ -321,32 +321,33 @@ fn clock_once_ahead_stops_no_event_and_no_delivery() {
     hook.follow_restart(&world);
     let message = hook.say("e1", "hello");
     receipt(&world, &message, "received");
-    assert_eq!(receiver.replies().len(), 2, "the second attempt waits for no hour");
+    assert_eq!(receiver.replies().len(), 2, "the second attempt is not delayed");
 }
 
-/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host. It needs `curl` and `openssl`.
+/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host. Needs `curl` and `openssl`.
 #[test]
 fn example_of_the_webhook_page_runs_as_written() {
     let manual = include_str!("../../../docs/operate/webhooks.md");
     let example = manual.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
-    let example = example.split("```").next().expect("its end");
+    let example = example.split("```").next().expect("the end of the example");
     let world = world(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Response::Status(204));
     let hook = Hook::add(&world, "shop", &receiver, &[]);
-    // The sender of the example is linked as the page links it.
+    // Links the sender of the example with the command on the page.
     world.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
-    let link = manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("the line that links");
+    let link =
+        manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("a line with the command");
     world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
-    assert_ne!(script, example, "the example names the port of the settings' example");
+    assert_ne!(script, example, "the example has the URL that this test replaces");
     let script = format!("SECRET='{}'\n{script}", hook.secret);
     let run = Command::new("sh").args(["-eu", "-c", &script]).output().expect("sh runs");
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     let answer: Value = serde_json::from_str(said.trim()).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(answer["message_id"].is_string(), "{answer}");
-    // The message belongs to Alice, so no other person can follow it.
+    // The message belongs to Alice, so the owner cannot follow it.
     wait_for("the reply", || receiver.replies().len() == 1);
-    wait_for("its receipt", || world.entries("delivery.received").len() == 1);
+    wait_for("the receipt", || world.entries("delivery.received").len() == 1);
 }

@@ -4,17 +4,17 @@
 pub(super) struct Crate {
     pub(super) directory: &'static str,
     pub(super) own_name: &'static str,
-    /// Modules of the contract that it may name.
+    /// The modules of the contract that it may import.
     pub(super) contract: &'static [&'static str],
-    /// Words that its sources must not contain, with the reason.
+    /// The words that its sources must not contain, with reasons.
     pub(super) never: &'static [(&'static str, &'static str)],
-    /// True if it may read the environment.
+    /// Whether it may read environment variables.
     pub(super) environment: bool,
-    /// Packages of the workspace that its Cargo.toml may name.
+    /// The packages of the workspace on which it may depend.
     pub(super) packages: &'static [&'static str],
 }
 
-/// The ends of the queues that the sandbox has.
+/// The ends of the queues that belong to the sandbox.
 const SANDBOX_ENDS: &[(&str, &str)] = &[
     ("InboundReader", "the sandbox's end of the inbound queue"),
     ("OutboundWriter", "the sandbox's end of the outbound queue"),
@@ -51,7 +51,7 @@ pub(super) const CRATES: &[Crate] = &[
         never: &[
             ("InboundWriter", "the host's end of the inbound queue"),
             ("OutboundReader", "the host's end of the outbound queue"),
-            ("operator", "a sandbox never names the operator's side"),
+            ("operator", "the sandbox does not use the API for operators"),
         ],
         environment: false,
         packages: &["ironclaw-contract"],
@@ -106,8 +106,8 @@ pub(super) const CRATES: &[Crate] = &[
     },
 ];
 
-/// Crates of the workspace by the name that a path starts with.
-pub(super) const OURS: &[&str] = &[
+/// The crates of the workspace, by the first segment of a path.
+pub(super) const WORKSPACE_CRATES: &[&str] = &[
     "ironclaw_contract",
     "ironclaw_host",
     "ironclaw_jail",

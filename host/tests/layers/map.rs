@@ -1,23 +1,23 @@
-//! The map of the code in `docs/architecture.md` names only files that exist.
+//! Test of the code map in `docs/architecture.md`.
 
 use super::source::{read, workspace};
 
 #[test]
-fn the_map_of_the_code_names_only_files_that_exist() {
+fn code_map_names_only_existing_files() {
     let document = read(&workspace().join("docs/architecture.md"));
     let files = files_of_the_map(&document).expect("docs/architecture.md");
     let missing: Vec<_> = files.into_iter().filter(|file| !workspace().join(file).exists()).collect();
-    assert!(missing.is_empty(), "docs/architecture.md, \"{MAP}\", names what does not exist: {missing:?}");
+    assert!(missing.is_empty(), "docs/architecture.md, \"{MAP}\", names missing files: {missing:?}");
 }
 
-/// Heading of the section in `docs/architecture.md`.
+/// The heading of the map in `docs/architecture.md`.
 const MAP: &str = "Where a change goes";
 
-/// The file paths in the last column of the table in that section.
+/// Returns the file paths in the last column of the table.
 fn files_of_the_map(document: &str) -> Result<Vec<String>, String> {
     let is_heading = |line: &&str| line.starts_with('#');
     let mut lines = document.lines().skip_while(|line| !(is_heading(line) && line.contains(MAP)));
-    lines.next().ok_or_else(|| format!("there is no section \"{MAP}\""))?;
+    lines.next().ok_or_else(|| format!("no section \"{MAP}\""))?;
     let rows: Vec<&str> =
         lines.take_while(|line| !is_heading(line)).filter(|line| line.trim_start().starts_with('|')).skip(2).collect();
     let mut files = Vec::new();
@@ -33,7 +33,7 @@ fn files_of_the_map(document: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn a_map_without_files_is_refused() {
+fn code_map_without_files_is_refused() {
     let document = "# A\n## Where a change goes\n\n| to | do | look |\n|--|--|--|\n| a | b | `x/y.rs`, `z.md` |\n## B\n| c | d | e |";
     assert_eq!(files_of_the_map(document), Ok(vec!["x/y.rs".to_owned(), "z.md".to_owned()]));
     assert!(files_of_the_map("# A").is_err());

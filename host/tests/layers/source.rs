@@ -1,20 +1,20 @@
-//! Reads Rust sources as text, as far as the import rules need it.
+//! Reader of Rust sources as text, for the import rules.
 //!
-//! This is no parser: it leaves out comments, texts and tests, and returns words and signs. It decides no rule. See `layers`.
+//! It is not a full parser: it removes comments, string literals and tests, and splits the rest into tokens. See `layers`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The contents of one file that the rules check, without tests.
+/// The code of one file, without tests.
 pub(crate) struct Source {
     pub(crate) file: String,
-    /// Path of the file's module from the root of its crate; empty for the root.
+    /// Path of the module from the root of its crate; empty for the root.
     pub(crate) module: Vec<String>,
-    /// Every path, with the groups of `use` spelled out and a glob as `*`.
+    /// All paths. Groups of `use` are expanded, and a glob is `*`.
     pub(crate) paths: Vec<Vec<String>>,
-    /// The depth of each path in inline modules.
+    /// The number of inline modules around each path.
     depths: Vec<usize>,
-    /// Every word.
+    /// All tokens, without repetition.
     pub(crate) words: BTreeSet<String>,
     pub(crate) tokens: Vec<String>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn of(file: &str, text: &str) -> Self {
         let inner = file.split_once("/src/").map_or(file, |(_, inner)| inner).trim_end_matches(".rs");
-        // Every program is a root of its own that imports the library.
+        // Every program is its own crate root and imports the library.
         let module: Vec<String> = match inner {
             "lib" => Vec::new(),
             program if program == "main" || program.starts_with("bin/") => vec!["main".to_owned()],
@@ -35,7 +35,7 @@ impl Source {
         Self { file: file.to_owned(), module, paths, depths, words, tokens }
     }
 
-    /// Returns the paths from the crate's root, each with its module first.
+    /// Returns the imported paths from the root of the crate. The first segment is a module.
     pub(crate) fn crate_imports(&self) -> BTreeSet<Vec<String>> {
         let depth_of_file = if self.module == ["main"] { 0 } else { self.module.len() };
         let mut found = BTreeSet::new();
@@ -45,23 +45,23 @@ impl Source {
                 Some("crate") => 1,
                 Some("super") if supers == depth_of_file + inline => supers,
                 Some("ironclaw_host") => 1,
-                // A root may name its own modules without `crate`, and declares them anyway.
+                // A crate root may import its own modules without `crate`.
                 _ => continue,
             };
-            // `use crate as x` and `use super::*` at the root hide what is meant.
+            // `use crate as x` and `use super::*` at the root may import any module.
             found.insert(if at < path.len() { path[at..].to_vec() } else { vec!["*".to_owned()] });
         }
         found
     }
 
-    /// Returns the modules that it declares.
+    /// Returns the modules that the file declares.
     pub(crate) fn modules(&self) -> BTreeSet<String> {
         let pairs = self.tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";");
         pairs.map(|three| three[1].clone()).collect()
     }
 }
 
-/// Returns words, `::`, and single signs, without comments, texts, characters and numbers.
+/// Returns words, `::` and single characters, without comments, string and character literals, and numbers.
 fn tokens(text: &str) -> Vec<String> {
     let text: Vec<char> = text.chars().collect();
     let mut tokens = Vec::new();
@@ -89,7 +89,7 @@ fn tokens(text: &str) -> Vec<String> {
                     at += 1;
                 }
             }
-        } else if let Some(end) = end_of_raw_text(&text, at) {
+        } else if let Some(end) = end_of_raw_string(&text, at) {
             at = end;
         } else if c == '"' {
             at += 1;
@@ -98,7 +98,7 @@ fn tokens(text: &str) -> Vec<String> {
             }
             at += 1;
         } else if c == '\'' {
-            // A character, or a lifetime: a lifetime has no closing quote after one character.
+            // A character literal or a lifetime, which has no closing quote after one character.
             if text.get(at + 1) == Some(&'\\') {
                 at += 3;
                 while at < text.len() && text[at] != '\'' {
@@ -129,8 +129,8 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Returns the end of a raw text that begins here (`r"…"`, `r#"…"#`, `br"…"`), if one does.
-fn end_of_raw_text(text: &[char], at: usize) -> Option<usize> {
+/// Returns the end of a raw string literal (`r"…"`, `r#"…"#`, `br"…"`) that begins at `at`.
+fn end_of_raw_string(text: &[char], at: usize) -> Option<usize> {
     let is_word = |c: char| c == '_' || c.is_alphanumeric();
     if at > 0 && is_word(text[at - 1]) {
         return None;
@@ -154,7 +154,7 @@ fn end_of_raw_text(text: &[char], at: usize) -> Option<usize> {
     Some(text.len())
 }
 
-/// Leaves out every item under `#[cfg(test)]` or `#[test]`.
+/// Removes every item under `#[cfg(test)]` or `#[test]`.
 fn without_tests(tokens: Vec<String>) -> Vec<String> {
     const MARKS: [&[&str]; 2] = [&["#", "[", "cfg", "(", "test", ")", "]"], &["#", "[", "test", "]"]];
     let mut kept = Vec::with_capacity(tokens.len());
@@ -169,7 +169,7 @@ fn without_tests(tokens: Vec<String>) -> Vec<String> {
             continue;
         };
         at += mark.len();
-        // To the end of the item: a semicolon, or the brace that closes its body.
+        // Skips to the end of the item: a semicolon, or the brace that closes its body.
         let mut open = 0usize;
         while at < tokens.len() {
             match tokens[at].as_str() {
@@ -186,7 +186,7 @@ fn without_tests(tokens: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// Returns every path of two or more segments, and `super` or `crate` alone, with the depth of its inline modules.
+/// Returns every path of two or more segments, and single names in `use`, with the number of inline modules around them.
 fn paths(tokens: &[String]) -> Vec<(Vec<String>, usize)> {
     let mut found = Vec::new();
     let mut braces: Vec<bool> = Vec::new();
@@ -199,15 +199,15 @@ fn paths(tokens: &[String]) -> Vec<(Vec<String>, usize)> {
             _ => {}
         }
         let inline = braces.iter().filter(|is_module| **is_module).count();
-        // `pub(in crate::x)` widens the visibility of an item; it imports nothing.
+        // `pub(in crate::x)` sets the visibility of an item and is not an import.
         let visibility = at >= 2 && tokens[at - 1] == "in" && tokens[at - 2] == "(";
-        // `a::b` begins at `a`, and `use ::a` at `a` too.
+        // A path begins at its first name, also after `use ::`.
         let continues = at > 1 && tokens[at - 1] == "::" && is_name(&tokens[at - 2]) && !is_keyword(&tokens[at - 2]);
         let begins = is_name(token) && !is_keyword(token) && !continues;
         if begins && !visibility && tokens.get(at + 1).is_some_and(|next| next == "::") {
-            let mut spelled = Vec::new();
-            let end = spell_out(tokens, at, &mut Vec::new(), &mut spelled);
-            found.extend(spelled.into_iter().map(|path| (path, inline)));
+            let mut expanded = Vec::new();
+            let end = expand(tokens, at, &mut Vec::new(), &mut expanded);
+            found.extend(expanded.into_iter().map(|path| (path, inline)));
             at = end.max(at + 1);
             continue;
         }
@@ -230,7 +230,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c == '_' || c.is_alphabetic())
 }
 
-/// Returns whether a path from the root can follow this keyword.
+/// Returns whether a path with a leading `::` can follow this keyword.
 fn is_keyword(token: &str) -> bool {
     matches!(
         token,
@@ -238,15 +238,15 @@ fn is_keyword(token: &str) -> bool {
     )
 }
 
-/// Reads one path from `at`, with the braces behind it; returns its end.
-fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
+/// Reads one path from `at`, with a group in braces at its end. Returns the position after it.
+fn expand(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
     let own = before.len();
     loop {
         match tokens.get(at).map(String::as_str) {
             Some("{") => {
                 at += 1;
                 while tokens.get(at).is_some_and(|token| token != "}") {
-                    at = if tokens[at] == "," { at + 1 } else { spell_out(tokens, at, before, found).max(at + 1) };
+                    at = if tokens[at] == "," { at + 1 } else { expand(tokens, at, before, found).max(at + 1) };
                 }
                 before.truncate(own);
                 return at + 1;
@@ -259,7 +259,7 @@ fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: 
         }
         if tokens.get(at).is_some_and(|token| token == "::") {
             at += 1;
-            // The arguments of a generic type in a path begin with `::<`; they are paths of their own.
+            // `::<` begins generic arguments, which are separate paths.
             if tokens.get(at).is_some_and(|token| token == "<") {
                 break;
             }
@@ -269,7 +269,7 @@ fn spell_out(tokens: &[String], mut at: usize, before: &mut Vec<String>, found: 
     }
     found.push(before.clone());
     before.truncate(own);
-    // `x as y` inside a group: the new name is no path.
+    // In a group, the new name of `x as y` is not a path.
     if own > 0 && tokens.get(at).is_some_and(|token| token == "as") {
         return at + 2;
     }
@@ -287,7 +287,7 @@ pub(crate) fn read(path: &Path) -> String {
 /// The directories of the crates of the host.
 pub(crate) const HOST_CRATES: [&str; 6] = ["host", "host/jail", "host/ledger", "host/model", "host/state", "host/text"];
 
-/// Returns every source file of a crate by its path from the workspace.
+/// Returns the source files of a crate by their paths in the workspace.
 pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut directories = vec![workspace().join(directory).join("src")];
@@ -297,7 +297,8 @@ pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {
             if path.is_dir() {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(workspace()).expect("below it").to_string_lossy().into_owned();
+                let name =
+                    path.strip_prefix(workspace()).expect("a path in the workspace").to_string_lossy().into_owned();
                 found.insert(name, read(&path));
             }
         }

@@ -1,6 +1,6 @@
-//! Key rotation: the master key and tokens are replaced, one of two keys opens everything after any crash, and the old key is refused.
+//! Tests of key rotation, for the master key and for tokens: one of two keys opens all data after any crash, and the old key is refused.
 //!
-//! Uses the real programs, with fail points for the kills. See `security::operators`.
+//! They use the real programs, with fail points for the kills. See `security::operators`.
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Answer, Build, World};
@@ -10,16 +10,16 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The fail points of a master key rotation, in order, and whether the record uses the fresh key by then.
-const OF_THE_MASTER_KEY: [(&str, bool); 4] =
+/// The fail points of a master key rotation, in order, and whether the record uses the new key at that point.
+const MASTER_KEY_POINTS: [(&str, bool); 4] =
     [("key_written", false), ("key_copied", false), ("key_switched", true), ("key_adopted", true)];
 
-/// The fail points of a token rotation, and whether the old token has ended by then.
-const OF_A_TOKEN: [(&str, bool); 2] = [("token_prepared", false), ("token_rotated", true)];
+/// The fail points of a token rotation, and whether the old token is invalid at that point.
+const TOKEN_POINTS: [(&str, bool); 2] = [("token_prepared", false), ("token_rotated", true)];
 
-/// Returns all of them, for the list in `chaos::crash`.
+/// Returns the fail points of both rotations, for the list in `chaos::crash`.
 pub(crate) fn points() -> impl Iterator<Item = &'static str> {
-    OF_THE_MASTER_KEY.iter().chain(&OF_A_TOKEN).map(|(point, _)| *point)
+    MASTER_KEY_POINTS.iter().chain(&TOKEN_POINTS).map(|(point, _)| *point)
 }
 
 /// Starts a conversation and stops the host.
@@ -30,7 +30,7 @@ fn start_a_conversation(world: &World) {
     world.down();
 }
 
-/// Checks that the old conversation continues with its words and that the ledger is valid.
+/// Checks that the conversation continues with its earlier messages and that the ledger is valid.
 #[track_caller]
 fn conversation_continues(world: &World) {
     assert!(world.say("a", "what is my name?").contains("Ada"), "the conversation is lost");
@@ -46,7 +46,7 @@ fn key_of(world: &World) -> Vec<u8> {
 }
 
 fn put(world: &World, name: &str, bytes: &[u8]) {
-    // In place, so that owner and mode are kept.
+    // Overwrites the file, so that its owner and mode are kept.
     std::fs::write(world.home.join(name), bytes).expect("written");
 }
 
@@ -55,7 +55,7 @@ fn rotate(world: &World, more: &[&str]) -> Answer {
 }
 
 #[test]
-fn fresh_master_key_opens_everything_and_old_one_is_refused() {
+fn new_master_key_opens_all_data_and_the_old_key_is_refused() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         start_a_conversation(&world);
@@ -85,7 +85,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
                 assert!(!needle.is_in(&bytes), "{} is in {}", needle.name, name.display());
             }
         }
-        // The old key comes back, by mistake or from a backup.
+        // The old key is restored by mistake or from a backup.
         put(&world, "master.key", &old);
         for refused in [world.ctl(&["up", "--detach"]), world.ctl(&["audit", "verify"]), rotate(&world, &[])] {
             let refused = refused.refused("was replaced at");
@@ -103,7 +103,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
         world.up();
         conversation_continues(&world);
         world.down();
-        // Again, with a copy of the old key.
+        // Another rotation keeps a copy of the old key.
         let kept = world.home.join("kept.key");
         rotate(&world, &["--keep-old", kept.to_str().expect("UTF-8")]).ok();
         assert_eq!(std::fs::read(&kept).expect("kept"), fresh);
@@ -114,7 +114,7 @@ fn fresh_master_key_opens_everything_and_old_one_is_refused() {
 }
 
 #[test]
-fn master_key_is_rotated_after_the_ledger_began_a_new_chain() {
+fn master_key_is_rotated_after_a_ledger_rotation() {
     let world = World::new();
     start_a_conversation(&world);
     world.ctl(&["audit", "rotate"]).ok();
@@ -135,12 +135,12 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
     for who in host_users() {
         let mut world = World::with(who, Build::Failpoints, None);
         start_a_conversation(&world);
-        for (point, switched) in OF_THE_MASTER_KEY {
+        for (point, switched) in MASTER_KEY_POINTS {
             let before = key_of(&world);
             world.set_env("IRONCLAW_FAILPOINT", Some(point));
-            assert_ne!(rotate(&world, &[]).code, 0, "{who:?}: it dies at {point}");
+            assert_ne!(rotate(&world, &[]).code, 0, "{who:?}: the host dies at {point}");
             world.set_env("IRONCLAW_FAILPOINT", None);
-            // A reader opens the home before the next start has completed the rotation.
+            // A reader opens the home before the next start completes the rotation.
             world.ctl(&["audit", "verify"]).ok();
             world.up();
             conversation_continues(&world);
@@ -154,12 +154,12 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
         rotate(&world, &[]).ok();
         world.up();
         conversation_continues(&world);
-        assert_eq!(world.entries("key.rotated").len(), 3, "{who:?}: two that were interrupted late, and the last");
+        assert_eq!(world.entries("key.rotated").len(), 3, "{who:?}: the late interruptions and the last rotation");
     }
 }
 
 #[test]
-fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
+fn external_master_key_is_replaced_by_the_operator() {
     let mut world = World::with(client::own(), Build::Plain, None);
     start_a_conversation(&world);
     let directory = world.home.parent().expect("a directory").join("keys");
@@ -176,14 +176,14 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     for keep in [path(&next), roundabout] {
         rotate(&world, &["--to", &path(&next), "--keep-old", &keep]).refused("cannot take the fresh key and the copy");
     }
-    // A key file may have any name, also that of a temporary file.
+    // A key file may have any name, even the name that a temporary file would have.
     let foreign = directory.join("next.new");
     std::fs::rename(&named, &foreign).expect("moved");
     world.configure(&format!("[keys]\nmaster_key_file = {:?}\n", path(&foreign)));
     let before = std::fs::read(&foreign).expect("a key");
     let aside = directory.join("aside");
     rotate(&world, &["--to", &path(&named), "--keep-old", &path(&directory.join("next.old"))]).ok();
-    assert_eq!(std::fs::read(&foreign).expect("it is still there"), before);
+    assert_eq!(std::fs::read(&foreign).expect("the key file remains"), before);
     std::fs::rename(&foreign, &aside).expect("moved");
     world.configure(&format!("[keys]\nmaster_key_file = {:?}\n", path(&named)));
     let said = rotate(&world, &["--to", &path(&next)]).ok().stdout;
@@ -193,7 +193,7 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     world.up();
     conversation_continues(&world);
     world.down();
-    // The same key as a credential of systemd.
+    // The same key is now a credential of systemd.
     let credentials = directory.join("credentials");
     std::fs::create_dir(&credentials).expect("made");
     std::fs::rename(&named, credentials.join("ironclaw-master-key")).expect("moved");
@@ -208,7 +208,7 @@ fn master_key_kept_elsewhere_is_replaced_by_the_operator() {
     conversation_continues(&world);
     world.down();
     world.set_env("CREDENTIALS_DIRECTORY", None);
-    assert!(!world.home.join("master.key").exists(), "the home never got a key of its own");
+    assert!(!world.home.join("master.key").exists(), "the host made no key in the home");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
                WHERE m.type = 'table' AND m.name NOT LIKE 'memories_text_%' AND c.type = 'BLOB'";
     let mut statement = db.prepare(sql).expect("a statement");
     let found: BTreeSet<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
-    // `items.body` is under the content key of its session; the tables of the full-text index hold words, under the record's own key.
+    // `items.body` is encrypted with the content key of its session. The full-text tables, which hold words, have the key of the record.
     let known = [
         "sessions.queue_key",
         "sessions.content_key",
@@ -230,11 +230,11 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "items.body",
     ];
     let unknown: Vec<_> = found.iter().filter(|column| !known.contains(&column.as_str())).collect();
-    assert!(unknown.is_empty(), "add it to the key rotation if it is under the master key: {unknown:?}");
+    assert!(unknown.is_empty(), "columns that key rotation may have to cover: {unknown:?}");
 }
 
 #[test]
-fn token_is_replaced_in_its_file_and_the_old_one_ends() {
+fn token_rotation_updates_its_file_and_ends_the_old_token() {
     let world = World::with(client::own(), Build::Plain, None);
     world.up();
     let old = Raw::of(&world);
@@ -262,8 +262,8 @@ fn token_is_replaced_in_its_file_and_the_old_one_ends() {
 }
 
 #[test]
-fn killed_while_a_token_is_replaced_the_owner_is_not_locked_out() {
-    for (point, ended) in OF_A_TOKEN {
+fn kill_during_a_token_rotation_does_not_lock_the_owner_out() {
+    for (point, ended) in TOKEN_POINTS {
         let mut world = World::with(client::own(), Build::Failpoints, None);
         world.set_env("IRONCLAW_FAILPOINT", Some(point));
         world.up();

@@ -1,6 +1,6 @@
-//! The endpoints for machines: liveness, readiness, and metrics without personal data.
+//! Tests of the endpoints for machines: liveness, readiness, and metrics without personal data.
 //!
-//! Uses the real sockets. See `chaos::failures` for a host that is not ready.
+//! They use the real sockets. See `chaos::failures` for a host that is not ready.
 
 use crate::support::client::{Client, Raw, exchange, own};
 use crate::support::host_fixture::{Build, World};
@@ -28,7 +28,7 @@ pub(crate) fn scrape(world: &World) -> (u16, String) {
     (head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status"), body.to_owned())
 }
 
-/// Returns each metric by its name with labels.
+/// Returns the value of each metric by its name with labels.
 pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
     let (status, text) = scrape(world);
     assert_eq!(status, 200, "{text}");
@@ -40,7 +40,7 @@ pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
 }
 
 #[test]
-fn request_without_token_learns_only_alive_and_ready() {
+fn request_without_a_token_gets_only_liveness_and_readiness() {
     let world = World::with(own(), Build::Plain, None);
     world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     world.up();
@@ -53,10 +53,11 @@ fn request_without_token_learns_only_alive_and_ready() {
     }
     let (status, _) = raw.ask_with("POST", "/healthz", &[], "");
     assert_eq!(status, 405, "only GET is allowed");
-    // A request of a foreign web page, or to a foreign host name, is refused first.
+    // Requests of a foreign web page or to a foreign host name are refused first.
     let port = raw.port();
     let over_port = |headers: &[(&str, &str)], path: &str| {
-        let (status, _, answer) = exchange(TcpStream::connect(&port).expect("it listens"), "GET", path, headers, "");
+        let (status, _, answer) =
+            exchange(TcpStream::connect(&port).expect("the host listens"), "GET", path, headers, "");
         (status, answer)
     };
     for path in ["/healthz", "/readyz", "/metrics"] {
@@ -69,7 +70,7 @@ fn request_without_token_learns_only_alive_and_ready() {
 }
 
 #[test]
-fn metrics_count_events_and_contain_no_id_name_or_word() {
+fn metrics_count_events_and_contain_no_id_name_or_text() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.agent("parrot-agent");
@@ -101,7 +102,7 @@ fn metrics_count_events_and_contain_no_id_name_or_word() {
 }
 
 #[test]
-fn a_stopped_host_is_alive_and_not_ready_and_says_why() {
+fn stopped_host_is_alive_but_not_ready_and_says_why() {
     let world = World::with(own(), Build::Plain, None);
     world.up();
     world.ctl(&["panic"]).ok();

@@ -1,6 +1,6 @@
-//! An upgrade and the way back: a home of version 5 under today's host, and a host that is older than its home.
+//! Tests of an upgrade and of the way back: a home of schema version 5 with this host, and a host that is older than its home.
 //!
-//! The rows are those of version 5; the schema is made by its scripts as released. See `state`.
+//! The fixture has rows of version 5, and the released scripts make its schema. See `state`.
 
 use crate::support::client::{Client, own};
 use crate::support::host_fixture::{Build, World};
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::process::Command;
 
-/// The master key of that home; it has never protected other data.
+/// The master key of that home. It never protected other data.
 const MASTER_KEY: &str = "65754e85a17b46db5df8984f5328cd69fcebe1ea60bca4cdbf4dca5e918a49bd";
 
 /// The token of its owner.
@@ -70,13 +70,13 @@ fn home_of_version_5_is_migrated_and_continues() {
     assert!(log.contains("state.db.before-v6"), "{log}");
     world.down();
     assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
-    // Another start changes nothing and makes no other snapshot.
+    // Another start migrates nothing and makes no snapshot.
     world.up();
     world.down();
     assert_eq!(world.entries("state.migrated").len(), 1);
     let copy =
         ironclaw_state::open_to_look(&world.home.join("state.db.before-v6"), &record::master(&world.home).state_key());
-    let copy = copy.expect("it is under the same key");
+    let copy = copy.expect("the snapshot has the same key");
     assert_eq!(version(&copy), 5);
     assert_eq!(record::count(&copy, "SELECT count(*) FROM messages"), 4);
     assert!(version(&record::open(&world.home)) > 5);
@@ -88,7 +88,7 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     world.up();
     world.say("a", "echo newer");
     world.down();
-    // This host is to a home of the next version as an older host is to this home; it takes the newest snapshot that it can open.
+    // A home of a later version makes this host the older one. It names the newest snapshot that it can open.
     let newer = record::open_to_change(&world.home);
     newer.execute_batch("PRAGMA user_version = 99;").expect("changed");
     drop(newer);
@@ -105,11 +105,11 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     let history = Client::of(&world).history("a").iter().map(ToString::to_string).collect::<String>();
     assert!(!history.contains("newer"), "the snapshot has no later messages: {history}");
     assert!(world.home.join("state-v99/state.db").exists(), "the newer record is kept");
-    assert!(Path::new(&world.home).join("state.db.before-v6").exists(), "the snapshot is kept for the next time");
+    assert!(Path::new(&world.home).join("state.db.before-v6").exists(), "the snapshot is kept");
 }
 
 #[test]
-fn erased_content_or_a_replaced_key_leaves_no_snapshot() {
+fn snapshot_goes_with_erased_content_or_a_replaced_key() {
     let world = of_version_5();
     world.up();
     let snapshot = world.home.join("state.db.before-v6");

@@ -1,6 +1,6 @@
-//! Model endpoints on the command line: added, tested, chosen, removed; their keys must be found nowhere.
+//! Tests of model endpoints on the command line: `add`, `test`, `default`, `remove`, and the secrecy of their keys.
 //!
-//! The real daemon and command line with a model server on loopback. See `security::secret_store` and `e2e::models`.
+//! They use the real programs with a model server on loopback. See `security::secret_store` and `e2e::models`.
 
 use crate::support::host_fixture::{Answer, World, wait_for};
 use crate::support::jail_fixture::{ORDINARY_UID, Who};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-/// The key that the test's server accepts.
+/// The key that the model server accepts.
 const KEY: &str = "sk-zinnober-4711-zinnober";
 
-/// A key that it refuses.
+/// A key that the model server refuses.
 const WRONG: &str = "sk-karmesin-0815-karmesin";
 
-/// Writes a note, reads it back, and returns its content; repeats any other message.
+/// Writes a note, reads it and returns its content. Repeats any other message.
 fn clerk(seen: &Seen) -> Act {
     let asked = seen.asked();
     let Some((_, note)) = asked.split_once("note ") else { return Act::Say(format!("You said: {asked}")) };
@@ -30,7 +30,7 @@ fn clerk(seen: &Seen) -> Act {
     }
 }
 
-/// Works like `clerk` for the right key; refuses others and repeats the key, as some providers do.
+/// Works like `clerk` for the right key. Refuses other keys and quotes them, as some providers do.
 fn guarded(seen: &Seen) -> Act {
     match &seen.key {
         Some(key) if key == KEY => clerk(seen),
@@ -96,7 +96,7 @@ fn agent_works_in_several_steps_over_both_apis() {
 }
 
 #[test]
-fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
+fn host_memory_keeps_no_copy_of_a_key_or_token() {
     let server = Server::start(guarded);
     let world = running();
     world.ctl_given(KEY, &["secret", "set", "key"]).ok();
@@ -106,9 +106,9 @@ fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
         assert_eq!(world.say(kind, "thank you"), "You said: thank you");
     }
     let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-    // An open connection keeps its buffers.
+    // Closes the connections, because an open one keeps its buffers.
     drop(server);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     for needle in [KEY, token.trim()] {
         let Some(_) = copies(host, needle) else {
             assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
@@ -118,7 +118,7 @@ fn no_copy_of_a_key_or_token_stays_in_the_hosts_memory() {
     }
 }
 
-/// Returns how often the writable memory of a process contains a text; `None` if the kernel does not show it.
+/// Counts a text in the writable memory of a process. Returns `None` if the memory is not readable.
 fn copies(pid: i32, needle: &str) -> Option<usize> {
     use std::os::unix::fs::FileExt;
     const PIECE_BYTES: usize = 1 << 20;
@@ -133,10 +133,10 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
         let (mut at, to) = (address(from), address(to));
         while at < to {
             let wanted = PIECE_BYTES.min((to - at) as usize);
-            // A mapping may be gone by now.
+            // The process may have removed the mapping meanwhile.
             let Ok(read @ 1..) = memory.read_at(&mut piece[..wanted], at) else { break };
             count += pattern.find_iter(&piece[..read]).count();
-            // A text across the end of this piece is in the next.
+            // The next piece overlaps with this one by the length of the text, so no match is missed.
             let is_last = at + read as u64 >= to || read < needle.len();
             at += read as u64 - if is_last { 0 } else { needle.len() as u64 - 1 };
         }
@@ -145,7 +145,7 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
 }
 
 #[test]
-fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
+fn failed_endpoint_test_stores_no_endpoint_and_no_key() {
     let server = Server::start(guarded);
     let world = running();
     let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
@@ -156,7 +156,11 @@ fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
     let refused = refused.refused("the test failed: the model endpoint `lab`");
     assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains(WRONG), "{}", refused.stderr);
     assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
-    assert_eq!(server.seen().last().and_then(|seen| seen.key.clone()).as_deref(), Some(WRONG), "it was asked");
+    assert_eq!(
+        server.seen().last().and_then(|seen| seen.key.clone()).as_deref(),
+        Some(WRONG),
+        "the endpoint was tested"
+    );
     drop(server);
     let silent = Server::start(clerk);
     let gone = silent.url();
@@ -175,7 +179,7 @@ fn failed_endpoint_test_leaves_nothing_behind_not_even_a_key() {
 }
 
 #[test]
-fn model_default_covers_every_agent_without_a_choice() {
+fn default_model_applies_to_agents_without_a_choice() {
     let server = Server::start(clerk);
     let world = running();
     world.agent("assistant");
@@ -192,7 +196,7 @@ fn model_default_covers_every_agent_without_a_choice() {
     world.up();
     assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
     world.ctl(&["agent", "set", "still", "--model", "here"]).ok();
-    assert_eq!(world.say("still", "hello"), "You said: hello", "from the next message on");
+    assert_eq!(world.say("still", "hello"), "You said: hello", "the new default applies to the next message");
     world.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
     world.ctl(&["agent", "set", "still", "--model", "default"]).ok();
     world.ctl(&["model", "default", "scripted"]).ok();
@@ -222,7 +226,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     let (_, next) = first.split_once("To add a model, type:\n").expect("it ends with the next commands");
     assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
-    // Another program of this machine may use the preset's port.
+    // Another program of this machine may use the port of the preset.
     let base = base(&server, "openai");
     world
         .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
@@ -236,7 +240,7 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
 }
 
 #[test]
-fn impossible_endpoint_is_refused_before_any_request() {
+fn invalid_endpoint_is_refused_before_any_request() {
     let server = Server::start(clerk);
     let world = running();
     let here = base(&server, "openai");
@@ -262,7 +266,7 @@ fn impossible_endpoint_is_refused_before_any_request() {
         add(&words).refused("the address of lab is refused");
     }
     add(&["lab", "--kind", "telepathy", "--base-url", &here, "--model", "m"]).refused("no kind of model endpoint");
-    assert_eq!(add(&["lab"]).code, 2, "no preset, and no kind");
+    assert_eq!(add(&["lab"]).code, 2, "a kind is required without a preset");
     add(&["openai"]).refused("the key of openai");
     assert_eq!(server.seen().len(), 0, "no request was sent");
     assert_eq!(names(&world), ["scripted"]);
@@ -306,7 +310,7 @@ fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
 }
 
 #[test]
-fn replaced_or_systemd_key_counts_from_the_next_request_on() {
+fn replaced_or_systemd_key_applies_from_the_next_request() {
     let server = Server::start(guarded);
     let mut world = running();
     world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
@@ -344,7 +348,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     world.configure("[log]\nlevel = \"debug\"\n");
     world.up();
     let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
-    // A server on this machine is added without a key by default.
+    // By default, a server on this machine needs no key.
     added.refused("the test failed: the model endpoint `lab`");
     world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
     world.ctl_given(KEY, &["secret", "set", "right"]).ok();
@@ -373,7 +377,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
         absent("the output", answer.stdout.as_bytes());
         absent("the output", answer.stderr.as_bytes());
     }
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
     assert!(processes.len() >= 5, "a launcher, and two processes of each jail");
     processes.push(host);
@@ -385,7 +389,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     }
     let home = || record::files(&world.home);
     for (path, bytes) in home() {
-        absent(&format!("{}, while it runs", path.display()), &bytes);
+        absent(&format!("{} of the running host", path.display()), &bytes);
     }
     world.down();
     let files = home();
@@ -397,7 +401,7 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
 }
 
 #[test]
-fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
+fn unopenable_endpoint_blocks_nothing_and_can_be_removed() {
     let world = running();
     let (server, other) = (Server::start(clerk), Server::start(clerk));
     add(&world, &server, "odd", "openai", &["--no-key"], "").ok();
@@ -410,7 +414,7 @@ fn unopenable_endpoint_stops_nothing_and_can_be_removed() {
     world.up();
     assert_eq!(world.say("a", "hello"), "You said: hello");
     let shown = world.ctl(&["--json", "model", "list"]).ok().json();
-    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("it is shown");
+    let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("a listed endpoint");
     assert!(odd["broken"].as_str().is_some(), "{odd}");
     assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
     let warnings = world.status()["host"]["warnings"].to_string();

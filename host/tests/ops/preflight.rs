@@ -1,6 +1,6 @@
-//! The results of preflight on this machine, and on machines with a fault.
+//! Tests of preflight on this machine, and on machines with a fault.
 //!
-//! A fault is real (a filter, a user namespace) or a value in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
+//! The faults are real (a filter, a user namespace) or values in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
 
 use crate::support::host_fixture::{Build, World};
 use crate::support::jail_fixture::{JailFixture, Who, answer, directory, host_users};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Returns the failed checks of a preflight, as (name, found, remedy).
+/// Returns the failed checks of a preflight as (name, found, remedy).
 fn faults(report: &Value) -> Vec<(String, String, String)> {
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
     let failed = report["checks"].as_array().expect("checks").iter().filter(|check| check["ok"] == false);
@@ -18,12 +18,12 @@ fn faults(report: &Value) -> Vec<(String, String, String)> {
 }
 
 fn preflight(who: Who, settings: &Path, filter: &str) -> Value {
-    let stage = JailFixture::new(who);
-    answer(stage.command(&format!("preflight:{}", settings.display()), Some(filter)))
+    let fixture = JailFixture::new(who);
+    answer(fixture.command(&format!("preflight:{}", settings.display()), Some(filter)))
 }
 
 #[test]
-fn preflight_finds_that_this_machine_can_hold_an_agent() {
+fn preflight_accepts_this_machine() {
     for who in host_users() {
         let report = preflight(who, Path::new("/proc/sys"), "none");
         assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
@@ -31,9 +31,9 @@ fn preflight_finds_that_this_machine_can_hold_an_agent() {
 }
 
 #[test]
-fn preflight_as_root_tries_the_ids_of_the_settings() {
+fn preflight_as_root_tests_the_configured_ids() {
     if !host_users().contains(&Who::Root) {
-        return; // an ordinary user gives no ids
+        return; // an ordinary user cannot map other ids
     }
     let world = World::with(Who::Root, Build::Plain, None);
     world.configure("[jail]\nuid_base = 70000\n");
@@ -46,27 +46,27 @@ fn preflight_as_root_tries_the_ids_of_the_settings() {
     assert_eq!(faults(&with), Vec::new());
 }
 
-/// Returns the output of a preflight in a user namespace with root and ten ids from 70000 on only.
+/// Returns the output of a preflight in a user namespace that has only root and the ids 70000 to 70009.
 fn with_few_ids(words: &[&str]) -> Value {
     let mut command = Command::new("unshare");
-    // The process has no id until the ids are mapped; the next program runs as root of the namespace.
+    // The shell has no id until the ids are mapped. The program that it executes then runs as root of the namespace.
     command.args(["--user", "sh", "-c", "echo && read -r mapped && exec \"$@\"", "sh"]).args(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
-    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut output = BufReader::new(child.stdout.take().expect("a piped stream"));
     output.read_line(&mut String::new()).expect("the shell is in its namespace");
     for map in ["uid_map", "gid_map"] {
         let path = format!("/proc/{}/{map}", child.id());
-        std::fs::write(path, "0 0 1\n70000 70000 10\n").expect("root may map anything");
+        std::fs::write(path, "0 0 1\n70000 70000 10\n").expect("root can map every id");
     }
-    child.stdin.take().expect("it is piped").write_all(b"\n").expect("the shell waits");
+    child.stdin.take().expect("a piped stream").write_all(b"\n").expect("the shell waits");
     let mut text = String::new();
     output.read_to_string(&mut text).expect("the preflight prints");
-    child.wait().expect("it is ours");
+    child.wait().expect("the child ends");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]
-fn preflight_tells_a_container_filter_from_the_kernel() {
+fn preflight_distinguishes_container_filter_and_kernel() {
     for who in host_users() {
         for (filter, check, words) in [
             ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
@@ -106,8 +106,8 @@ fn preflight_names_the_setting_that_forbids_user_namespaces() {
 
 #[test]
 fn preflight_in_a_limited_user_namespace_names_the_limit() {
-    let stage = JailFixture::new(*host_users().last().expect("a user"));
-    let driver = stage.command("preflight:/proc/sys", Some("none"));
+    let fixture = JailFixture::new(*host_users().last().expect("a user"));
+    let driver = fixture.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c"]);
     command.arg("echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"").arg("sh");
@@ -121,9 +121,9 @@ fn preflight_in_a_limited_user_namespace_names_the_limit() {
 }
 
 #[test]
-fn preflight_as_namespace_root_without_more_ids_says_so() {
-    let stage = JailFixture::new(*host_users().last().expect("a user"));
-    let driver = stage.command("preflight:/proc/sys", Some("none"));
+fn preflight_as_namespace_root_reports_missing_ids() {
+    let fixture = JailFixture::new(*host_users().last().expect("a user"));
+    let driver = fixture.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user"]).arg(driver.get_program()).args(driver.get_args());
     let report = answer(command);

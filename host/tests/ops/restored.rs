@@ -1,4 +1,4 @@
-//! Restored, moved and copied homes, and damaged archives: the checks by heads and archives, and the breaks that an owner accepts.
+//! Tests of restored, moved and copied homes and of damaged archives: the checks by heads and archives, and accepted breaks.
 //!
 //! See `chaos::lost_record` for a missing record, and `security::tamper` for a changed ledger.
 
@@ -20,7 +20,7 @@ fn verified(world: &World) -> (i32, Value) {
     (answer.code, answer.json())
 }
 
-fn put_back(kept: &Path, home: &Path) {
+fn restore(kept: &Path, home: &Path) {
     std::fs::remove_dir_all(home).expect("removed");
     copy_as_is(kept, home);
 }
@@ -41,7 +41,7 @@ fn accepted_break_is_named_in_every_later_verification() {
     world.ctl(&["audit", "rotate"]).ok();
     world.say("a", "echo forgotten too");
     world.down();
-    put_back(&kept, &world.home);
+    restore(&kept, &world.home);
     world.up();
     assert!(warnings(&world).contains("know another history"));
     world.say("a", "echo instead");
@@ -54,7 +54,7 @@ fn accepted_break_is_named_in_every_later_verification() {
     let entry = &world.entries("ledger.break_accepted")[0];
     assert_eq!((&entry["seq"], &entry["data"]["reason"]), (&accepted["seq"], &reason.into()));
     assert!(entry["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
-    // The ledger grows past the end of the other history, over a rotation and a start.
+    // The ledger becomes longer than the other history, over a rotation and a start.
     for text in ["one", "two", "three"] {
         world.say("a", &format!("echo {text}"));
     }
@@ -66,19 +66,19 @@ fn accepted_break_is_named_in_every_later_verification() {
     let (code, whole) = verified(&world);
     assert_eq!((code, &whole["accepted"][0]["seq"]), (0, &accepted["seq"]), "{whole}");
     assert_eq!((&whole["accepted"][0]["reason"], &whole["accepted"][0]["from"]), (&reason.into(), &accepted["from"]));
-    // The other verifier reports the same.
+    // The Perl verifier reports the same.
     let export = world.home.with_file_name("ledger.ndjson");
     std::fs::write(&export, world.ctl(&["audit", "export"]).ok().stdout).expect("written");
     let (shown, of) = (heads.display().to_string(), export.display().to_string());
-    let host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
-    assert!(host.stdout.contains("   accepted at "), "{}", host.stdout);
-    assert_eq!(perl(&export, &heads), (0, host.stdout));
-    // A further break fails again.
-    put_back(&kept, &world.home);
+    let by_host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
+    assert!(by_host.stdout.contains("   accepted at "), "{}", by_host.stdout);
+    assert_eq!(perl(&export, &heads), (0, by_host.stdout));
+    // Another break fails the verification again.
+    restore(&kept, &world.home);
     assert_eq!(verified(&world).0, 1);
 }
 
-/// Makes the record refuse an acceptance, and checks that the archives keep their names.
+/// Makes the record refuse an acceptance, and checks that no archive is renamed.
 fn refused_accept_moves_no_archive(world: &World) {
     let names = || {
         let found = std::fs::read_dir(world.home.join("ledger")).expect("archives");
@@ -127,8 +127,8 @@ fn record_older_than_its_archives_is_named_and_accepted() {
     assert_eq!(verified(&world).0, 0);
 }
 
-/// Returns the only directory of heads below the user's data directory.
-fn kept_in(data: &Path) -> PathBuf {
+/// Returns the single directory of heads in the data directory of the user.
+fn heads_directory(data: &Path) -> PathBuf {
     let mut found: Vec<_> = std::fs::read_dir(data.join("ironclaw/heads")).expect("made").flatten().collect();
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0).path()
@@ -147,10 +147,10 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
     world.up();
     world.agent("a");
     world.down();
-    let directory = kept_in(&data);
+    let directory = heads_directory(&data);
     let ledger = world.ctl(&["--json", "audit", "head"]).ok().json()["ledger"].as_str().expect("an id").to_owned();
     assert_eq!(directory.file_name().and_then(|name| name.to_str()), Some(&ledger[..16]));
-    // An earlier version named it after the path of the home, and the home was moved since.
+    // An earlier version named the directory after the path of the home, and the home was moved later.
     let before = count(&directory);
     std::fs::rename(&directory, directory.with_file_name("0123456789ab")).expect("renamed");
     assert_eq!(verified(&world).1["heads"], before, "the heads are found without a host");
@@ -160,14 +160,14 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
     world.up();
     assert!(!warnings(&world).contains("no earlier head"));
     world.down();
-    assert_eq!(kept_in(&data), directory);
+    assert_eq!(heads_directory(&data), directory);
     assert!(count(&directory) > before && verified(&world).1["heads"] == count(&directory));
-    assert!(world.entries("ledger.copy_found").is_empty(), "a moved home is no copy");
-    // A copy at the former path of the home, and then both hosts at once.
+    assert!(world.entries("ledger.copy_found").is_empty(), "a moved home is not a copy");
+    // A copy runs at the former path of the home, and then both hosts run at once.
     copy_as_is(&world.home, &original);
     let first = std::mem::replace(&mut world.home, original);
     world.up();
-    let (copy, second) = (world.pid().expect("it runs"), world.home.clone());
+    let (copy, second) = (world.pid().expect("the host runs"), world.home.clone());
     assert_eq!(world.entries("ledger.copy_found").len(), 1);
     world.say("a", "echo of the copy");
     world.home = first;
@@ -188,7 +188,7 @@ fn heads_follow_a_moved_home_and_reveal_a_copy() {
 }
 
 #[test]
-fn ledger_without_its_earlier_heads_says_so() {
+fn missing_earlier_heads_are_reported() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
@@ -203,7 +203,7 @@ fn ledger_without_its_earlier_heads_says_so() {
 }
 
 #[test]
-fn head_goes_outside_after_seconds_with_changes() {
+fn head_is_published_seconds_after_a_change() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
@@ -216,18 +216,18 @@ fn head_goes_outside_after_seconds_with_changes() {
         world.say("a", &format!("echo {text}"));
         wait_for("a newer head", || newest() > before);
     }
-    // The first head stays; each later head replaces the one before.
-    wait_for("the one before it to go", || count(&heads) <= 2);
+    // The first head is kept. Each later head replaces the one before.
+    wait_for("the removal of the previous head", || count(&heads) <= 2);
 }
 
 #[test]
-fn passing_head_goes_after_a_head_that_was_not_kept() {
+fn provisional_head_is_replaced_after_a_failed_publication() {
     let world = World::new();
     let heads = outside(&world);
     world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
     world.up();
     world.agent("a");
-    wait_for("a head that the next one replaces", || count(&heads) == 2);
+    wait_for("a provisional head", || count(&heads) == 2);
     let away = heads.with_file_name("away");
     std::fs::rename(&heads, &away).expect("moved");
     world.say("a", "echo one");
@@ -235,12 +235,12 @@ fn passing_head_goes_after_a_head_that_was_not_kept() {
     let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
     std::fs::rename(&away, &heads).expect("put back");
     world.down();
-    assert!(!heads.join(&last.name).exists(), "the last head of the host replaces it");
+    assert!(!heads.join(&last.name).exists(), "the last head of the host replaces the provisional one");
     assert_eq!(count(&heads), 2, "the first head and the last one");
 }
 
 #[test]
-fn archive_that_is_none_or_damaged_is_named_at_once() {
+fn invalid_or_damaged_archive_is_named_at_once() {
     let world = World::with(crate::support::client::own(), crate::support::host_fixture::Build::Plain, None);
     world.up();
     world.agent("a");
@@ -278,11 +278,11 @@ fn archive_that_is_none_or_damaged_is_named_at_once() {
     }
     std::fs::rename(&away, &archive).expect("put back");
     assert_eq!(verified(&world).0, 0);
-    // Without the whole directory its chains are missing, and rotation continues.
+    // If the whole directory is lost, its chains are missing, and rotation still works.
     std::fs::remove_dir_all(world.home.join("ledger")).expect("removed");
     let (code, bad) = verified(&world);
     assert_eq!((code, &bad["class"]), (1, &"missing".into()), "{bad}");
     world.say("a", "echo on");
     world.ctl(&["audit", "rotate"]).ok();
-    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("made again").count(), 1);
+    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("a new directory of archives").count(), 1);
 }

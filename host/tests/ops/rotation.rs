@@ -1,4 +1,4 @@
-//! Automatic work of the ledger: heads kept outside, rotated chains, and their recovery after a crash.
+//! Tests of the maintenance of the ledger: published heads, rotated chains, and recovery after a crash.
 //!
 //! See `security::tamper` for changed ledgers.
 
@@ -41,19 +41,19 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
         world.up();
         world.agent("a");
         world.say("a", "write a.txt: x");
-        wait_for("a head while it runs", || !heads(&directory).is_empty());
+        wait_for("a head of the running host", || !heads(&directory).is_empty());
         assert!(heads(&directory).iter().all(head::is_authentic), "{who:?}");
         world.down();
         let last = heads(&directory).into_iter().next_back().expect("a head");
         let lines = whole(&world);
-        assert_eq!(last.seq + 1, next_of(&lines), "{who:?}: the last head is of the last entry");
+        assert_eq!(last.seq + 1, next_of(&lines), "{who:?}: the last head covers the last entry");
         assert_eq!(lines[last.seq as usize]["data"]["what"], "host.stopped", "{who:?}");
         assert_eq!(lines[last.seq as usize]["hash"], last.hash.as_str(), "{who:?}");
         assert_eq!(
             (lines[0]["hash"].as_str(), lines[0]["data"]["key"].as_str()),
             (Some(&*last.ledger), Some(&*last.key))
         );
-        // By command, with a host and without.
+        // `ironctl audit head` works with and without a host.
         let file = world.home.parent().expect("a directory").join(format!("by-hand-{who:?}"));
         if who == client::own() {
             let path = file.to_str().expect("UTF-8");
@@ -72,7 +72,7 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
 }
 
 #[test]
-fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
+fn failure_to_publish_heads_is_only_a_warning() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let directory = outside(&world);
@@ -87,7 +87,7 @@ fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
         assert_eq!(world.entries("ledger.head_not_kept").len(), 1, "{who:?}: one entry for all attempts");
         let asked = world.ctl(&["audit", "head"]).ok().stdout;
         assert!(asked.contains("warning: ") && asked.contains("not-mounted"), "{who:?}: {asked}");
-        // The directory comes back: the next attempt is at the stop at the latest.
+        // The directory exists again. The next attempt is at the stop at the latest.
         std::fs::create_dir(&gone).expect("made");
         if who == Who::Ordinary {
             own(&gone, ORDINARY_UID);
@@ -100,24 +100,24 @@ fn unpublished_heads_are_a_warning_and_never_stop_the_host() {
 }
 
 #[test]
-fn without_a_directory_outside_the_status_says_so() {
+fn missing_directory_for_heads_is_in_the_status() {
     let world = World::new();
     world.up();
-    // The user's data directory is in the home of this host.
+    // The data directory of this user is in the home of the host.
     let warnings = world.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("heads of the ledger are kept nowhere"), "{warnings}");
     assert!(!world.home.join(".local").exists(), "no directory was made in the home");
 }
 
 #[test]
-fn the_usual_directory_is_the_users_own() {
+fn default_directory_for_heads_belongs_to_the_user() {
     let mut world = World::new();
     let data = outside(&world);
     world.set_env("XDG_DATA_HOME", data.to_str());
     world.up();
     world.down();
     let usual: Vec<_> = std::fs::read_dir(data.join("ironclaw/heads")).expect("made").flatten().collect();
-    assert_eq!(usual.len(), 1, "one directory for one home");
+    assert_eq!(usual.len(), 1, "a home has one directory");
     let usual = usual[0].path();
     let kept = heads(&usual).len();
     assert!(kept >= 1);
@@ -130,7 +130,7 @@ fn the_usual_directory_is_the_users_own() {
 }
 
 #[test]
-fn a_directory_for_heads_inside_the_home_is_refused() {
+fn directory_for_heads_in_the_home_is_refused() {
     let world = World::new();
     for inside in ["ledger", "new/deep"] {
         world.configure(&format!("[ledger]\nheads = \"{}\"\n", world.home.join(inside).display()));
@@ -166,7 +166,7 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
         for genesis in world.entries("ledger.rotated") {
             assert_eq!((&genesis["type"], &genesis["data"]["why"]), (&"GENESIS".into(), &"entries".into()), "{who:?}");
         }
-        // Every message, also one with entries on both sides of a rotation.
+        // `why` explains every message, also a message with entries in two chains.
         for message in world.entries("message.recorded") {
             let id = message["data"]["message"].as_str().expect("an id");
             let why = world.ctl(&["--json", "why", id]).ok().json();
@@ -182,9 +182,9 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
             assert!(numbers.is_sorted() && stages.contains(&"turn.opened"), "{who:?}: {why}");
         }
         let tail = world.ctl(&["--json", "audit", "tail", "-n", "60"]).ok().stdout;
-        assert_eq!(tail.lines().count(), 60, "{who:?}: the tail reaches into archives");
+        assert_eq!(tail.lines().count(), 60, "{who:?}: the tail includes archives");
         whole(&world);
-        // A missing archive is named.
+        // `why` names a missing archive.
         let archive = world.home.join("ledger/chain-000000000000.ndjson");
         std::fs::rename(&archive, world.home.join("ledger/away")).expect("moved");
         let output = world.ctl(&["why", &first]).ok().stdout;
@@ -192,14 +192,14 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
         std::fs::rename(world.home.join("ledger/away"), &archive).expect("moved");
         world.down();
         let seal = std::fs::read_to_string(&archive).expect("read");
-        assert_eq!(archive.metadata().expect("there").permissions().mode() & 0o777, 0o600, "{who:?}");
+        assert_eq!(archive.metadata().expect("an archive").permissions().mode() & 0o777, 0o600, "{who:?}");
         let second = world.entries("ledger.rotated")[0]["data"]["continues_from"].clone();
         assert_eq!(second["archive"], ironclaw_contract::canonical::Digest::of(seal.as_bytes()).to_string(), "{who:?}");
     }
 }
 
 #[test]
-fn a_ledger_is_rotated_by_hand_with_a_host_and_without() {
+fn ledger_is_rotated_by_command_with_and_without_a_host() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         let offline = world.ctl(&["--json", "audit", "rotate"]).ok().json();
@@ -217,7 +217,7 @@ fn a_ledger_is_rotated_by_hand_with_a_host_and_without() {
 }
 
 #[test]
-fn a_chain_that_is_not_whole_is_not_rotated() {
+fn broken_chain_is_not_rotated() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -249,7 +249,7 @@ fn host_killed_during_a_rotation_loses_no_entry() {
             world.set_env("IRONCLAW_FAILPOINT", Some(point));
             world.up();
             world.set_env("IRONCLAW_FAILPOINT", None);
-            let host = world.pid().expect("it runs");
+            let host = world.pid().expect("the host runs");
             assert_ne!(world.ctl(&["audit", "rotate"]).code, 0, "{who:?} {point}");
             wait_for(&format!("the host to die at {point}"), || !alive(host));
             let said = world.ctl(&["audit", "verify"]).ok().stdout;
@@ -288,7 +288,7 @@ fn home_without_a_head_key_gets_one_at_the_next_start() {
 }
 
 #[test]
-fn an_archive_of_another_history_is_set_aside_and_not_replaced() {
+fn archive_of_another_history_is_set_aside() {
     let world = World::new();
     world.up();
     world.agent("a");
@@ -301,7 +301,7 @@ fn an_archive_of_another_history_is_set_aside_and_not_replaced() {
     world.down();
     let archive = world.home.join("ledger/chain-000000000000.ndjson");
     let forgotten = std::fs::read(&archive).expect("archived");
-    // Only the record is restored; it has no trace of the archive.
+    // Only the record is restored, and it does not know the archive.
     std::fs::write(&state, older).expect("put back");
     let verdict = world.ctl(&["audit", "verify"]);
     assert!(verdict.code == 1 && verdict.stdout.contains("older than its archive"), "{}", verdict.stdout);

@@ -1,6 +1,6 @@
-//! The guarantees of the record: a change is stored whole or not at all, time never goes back, a foreign file is refused.
+//! Tests of the guarantees of the record: writes are atomic, time never goes back, and foreign files are refused.
 //!
-//! Uses the host as a library for states that a running host cannot reach. See `chaos::crash`.
+//! They use the host as a library for states that a running host cannot reach. See `chaos::crash`.
 
 use crate::support::host_fixture::{Build, PATIENCE, World};
 use crate::support::jail_fixture::host_users;
@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const KEY: [u8; 32] = [7; 32];
-/// Counts the rows of the tests; the record's own row says that it is open.
+/// Counts the rows that the tests wrote, without the mark that the record is open.
 const NOTES: &str = "SELECT count(*) FROM meta WHERE key <> 'log'";
 
 fn open(path: &Path) -> Result<State, Error> {
@@ -24,7 +24,7 @@ fn open(path: &Path) -> Result<State, Error> {
 }
 
 fn look(path: &Path) -> rusqlite::Connection {
-    ironclaw_state::open_to_look(path, &SessionKey::new(KEY)).expect("it opens")
+    ironclaw_state::open_to_look(path, &SessionKey::new(KEY)).expect("the record opens")
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -36,19 +36,19 @@ fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
     Entry::new(LedgerEvent::LedgerKeyMade).with("key", key).append(tx).map(drop)
 }
 
-/// Opens a record with its genesis.
-async fn begun(path: &Path) -> State {
-    let state = open(path).expect("it opens");
+/// Opens a new record and writes the first entry of its ledger.
+async fn new_record(path: &Path) -> State {
+    let state = open(path).expect("the record opens");
     let genesis = |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop);
     state.write(genesis).await.expect("written");
     state
 }
 
 #[test]
-fn searches_that_wait_share_no_snapshot() {
+fn waiting_searches_share_no_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     run(async {
-        let state = begun(&directory.path().join("state.db")).await;
+        let state = new_record(&directory.path().join("state.db")).await;
         let count = |tx: &ReadTx<'_>| tx.get(NOTES, [], |row| row.get::<_, i64>(0));
         let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
             let state = state.clone();
@@ -64,15 +64,15 @@ fn searches_that_wait_share_no_snapshot() {
                 state.search(PATIENCE, look).await.expect("found")
             })
         };
-        // The first search holds the thread until the other two wait; the second runs while a change is committed.
+        // The first search blocks the thread until the other two wait. The second runs while a write is committed.
         let [(here, first), (go, wait), (here_too, second), (go_on, wait_too)] = [(); 4].map(|()| mpsc::channel());
         let found = [search(Some((here, wait))), search(Some((here_too, wait_too))), search(None)];
         tokio::task::yield_now().await;
         first.recv().expect("the first search is at work");
-        go.send(()).expect("it waits");
+        go.send(()).expect("the other side waits");
         second.recv().expect("the second search is at work");
         state.write(|tx| note(tx, "new")).await.expect("written");
-        go_on.send(()).expect("it waits");
+        go_on.send(()).expect("the other side waits");
         let mut counts = Vec::new();
         for found in found {
             counts.push(found.await.expect("no panic"));
@@ -82,13 +82,13 @@ fn searches_that_wait_share_no_snapshot() {
 }
 
 #[test]
-fn failed_write_is_undone_alone_within_its_group() {
+fn failed_write_is_rolled_back_alone_in_its_group() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
-        let state = begun(&path).await;
+        let state = new_record(&path).await;
         let mut listener = state.events();
-        // The first change waits until all are queued, so that one commit takes them all.
+        // The first write waits until all are queued, so that one commit contains them all.
         let (go, wait) = mpsc::channel::<()>();
         let mut group = vec![tokio::spawn({
             let state = state.clone();
@@ -105,14 +105,14 @@ fn failed_write_is_undone_alone_within_its_group() {
             group.push(tokio::spawn(async move {
                 let change = move |tx: &mut WriteTx<'_>| {
                     note(tx, &number.to_string())?;
-                    // A repeated key fails after rows and an entry were written.
+                    // A repeated key fails after the rows and an entry of this write.
                     if number % 3 == 0 { note(tx, "1") } else { Ok(()) }
                 };
                 state.write(change).await
             }));
         }
         tokio::task::yield_now().await;
-        go.send(()).expect("it waits");
+        go.send(()).expect("the other side waits");
         let mut failed = Vec::new();
         for (number, change) in group.into_iter().enumerate() {
             if change.await.expect("no panic").is_err() {
@@ -124,14 +124,18 @@ fn failed_write_is_undone_alone_within_its_group() {
         let db = look(&path);
         assert_eq!(record::count(&db, NOTES), 7);
         assert_eq!(record::count(&db, "SELECT count(*) FROM meta WHERE key IN ('3','6','9')"), 0);
-        assert_eq!(record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"), 1, "one group, one time");
-        let view = View::open(&path, &SessionKey::new(KEY)).expect("it opens");
+        assert_eq!(
+            record::count(&db, "SELECT count(DISTINCT at) FROM ledger WHERE seq > 0"),
+            1,
+            "a group has one time"
+        );
+        let view = View::open(&path, &SessionKey::new(KEY)).expect("the record opens");
         assert_eq!(chain::check(&view.tx(), None, &BTreeSet::new()).expect("the chain is whole").last, 7);
         let mut seqs = Vec::new();
         while let Ok(entry) = listener.try_recv() {
             seqs.push(entry.seq);
         }
-        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "listeners get no undone entry");
+        assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7], "listeners get no entry that was rolled back");
     });
 }
 
@@ -140,7 +144,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
-        let state = begun(&path).await;
+        let state = new_record(&path).await;
         let mut listener = state.events();
         let (go, wait) = mpsc::channel::<()>();
         let spawn = |key: &'static str| {
@@ -164,7 +168,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
             let state = state.clone();
             async move {
                 let alone = move |tx: &mut WriteTx<'_>| {
-                    // Listeners get entries after the commit.
+                    // Listeners get entries only after the commit.
                     let seen = std::iter::from_fn(|| listener.try_recv().ok()).count();
                     note(tx, "alone")?;
                     Ok::<_, Error>((seen, listener))
@@ -175,24 +179,24 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
         tokio::task::yield_now().await;
         let after = spawn("after");
         tokio::task::yield_now().await;
-        go.send(()).expect("it waits");
+        go.send(()).expect("the other side waits");
         let (seen, mut listener) = alone.await.expect("no panic").expect("written");
-        assert_eq!(seen, 2, "earlier changes were committed before it began");
+        assert_eq!(seen, 2, "an exclusive write sees earlier writes");
         for change in [held, before, after] {
             change.await.expect("no panic").expect("written");
         }
         state.close().await;
-        assert_eq!(std::iter::from_fn(|| listener.try_recv().ok()).count(), 2, "later changes were not lost");
+        assert_eq!(std::iter::from_fn(|| listener.try_recv().ok()).count(), 2, "later writes are committed");
         assert_eq!(record::count(&look(&path), NOTES), 4);
     });
 }
 
 #[test]
-fn closed_state_keeps_accepted_writes_and_takes_no_more() {
+fn closed_state_keeps_accepted_writes_and_refuses_others() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
-        let state = begun(&path).await;
+        let state = new_record(&path).await;
         let before = (0..20).map(|number| {
             let state = state.clone();
             tokio::spawn(async move { state.write(move |tx| note(tx, &number.to_string())).await })
@@ -208,7 +212,7 @@ fn closed_state_keeps_accepted_writes_and_takes_no_more() {
         assert!(matches!(state.read(|_| Ok::<_, Error>(())).await, Err(Error::Closed)));
         state.close().await;
         assert_eq!(record::count(&look(&path), NOTES), kept);
-        assert_eq!(kept, 20, "all of them were accepted before the close");
+        assert_eq!(kept, 20, "every accepted write is committed");
     });
 }
 
@@ -217,24 +221,24 @@ fn damage_stops_commits_and_closing_writes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     run(async {
-        let state = begun(&path).await;
+        let state = new_record(&path).await;
         state.write(|tx| note(tx, "before")).await.expect("written");
         let file = std::fs::read(&path).expect("readable");
         let log = std::fs::read(directory.path().join("state.db-wal")).expect("readable");
         let damage = || rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None);
-        // The change that finds the damage shares its commit with an earlier one and is followed by a later one.
+        // The write that finds the damage shares its commit with an earlier write. A later write follows.
         let (go, wait) = mpsc::channel::<()>();
         let first = state.write(move |tx| {
             wait.recv().map_err(|_| Error::Closed)?;
-            note(tx, "beside")
+            note(tx, "same commit")
         });
-        let upon = state.write(move |_| Err::<(), Error>(damage().into()));
-        let behind = state.write(|tx| note(tx, "behind"));
-        let go = async { go.send(()).expect("it waits") };
-        let (first, upon, behind, ()) = tokio::join!(first, upon, behind, go);
+        let damaging = state.write(move |_| Err::<(), Error>(damage().into()));
+        let later = state.write(|tx| note(tx, "after damage"));
+        let go = async { go.send(()).expect("the other side waits") };
+        let (first, damaging, later, ()) = tokio::join!(first, damaging, later, go);
         assert!(matches!(first, Err(Error::Unwritten(_))), "{first:?}");
-        assert!(matches!(upon, Err(Error::Sqlite(_))), "{upon:?}");
-        assert!(matches!(behind, Err(Error::Closed)), "{behind:?}");
+        assert!(matches!(damaging, Err(Error::Sqlite(_))), "{damaging:?}");
+        assert!(matches!(later, Err(Error::Closed)), "{later:?}");
         assert!(state.damaged().await.to_string().contains("nothing was written to it from then on"));
         assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
         state.close().await;
@@ -245,14 +249,14 @@ fn damage_stops_commits_and_closing_writes_nothing() {
 }
 
 #[test]
-fn caller_during_the_close_of_the_record_is_answered() {
+fn caller_is_answered_while_the_record_closes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        begun(&path).await.close().await;
+        new_record(&path).await.close().await;
         for _ in 0..800 {
-            let state = open(&path).expect("it opens");
+            let state = open(&path).expect("the record opens");
             let come = |state: State| async move {
                 while state.write(|_| Ok::<_, Error>(())).await.is_ok()
                     && state.read(|_| Ok::<_, Error>(())).await.is_ok()
@@ -276,19 +280,19 @@ fn time_never_goes_back_even_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state.db");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
-    // As if the last run had had a clock a day ahead.
+    // This simulates an earlier run whose clock was a day ahead.
     let ahead = now + 86_400_000;
     run(async {
-        let state = begun(&path).await;
+        let state = new_record(&path).await;
         let set = move |tx: &mut WriteTx<'_>| {
             tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
             Ok::<_, Error>(())
         };
         state.write(set).await.expect("written");
         state.close().await;
-        let state = open(&path).expect("it opens");
+        let state = open(&path).expect("the record opens");
         let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
-        assert!(read >= ahead, "a reader has the same time as a writer: {read} < {ahead}");
+        assert!(read >= ahead, "a reader gets the time of the ledger: {read} < {ahead}");
         let written = |tx: &mut WriteTx<'_>| {
             note(tx, "later")?;
             Ok::<_, Error>(tx.now())
@@ -305,14 +309,14 @@ fn time_never_goes_back_even_after_a_restart() {
 }
 
 #[test]
-fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
+fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
     let world = World::new();
     world.configure("[turn]\nseconds_max = 1\n");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
     {
         let key = record::master(&world.home).state_key();
         run(async {
-            let state = State::open(&world.home.join("state.db"), &key).expect("it opens");
+            let state = State::open(&world.home.join("state.db"), &key).expect("the record opens");
             let ahead = now + 86_400_000;
             let set = move |tx: &mut WriteTx<'_>| {
                 tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
@@ -325,16 +329,16 @@ fn a_turn_ends_after_its_seconds_though_the_clock_was_set_back() {
     world.up();
     world.agent("a");
     assert!(world.say("a", "hello").contains("Hello."));
-    let stopped = world.session()["pid"].as_i64().expect("awake") as i32;
-    // A stopped sandbox does not end its turn.
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stopped), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+    let suspended = world.session()["pid"].as_i64().expect("awake") as i32;
+    // A suspended sandbox does not end its turn.
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(suspended), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
     let answer = world.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
     assert_eq!(answer["notice"], true, "{answer}");
     assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("1 seconds")), "{answer}");
 }
 
 #[test]
-fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
+fn newer_state_file_is_refused_and_unchanged() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();
@@ -342,7 +346,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
         let path = world.home.join("state.db");
         let key = record::master(&world.home).state_key();
         run(async {
-            let state = State::open(&path, &key).expect("it opens");
+            let state = State::open(&path, &key).expect("the record opens");
             let newer = |tx: &mut WriteTx<'_>| tx.execute("PRAGMA user_version = 99", []);
             state.write(newer).await.expect("written");
             state.close().await;
@@ -357,7 +361,7 @@ fn newer_state_file_is_refused_with_a_sentence_and_unchanged() {
 }
 
 #[test]
-fn wrong_master_key_is_refused_with_a_sentence() {
+fn wrong_master_key_is_refused_and_named() {
     for who in host_users() {
         let world = World::with(who, Build::Plain, None);
         world.up();

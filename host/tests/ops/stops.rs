@@ -1,4 +1,4 @@
-//! Cancel in each phase of a turn; an emergency stop under load, over a crash and over restarts; a resume answers every message.
+//! Tests of cancellation in each phase of a turn, and of the emergency stop under load, in a crash and over restarts.
 //!
 //! See `chaos::scale`.
 
@@ -30,7 +30,7 @@ pub(crate) fn text(value: &Value, key: &str) -> String {
 }
 
 #[test]
-fn a_turn_whose_request_to_the_model_is_under_way_is_cancelled() {
+fn turn_with_a_model_request_in_flight_is_cancelled() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -68,7 +68,7 @@ fn waiting_message_is_cancelled_and_the_running_one_is_not() {
     wait_for("an empty queue", || client.status().expect("answers")["places"]["waiting"] == 0);
     let view = client.message(&text(&running, "message_id"), std::time::Duration::ZERO).expect("answers");
     assert_eq!(view["status"], "processing", "{view}");
-    assert_eq!(world.entries("session.launching").len(), 1, "nothing was launched for it");
+    assert_eq!(world.entries("session.launching").len(), 1, "no session was launched for the cancelled message");
 }
 
 #[test]
@@ -76,9 +76,10 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     let attacked = Attacked::new("");
     let world = &attacked.world;
     let reply = json!({ "row": { "content": { "reply": "$output.item" } } });
-    let written = json!({ "ask": { "ask": "items", "after_seq": 0 } }); // visible from outside, and after the row
+    // The test sees the answer to this request, which follows the row.
+    let written = json!({ "ask": { "ask": "items", "after_seq": 0 } });
     let cases = [
-        // A call without an end, and a reply that is written without its bell.
+        // A call without a result, and a reply that is written without a bell.
         ("list .", json!([generate(json!(["$own"])), "hang"]), "call.recorded"),
         ("hello", json!([generate(json!(["$own"])), reply, written, "hang"]), "output.sealed"),
     ];
@@ -97,13 +98,13 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
                 });
             }
             world.ctl(&["session", "cancel", &session]).ok();
-            chat.join().expect("it ends").ok().json()
+            chat.join().expect("the thread ends").ok().json()
         });
         assert!(answer["reply"].as_str().is_some_and(|reply| reply.starts_with(CANCELLED)), "{answer}");
         assert_eq!(world.entries("turn.cancelled").len(), n + 1);
     }
     wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
-    assert_eq!(attacked.entries("row.refused", &session).len(), 1, "the reply came too late");
+    assert_eq!(attacked.entries("row.refused", &session).len(), 1, "the late reply is refused");
     attacked.other_answers();
     assert!(attacked.say("a", "hello").chat["reply"].is_string(), "the next message works");
     world.down();
@@ -113,7 +114,7 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     assert_eq!(record::count(&db, "SELECT count(*) FROM sessions WHERE state <> 'live'"), 0);
 }
 
-/// An emergency stop with running, waiting and later messages.
+/// Covers messages in a turn, waiting messages and messages after the stop.
 #[test]
 fn panic_stops_everything_and_resume_answers_exactly_once() {
     let world = world("[session]\nawake_max = 3\n");
@@ -130,7 +131,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     for n in 0..6 {
         ids.extend((0..4).map(|agent| send(agent, &format!("t{}", n % 3), &format!("echo {n}"))));
     }
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let panicked = world.ctl(&["--json", "panic"]).ok().json();
     assert_eq!((&panicked["gone"], &panicked["by"]), (&true.into(), &"owner".into()), "{panicked}");
     wait_for("every jail to be gone", || below(host).len() == 1);
@@ -145,19 +146,19 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     world.ctl(&["session", "cancel", &session]).ok();
     world.ctl(&["doctor", "--prove"]).refused("");
     assert!(world.ctl(&["status"]).ok().stdout.starts_with("EVERYTHING IS STOPPED since "));
-    // A second stop changes nothing, and neither does a kill or a start.
+    // A second stop, a kill and a start have no effect.
     assert_eq!(world.ctl(&["--json", "panic"]).ok().json()["since"], panicked["since"]);
     world.kill_host();
     world.up();
     assert_eq!(world.status()["stopped"]["by"], "owner");
-    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher");
+    assert_eq!(below(world.pid().expect("the host runs")).len(), 1, "only the launcher runs");
     world.down();
     world.up();
     let after = count(&world);
-    assert_eq!((after[0], after[1], after[4]), (before[0], before[1], before[4]), "nothing began");
+    assert_eq!((after[0], after[1], after[4]), (before[0], before[1], before[4]), "no work began");
     assert_eq!(world.entries("host.panicked").len(), 1);
     assert_eq!(world.entries("host.panicked")[0]["type"], "META");
-    // The slow message is not needed further.
+    // The slow message is cancelled, because its answer would take too long.
     let slow_session = text(&client.message(&slow, std::time::Duration::ZERO).expect("answers"), "session_id");
     world.ctl(&["session", "cancel", &slow_session]).ok();
     assert_eq!(world.ctl(&["--json", "resume"]).ok().json(), json!({ "resumed": true }));
@@ -167,7 +168,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
         world.entries("message.recorded").iter().map(|entry| text(&entry["data"], "message")).collect::<Vec<_>>();
     hello.iter().for_each(|id| answered(&client, id, 0));
     each_answered_once(&world, &hello, 0);
-    assert_eq!(hello.len(), ids.len() + 1, "and the one that ironctl sent");
+    assert_eq!(hello.len(), ids.len() + 1, "every message and the one of `ironctl chat`");
     assert_eq!(world.entries("host.resumed").len(), 1);
     assert!(world.ctl(&["resume"]).ok().stdout.contains("nothing was stopped"));
     assert_eq!(world.status()["stopped"], Value::Null);
@@ -184,15 +185,15 @@ fn host_killed_during_a_panic_starts_stopped() {
         world.up();
         world.set_env("IRONCLAW_FAILPOINT", None);
         world.say("a", "my name is Ada");
-        let host = world.pid().expect("it runs");
-        // The command gets no answer and finds no process to kill; everything is stopped all the same.
+        let host = world.pid().expect("the host runs");
+        // The command gets no answer and finds no process to kill, but its panic file stops the next start.
         assert!(world.ctl(&["panic"]).ok().stdout.contains("the next start will be stopped"), "{who:?}");
         wait_for("the host to be gone", || !alive(host));
         no_process_uses(&world.home);
-        assert!(world.entries("host.panicked").is_empty(), "{who:?}: it died before that");
+        assert!(world.entries("host.panicked").is_empty(), "{who:?}: the host died before the entry");
         world.up();
         assert_eq!(world.status()["stopped"]["by"], "the panic file in the home", "{who:?}");
-        assert!(!world.home.join("panic").exists(), "{who:?}: the record has the stop now");
+        assert!(!world.home.join("panic").exists(), "{who:?}: the stop is in the record");
         world.ctl(&["chat", "a", "what is my name?"]).refused("everything is stopped");
         world.ctl(&["resume"]).ok();
         wait_for("the answer", || world.entries("delivery.received").len() == 2);
@@ -207,18 +208,18 @@ fn host_killed_during_a_panic_starts_stopped() {
 fn panic_works_without_a_host_and_kills_a_hanging_one() {
     let world = world("");
     assert!(world.ctl(&["panic"]).ok().stdout.contains("no host runs"));
-    assert_eq!(world.ctl(&["resume"]).code, 3, "no host is there to resume");
+    assert_eq!(world.ctl(&["resume"]).code, 3, "no host answers the resume");
     world.up();
     world.agent("a");
     world.ctl(&["chat", "a", "hello"]).refused("everything is stopped by the panic file in the home");
     world.ctl(&["resume"]).ok();
     wait_for("the answer", || world.entries("delivery.received").len() == 1);
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let jailed = below(host);
     assert_eq!(jailed.len(), 5, "{jailed:?}");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(host), nix::sys::signal::Signal::SIGSTOP).expect("ours");
     let panic = panic_in_the_background(&world);
-    let answer = panic.wait_with_output().expect("it ends");
+    let answer = panic.wait_with_output().expect("the command ends");
     if !answer.status.success() {
         kill(host);
     }
@@ -236,12 +237,12 @@ fn panic_in_the_background(world: &World) -> Child {
 }
 
 #[test]
-fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
+fn panic_ends_a_running_self_test_at_once() {
     let world = world("");
     world.up();
     world.agent("a");
     world.say("a", "my name is Ada");
-    let host = world.pid().expect("it runs");
+    let host = world.pid().expect("the host runs");
     let raw = Raw::of(&world);
     let path = format!("/v1/sessions/{}/prove", text(&world.session(), "id"));
     for (n, state) in ["awake", "asleep"].into_iter().enumerate() {
@@ -249,10 +250,10 @@ fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
         let before = below(host).len();
         let (status, proof) = std::thread::scope(|scope| {
             let proof = scope.spawn(|| raw.ask("POST", &path, ""));
-            wait_for("a probe", || below(host).len() > before);
+            wait_for("a process of the self-test", || below(host).len() > before);
             let (status, panicked) = raw.ask("POST", "/v1/panic", "");
             assert_eq!((status, &panicked["gone"]), (200, &true.into()), "{state}: {panicked}");
-            proof.join().expect("it is answered")
+            proof.join().expect("an answer")
         });
         let words = text(&proof["error"], "message");
         assert_eq!((status, words.as_str()), (503, "an emergency stop came before the self-test finished"), "{state}");
@@ -265,7 +266,7 @@ fn a_panic_ends_a_proof_at_once_asleep_or_awake() {
 }
 
 #[test]
-fn a_panic_file_that_comes_during_a_resume_stops_again() {
+fn panic_file_during_a_resume_stops_the_host_again() {
     let world = world("");
     world.up();
     world.agent("a");
@@ -273,7 +274,7 @@ fn a_panic_file_that_comes_during_a_resume_stops_again() {
     world.ctl(&["panic"]).ok();
     let (file, is_over) = (world.home.join("panic"), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // The resume removes the file, and finds it again at its end or leaves it to the host.
+        // The resume removes the file. A new file is noticed at the end of the resume or later by the host.
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
                 let _ = File::create(&file);
@@ -290,23 +291,23 @@ fn a_panic_file_that_comes_during_a_resume_stops_again() {
     assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
 }
 
-/// Makes the record refuse a stop, as on a full disk.
+/// A trigger that makes the record refuse a stop, as on a full disk.
 const FULL: &str = "CREATE TRIGGER full BEFORE INSERT ON meta WHEN NEW.key = 'stopped' \
     BEGIN SELECT RAISE(ABORT, 'no room'); END;";
 
-fn change_the_record(world: &World, sql: &str) {
+fn change_record(world: &World, sql: &str) {
     record::open_to_change(&world.home).execute_batch(sql).expect("changed");
     record::restore_owner(world);
 }
 
 #[test]
-fn a_panic_that_cannot_be_recorded_is_a_stop_like_any_other() {
+fn panic_that_cannot_be_recorded_still_stops_everything() {
     let world = world("");
     world.up();
     world.agent("a");
     world.say("a", "my name is Ada");
     world.down();
-    change_the_record(&world, FULL);
+    change_record(&world, FULL);
     world.up();
     let (client, raw) = (Client::of(&world), Raw::of(&world));
     let (status, answer) = raw.ask("POST", "/v1/panic", "");
@@ -321,13 +322,13 @@ fn a_panic_that_cannot_be_recorded_is_a_stop_like_any_other() {
     assert_eq!(world.status()["stopped"], Value::Null);
     assert!(!world.home.join("panic").exists());
     assert!(world.ctl(&["resume"]).ok().stdout.contains("nothing was stopped"));
-    // `ironctl panic` asks for a lasting stop: a host that cannot record it is killed.
-    let host = world.pid().expect("it runs");
+    // `ironctl panic` requires a stop that survives a restart. It kills a host that cannot record the stop.
+    let host = world.pid().expect("the host runs");
     let panicked = world.ctl(&["panic"]).ok();
     assert!(panicked.stdout.contains(&format!("was killed (process {host})")), "{}", panicked.stdout);
     wait_for("the host to be gone", || !alive(host));
     assert!(world.home.join("panic").exists());
-    change_the_record(&world, "DROP TRIGGER full");
+    change_record(&world, "DROP TRIGGER full");
     world.up();
     assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
 }

@@ -15,19 +15,19 @@ pub(crate) enum Kind {
     Garbage,
     Directory,
     Pipe,
-    /// A file that only root can read; it is made if it is missing.
+    /// A file that only root can read. It is created if it is missing.
     Unreadable,
-    /// A directory in which no file can be made.
+    /// A directory in which no file can be created.
     ReadOnly,
     /// A directory with its usual mode, so that it can be removed.
     Usable,
 }
 
-/// The kinds that a start is tried with.
+/// The kinds that a start is tested with.
 pub(crate) const KINDS: [Kind; 6] =
     [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Directory, Kind::Pipe, Kind::Unreadable];
 
-/// Breaks `path`. The replacement belongs to the owner of the parent directory.
+/// Breaks `path`. The new file belongs to the owner of the parent directory.
 pub(crate) fn put(path: &Path, kind: Kind) {
     let mode = |mode| fs::set_permissions(path, Permissions::from_mode(mode));
     match kind {
@@ -36,9 +36,9 @@ pub(crate) fn put(path: &Path, kind: Kind) {
                 fs::write(path, "").expect("written");
                 give(path);
             }
-            return mode(0o000).expect("it is ours");
+            return mode(0o000).expect("we own the path");
         }
-        Kind::ReadOnly => return mode(0o500).expect("it is ours"),
+        Kind::ReadOnly => return mode(0o500).expect("we own the path"),
         // The host may have removed the path.
         Kind::Usable => return drop(mode(0o700)),
         _ => {}

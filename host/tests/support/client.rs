@@ -1,6 +1,6 @@
 //! A direct client of the operator's API, for requests that `ironctl` does not offer: a chosen event id, and the history.
 //!
-//! Works only for a host of the own user, because a host serves no other user. See `chaos::kill`.
+//! Works only for a host of the current user, because a host serves no other user. See `chaos::kill`.
 
 use super::host_fixture::World;
 use super::jail_fixture::Who;
@@ -15,7 +15,7 @@ pub(crate) fn own() -> Who {
     if nix::unistd::geteuid().is_root() { Who::Root } else { Who::Ordinary }
 }
 
-/// The API of the host on one home, over all its restarts.
+/// A client of the host on one home, over all its restarts.
 #[derive(Clone)]
 pub(crate) struct Client {
     home: PathBuf,
@@ -23,14 +23,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns a client of this host, whether or not it runs now.
+    /// Returns a client of this host, which need not run yet.
     pub(crate) fn of(world: &World) -> Self {
-        assert_eq!(world.who, own(), "the host serves its own user only");
+        assert_eq!(world.who, own(), "a host serves only its own user");
         let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
         Self { home: world.home.clone(), token }
     }
 
-    /// Sends a message. The same event id is the same message. Fails if no host answers.
+    /// Sends a message. A repeated event id is the same message. Fails if no host answers.
     pub(crate) fn send(&self, agent: &str, text: &str, event: &str) -> io::Result<Value> {
         let body = json!({ "text": text, "event_id": event }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
@@ -42,12 +42,12 @@ impl Client {
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
-    /// Returns the status of the host and its sessions.
+    /// Returns the status of the host.
     pub(crate) fn status(&self) -> io::Result<Value> {
         self.ask("GET", "/v1/status", "")
     }
 
-    /// Returns the state of a message, after at most `wait`.
+    /// Returns the state of a message, and waits at most `wait` for its answer.
     pub(crate) fn message(&self, id: &str, wait: Duration) -> io::Result<Value> {
         self.ask("GET", &format!("/v1/messages/{id}?wait_ms={}", wait.as_millis()), "")
     }
@@ -84,7 +84,7 @@ impl Client {
     }
 }
 
-/// A client for any request, with any answer.
+/// A client for arbitrary requests, which returns every status.
 #[derive(Clone)]
 pub(crate) struct Raw {
     run: Value,
@@ -92,61 +92,61 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Uses the unix socket of this host, with the owner's token.
+    /// Returns a client of the unix socket of this host, with the token of the owner.
     pub(crate) fn of(world: &World) -> Self {
-        assert_eq!(world.who, own(), "the host serves its own user only");
+        assert_eq!(world.who, own(), "a host serves only its own user");
         let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a file of the home");
         let run = serde_json::from_str(&read("run.json")).expect("JSON");
         Self { run, token: read("owner.token").trim().to_owned() }
     }
 
-    /// Uses a new token of this person.
+    /// Returns a client with a new token of this person.
     pub(crate) fn of_person(world: &World, person: &str) -> Self {
         let made = world.ctl(&["--json", "token", "add", "--person", person]).ok().json();
         Self::of(world).with_token(made["text"].as_str().expect("a token"))
     }
 
-    /// Uses another token.
+    /// Replaces the token.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);
         self
     }
 
-    /// Returns the address of the port.
+    /// Returns the address of the TCP port.
     pub(crate) fn port(&self) -> String {
         self.run["listen"].as_str().expect("the port is open").to_owned()
     }
 
-    /// Sends `GET` with the own token.
+    /// Sends `GET` with the token of this client.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         self.ask("GET", path, "")
     }
 
-    /// Sends `GET` with these headers and without the own token.
+    /// Sends `GET` with these headers and without a token.
     pub(crate) fn get_with(&self, headers: &[(&str, &str)], path: &str) -> (u16, Value) {
         self.ask_with("GET", path, headers, "")
     }
 
-    /// Sends a message to an agent under a name.
+    /// Sends a message to an agent, optionally under another name.
     pub(crate) fn say(&self, agent: &str, text: &str, speak_as: Option<&str>) -> (u16, Value) {
         let body = json!({ "text": text, "as": speak_as }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
-    /// Sends any request with the own token.
+    /// Sends a request with the token of this client.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let bearer = format!("Bearer {}", self.token);
         self.ask_with(method, path, &[("authorization", &bearer)], body)
     }
 
-    /// Sends any request.
+    /// Sends a request with these headers.
     pub(crate) fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let headers = [&[("host", "ironclaw")], headers].concat();
         let (status, _, body) = exchange(self.connect(), method, path, &headers, body);
         (status, body)
     }
 
-    /// Sends any request with the own token and does not wait for the answer. Dropping the stream disconnects the client.
+    /// Sends a request with the token of this client and returns the connection. Dropping it disconnects the client.
     pub(crate) fn begin(&self, method: &str, path: &str, body: &str) -> UnixStream {
         let mut stream = self.connect();
         let bearer = format!("Bearer {}", self.token);
@@ -163,7 +163,7 @@ impl Raw {
     }
 }
 
-/// Sends one request on one connection. Returns status, head and body of the answer.
+/// Sends one request on a connection. Returns status, head and body of the answer.
 pub(crate) fn exchange(
     stream: impl Read + Write,
     method: &str,
@@ -174,7 +174,7 @@ pub(crate) fn exchange(
     try_exchange(stream, method, path, headers, body).expect("answered")
 }
 
-/// Sends one request to a host that may die meanwhile.
+/// Sends one request to a host that may die during it.
 pub(crate) fn try_exchange(
     mut stream: impl Read + Write,
     method: &str,

@@ -1,4 +1,4 @@
-//! Both ends of a webhook channel: a sender that signs, and a receiver on loopback that checks signatures and follows a script.
+//! The two ends of a webhook channel: a sender that signs, and a receiver on loopback that checks signatures and follows a script.
 //!
 //! The receiver checks the signature only. See `e2e::webhook` and `e2e::deliveries`.
 
@@ -43,7 +43,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Makes a receiver that responds as `script` says; the script gets the number of earlier requests.
+    /// Starts a receiver whose responses come from `script`, which gets the request and the number of earlier ones.
     pub(crate) fn new(script: impl Fn(&Received, usize) -> Response + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/in", listener.local_addr().expect("an address"));
@@ -57,7 +57,7 @@ impl Receiver {
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
-                // One after the other: the requests that the host sends at once are short.
+                // Serves one request at a time, because the requests are short.
                 if let Some(stream) = serve(stream, &script, &all, &key) {
                     held.push(stream);
                 }
@@ -66,22 +66,22 @@ impl Receiver {
         Self { url, got, secret, over }
     }
 
-    /// Makes a receiver that accepts every request.
+    /// Starts a receiver that accepts every request.
     pub(crate) fn accepting() -> Self {
         Self::new(|_, _| Response::Status(200))
     }
 
-    /// Requires the signature of this secret from now on.
+    /// Requires signatures with this secret from now on.
     pub(crate) fn expect(&self, secret: &str) {
-        *self.secret.lock().expect("whole") = Some(secret.to_owned());
+        *self.secret.lock().expect("not poisoned") = Some(secret.to_owned());
     }
 
-    /// Returns every request so far.
+    /// Returns all requests so far.
     pub(crate) fn got(&self) -> Vec<Received> {
-        self.got.lock().expect("whole").clone()
+        self.got.lock().expect("not poisoned").clone()
     }
 
-    /// Returns every request except tests.
+    /// Returns all requests except tests of the channel.
     pub(crate) fn replies(&self) -> Vec<Received> {
         self.got().into_iter().filter(|got| got.body["type"] != "test").collect()
     }
@@ -124,14 +124,14 @@ fn serve(
     let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let (id, timestamp, signatures) = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
-    if let Some(text) = secret.lock().expect("whole").clone() {
+    if let Some(text) = secret.lock().expect("not poisoned").clone() {
         let secret = Secret::read(&SecretText::new(text)).expect("a secret");
         let claimed = Claimed { id: &id, timestamp: &timestamp, signatures: &signatures };
         assert!(check(Some(&secret), Some(&claimed), &body).is_ok(), "an unsigned request: {headers:?}");
     }
     let got = Received { id, body: serde_json::from_slice(&body).expect("JSON") };
     let response = {
-        let mut all = all.lock().expect("whole");
+        let mut all = all.lock().expect("not poisoned");
         let response = script(&got, all.len());
         all.push(got);
         response
@@ -160,7 +160,7 @@ pub(crate) fn now() -> i64 {
 }
 
 impl Hook {
-    /// Adds a channel of this name for agent `a`; its sender `ann` is the owner.
+    /// Adds a channel of this name for agent `a`, and links its sender `ann` to the owner.
     pub(crate) fn add(world: &World, name: &str, receiver: &Receiver, more: &[&str]) -> Self {
         let arguments = ["--json", "channel", "add", "webhook", name, "--url", &receiver.url, "--agent", "a"];
         let made = world.ctl(&[arguments.as_slice(), more].concat()).ok().json();
@@ -174,7 +174,7 @@ impl Hook {
     pub(crate) fn follow_restart(&mut self, world: &World) {
         let channels = world.ctl(&["--json", "channel", "list"]).ok().json();
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
-        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("it is there").to_owned();
+        self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("a listed channel").to_owned();
     }
 
     /// Returns the signature of a body.
@@ -207,7 +207,7 @@ impl Hook {
         answer["message_id"].as_str().expect("an id").to_owned()
     }
 
-    /// Posts any body with any headers.
+    /// Posts a body with these headers.
     pub(crate) fn post(&self, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let (status, _, answer) =
             exchange(self.connect(), "POST", &self.path(), &[&[("host", "x")], headers].concat(), body);
@@ -243,7 +243,7 @@ pub(crate) fn world(build: Build, more: &str) -> World {
 #[track_caller]
 pub(crate) fn receipt(world: &World, message: &str, receipt: &str) -> Value {
     let mut why = Value::Null;
-    wait_for(&format!("{message} to be {receipt}"), || {
+    wait_for(&format!("receipt {receipt} of {message}"), || {
         why = world.ctl(&["--json", "why", message]).ok().json();
         why["message"]["receipt"] == receipt
     });

@@ -1,6 +1,6 @@
-//! The real binaries in a temporary home, with ways to start, stop, kill and inspect a host.
+//! A fixture with the real programs and a temporary home, to start, stop, kill and inspect a host.
 //!
-//! Expects nothing by itself, and never waits by sleeping alone: each wait has a condition and a bound. See `e2e::round`.
+//! Contains no tests. Each wait has a condition and a bound. See `e2e::round`.
 
 use super::jail_fixture::{ORDINARY_UID, Who};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) enum Build {
     /// As released.
     Plain,
-    /// With fail points compiled in.
+    /// With fail points.
     Failpoints,
 }
 
@@ -35,15 +35,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Makes an initialized home without a running host.
+    /// Creates a home for an ordinary user, without a running host.
     pub(crate) fn new() -> Self {
         Self::with(Who::Ordinary, Build::Plain, None)
     }
 
-    /// Makes a home for this user and this build; `sandbox` replaces the sandbox's program.
+    /// Creates a home for this user and this build. `sandbox` replaces the program of the sandbox.
     pub(crate) fn with(who: Who, build: Build, sandbox: Option<&Path>) -> Self {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
-        // Inside a directory of its own: a temporary directory of root's cannot be entered by the user.
+        // The parent directory is readable, because the user cannot enter a private directory of root.
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         let home = directory.path().join("h");
         std::fs::create_dir(&home).expect("a directory");
@@ -66,7 +66,7 @@ impl World {
         world
     }
 
-    /// Copies this home, on which no host runs, for the same user and programs.
+    /// Copies the home, for the same user and programs. No host may run on it.
     pub(crate) fn copy(&self) -> Self {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -76,13 +76,13 @@ impl World {
         Self { home, programs, who: self.who, environment, _directory: directory, _programs: None }
     }
 
-    /// Moves the home, on which no host runs, to a path that does not exist yet.
+    /// Copies the home to a new path and uses the copy from then on. No host may run on it.
     pub(crate) fn move_home(&mut self, to: PathBuf) {
         copy_as_is(&self.home, &to);
         self.home = to;
     }
 
-    /// Kills every host of this home, also one that the files of the home do not name.
+    /// Kills every host of this home, even if no file of the home names it.
     pub(crate) fn end_hosts(&self) {
         let home = self.home.as_os_str().as_encoded_bytes();
         for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
@@ -91,12 +91,12 @@ impl World {
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
             if words.first().is_some_and(|program| program.ends_with(b"/ironclaw-host")) && words.contains(&home) {
                 kill(pid);
-                wait_for("a host to be gone", || !alive(pid));
+                wait_for("the end of a host", || !alive(pid));
             }
         }
     }
 
-    /// Sets an environment variable for every later command, or removes it.
+    /// Sets or removes an environment variable for all later commands.
     pub(crate) fn set_env(&mut self, name: &str, value: Option<&str>) {
         self.environment.retain(|(set, _)| set != name);
         if let Some(value) = value {
@@ -109,7 +109,7 @@ impl World {
         std::fs::write(self.home.join("config.toml"), text).expect("written");
     }
 
-    /// Returns a command of the fixture's user.
+    /// Returns a command that runs a program as the user of the fixture.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.home).current_dir("/");
@@ -127,14 +127,14 @@ impl World {
         Answer::new(command.output().expect("ironctl runs"), arguments)
     }
 
-    /// Runs `ironctl` with a time limit: a command that waits for a pipe would not end.
+    /// Runs `ironctl` with a time limit, for commands that could wait for a pipe without end.
     pub(crate) fn ctl_bounded(&self, arguments: &[&str]) -> Answer {
         let mut command = self.command("ironctl");
         command.arg("--home").arg(&self.home).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("ironctl runs");
         let until = Instant::now() + PATIENCE;
-        while child.try_wait().expect("ours").is_none() {
+        while child.try_wait().expect("our child").is_none() {
             if Instant::now() > until {
                 let _ = child.kill();
                 panic!("ironctl {} hangs", arguments.join(" "));
@@ -150,17 +150,17 @@ impl World {
         command.arg("--home").arg(&self.home).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = command.spawn().expect("ironctl runs");
-        // A command that refuses before it reads has closed its end.
+        // The write fails if the command refuses before it reads, because its end is then closed.
         let _ = running.stdin.take().expect("piped").write_all(input.as_bytes());
         Answer::new(running.wait_with_output().expect("ironctl ends"), arguments)
     }
 
-    /// Starts the host, detached.
+    /// Starts the host in the background.
     pub(crate) fn up(&self) {
         self.ctl(&["up", "--detach"]).ok();
     }
 
-    /// Stops the host in order.
+    /// Stops the host with `ironctl down`.
     pub(crate) fn down(&self) {
         self.ctl(&["down"]).ok();
     }
@@ -170,7 +170,7 @@ impl World {
         self.ctl(&["agent", "add", name]).ok();
     }
 
-    /// Proposes a change of an agent, as the owner. The change stays undecided.
+    /// Proposes a change of an agent as the owner, without a decision.
     pub(crate) fn submit(&self, agent: &str, kind: &str, payload: impl std::fmt::Display) -> Answer {
         let payload = payload.to_string();
         let what = ["--kind", kind, "--agent", agent, "--payload", &payload, "--reason", "it is time"];
@@ -199,7 +199,7 @@ impl World {
         self.ctl(&["--json", "status"]).ok().json()
     }
 
-    /// Returns the only session.
+    /// Returns the single session.
     pub(crate) fn session(&self) -> Value {
         let status = self.status();
         let sessions = status["sessions"].as_array().expect("a list");
@@ -207,20 +207,20 @@ impl World {
         sessions[0].clone()
     }
 
-    /// Returns the directory of the only session.
+    /// Returns the directory of the single session.
     pub(crate) fn session_directory(&self) -> PathBuf {
         let mut found = std::fs::read_dir(self.home.join("sessions")).expect("a directory");
         found.next().expect("a session").expect("readable").path()
     }
 
-    /// Returns the process id of the host, if it runs.
+    /// Returns the process id of the running host.
     pub(crate) fn pid(&self) -> Option<i32> {
         let run = std::fs::read(self.home.join("run.json")).ok()?;
         let run: Value = serde_json::from_slice(&run).ok()?;
         run["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).filter(|pid| alive(*pid))
     }
 
-    /// Kills the host as a power cut would, and waits until it is gone.
+    /// Kills the host with `SIGKILL` and waits until the process is gone.
     pub(crate) fn kill_host(&self) {
         if let Some(pid) = self.pid() {
             kill(pid);
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Returns every exported entry of the ledger, without the signed heads between chains.
+    /// Returns all exported entries of the ledger, without the signed heads between chains.
     pub(crate) fn ledger(&self) -> Vec<Value> {
         let text = self.ctl(&["audit", "export"]).ok().stdout;
         let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
@@ -272,7 +272,7 @@ impl Answer {
         self
     }
 
-    /// Checks that the command was refused with these words on stderr.
+    /// Checks that the command was refused, with this text on stderr.
     #[track_caller]
     pub(crate) fn refused(self, words: &str) -> Self {
         assert_eq!(self.code, 1, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
@@ -288,7 +288,7 @@ impl Answer {
     }
 }
 
-/// Returns the directory with the programs of a build; it is made once, and every user can read it.
+/// Returns the directory with the programs of a build. It is made once, and every user can read it.
 pub(crate) fn programs(build: Build) -> &'static Path {
     static PLAIN: OnceLock<tempfile::TempDir> = OnceLock::new();
     static FAILPOINTS: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -321,7 +321,7 @@ pub(crate) fn programs(build: Build) -> &'static Path {
     made.path()
 }
 
-/// Builds programs of the other crates into the target directory of this test.
+/// Builds programs of other crates into the target directory of this test.
 pub(crate) fn cargo(arguments: &[&str], host: &Path) {
     let profile = host.parent().expect("target/<profile>");
     let target = profile.parent().expect("target");
@@ -331,7 +331,7 @@ pub(crate) fn cargo(arguments: &[&str], host: &Path) {
         .args(arguments)
         .args(["--locked", "--quiet", "--target-dir"])
         .arg(target)
-        // `.ci/timed` sets it for the test harness; build scripts that see it would build every crate again.
+        // `.ci/timed` sets this variable for the test harness. Build scripts that see it would rebuild every crate.
         .env_remove("RUSTC_BOOTSTRAP");
     if profile.ends_with("release") {
         command.arg("--release");
@@ -346,19 +346,20 @@ fn program_directory() -> tempfile::TempDir {
     own
 }
 
-/// Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile.
+/// Copies files with another process. A file that this process writes would remain open in a child that another test forks, and could
+/// not be executed.
 fn copy(from: &[&Path], to: &Path) {
     let copied = Command::new("cp").args(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp {from:?} {}", to.display());
 }
 
-/// Copies a file or a directory with owners and modes: the host refuses a home that others can read.
+/// Copies a file or a directory with owners and modes, because the host refuses a home that others can read.
 pub(crate) fn copy_as_is(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
 }
 
-/// Waits for a condition, with a bound.
+/// Waits for a condition, at most [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -368,7 +369,7 @@ pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Returns whether a process exists and is no zombie. A zombie with other living threads still holds its files, so it counts as alive.
+/// Returns whether a process exists and is not a zombie. A zombie whose other threads run still holds its files and counts as alive.
 pub(crate) fn alive(pid: i32) -> bool {
     let over = |stat: String| stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']));
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));

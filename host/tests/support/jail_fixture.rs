@@ -1,6 +1,6 @@
-//! A home with the directories of a session, and the driver that plays a scenario in it.
+//! A fixture with the directories of a session and the driver that plays a scenario in them.
 //!
-//! Expects nothing by itself. See `security::jail` and `ops::preflight`.
+//! Contains no tests. See `security::jail` and `ops::preflight`.
 
 use serde_json::Value;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A uid without an account, for an ordinary user.
+/// A uid without an account, which runs programs as an ordinary user.
 pub(crate) const ORDINARY_UID: u32 = 54_321;
-/// The uid to which the driver maps root's jails.
+/// The uid that the driver gives to jails of root.
 pub(crate) const MAPPED: u32 = 200_001;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,12 +19,12 @@ pub(crate) enum Who {
     Ordinary,
 }
 
-/// Returns the users that can start a host here: root tries both kinds, an ordinary user only the own kind.
+/// Returns the users that can start a host here. Root tests with both kinds, an ordinary user only with its own.
 pub(crate) fn host_users() -> Vec<Who> {
     if nix::unistd::geteuid().is_root() { vec![Who::Root, Who::Ordinary] } else { vec![Who::Ordinary] }
 }
 
-/// A home with the directories of a session, and the programs beside it, which every user can run.
+/// A home with the directories of a session, and the programs of the driver, which every user can run.
 pub(crate) struct JailFixture {
     pub(crate) home: tempfile::TempDir,
     programs: tempfile::TempDir,
@@ -42,8 +42,8 @@ impl JailFixture {
         }
         own(home.path(), if who == Who::Root { 0 } else { ORDINARY_UID });
         std::fs::set_permissions(programs.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
-        // Copies by another process: a file that this process writes stays open in a child that another test forks meanwhile, and
-        // cannot be executed until that child ends.
+        // Copies with another process. A file that this process writes would remain open in a child that another test forks, and could
+        // not be executed until that child ends.
         let copied = Command::new("cp").args(["jail_driver", "gate_stub"].map(example)).arg(programs.path()).status();
         assert!(
             copied.is_ok_and(|status| status.success()),
@@ -62,7 +62,7 @@ impl JailFixture {
         };
         command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
         if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
-            command.uid(ORDINARY_UID).gid(ORDINARY_UID); // leaves root's groups too
+            command.uid(ORDINARY_UID).gid(ORDINARY_UID); // also drops the groups of root
         }
         command
     }
@@ -83,7 +83,7 @@ pub(crate) fn own(path: &Path, uid: u32) {
 }
 
 pub(crate) fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows where it is");
+    let test = std::env::current_exe().expect("the path of the test program");
     let profile = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
     profile.join("examples").join(name)
 }
@@ -91,6 +91,9 @@ pub(crate) fn example(name: &str) -> PathBuf {
 pub(crate) fn answer(mut command: Command) -> Value {
     let output = command.stderr(Stdio::piped()).output().expect("the driver runs");
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaint}\n(`ironclaw-host preflight` says what this machine lacks)");
+    assert!(
+        output.status.success(),
+        "{complaint}\n(`ironclaw-host preflight` names the missing features of this machine)"
+    );
     serde_json::from_slice(&output.stdout).expect("the driver prints JSON")
 }

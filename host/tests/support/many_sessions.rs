@@ -13,7 +13,7 @@ pub(crate) fn name(agent: usize) -> String {
     format!("agent-{agent}")
 }
 
-/// Makes the sessions of existing agents, as the first message to each of their threads would.
+/// Creates sessions of existing agents, as the first message to each of their threads would.
 pub(crate) fn make_sessions(world: &World, agents: usize, threads: usize) {
     let master = record::master(&world.home);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

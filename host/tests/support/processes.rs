@@ -1,7 +1,6 @@
 //! The processes of a host in `/proc`: its descendants, their ends, and their use of its home.
 //!
-//! Trusts no statement of the host about itself, and never mistakes a later process for an earlier one with the same number. See
-//! `chaos::crash`.
+//! Uses no report of the host, and distinguishes processes that had the same number. See `chaos::crash`.
 
 use super::host_fixture::{PATIENCE, alive, wait_for};
 use std::collections::HashMap;
@@ -32,7 +31,7 @@ impl Process {
     }
 }
 
-/// Returns every descendant of `pid` with its name.
+/// Returns all descendants of `pid` with their names.
 pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
     let mut found = HashMap::new();
     let mut open = vec![pid];
@@ -56,31 +55,31 @@ pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
 pub(crate) struct Watch(JoinHandle<HashMap<Process, String>>);
 
 impl Watch {
-    /// Starts to watch.
+    /// Starts to record.
     pub(crate) fn over(host: i32) -> Self {
         Self(std::thread::spawn(move || {
             let mut seen = HashMap::new();
             while alive(host) {
                 seen.extend(below(host));
-                // Watching is this thread's only work; without a pause it would take the processor from the watched processes.
+                // Without a pause, this loop would take processor time from the watched processes.
                 std::thread::sleep(Duration::from_millis(1));
             }
             seen
         }))
     }
 
-    /// Returns the recorded processes after the host is gone, and checks that they are gone too.
+    /// Waits for the end of the host and of its descendants. Returns the recorded processes.
     #[track_caller]
     pub(crate) fn nothing_is_left(self) -> HashMap<Process, String> {
-        let seen = self.0.join().expect("looking does not panic");
+        let seen = self.0.join().expect("the recording thread does not panic");
         for (process, name) in &seen {
-            wait_for(&format!("{name} ({}) to die with its host", process.pid), || !process.lives());
+            wait_for(&format!("the end of {name} ({}) after its host", process.pid), || !process.lives());
         }
         seen
     }
 }
 
-/// Waits until no process uses `home`; a dying process may use it for a moment.
+/// Waits until no process uses `home`, because a dying process may use it for a moment.
 #[track_caller]
 pub(crate) fn no_process_uses(home: &Path) {
     let until = Instant::now() + PATIENCE;
@@ -89,14 +88,14 @@ pub(crate) fn no_process_uses(home: &Path) {
         if left.is_empty() {
             return;
         }
-        assert!(Instant::now() < until, "these outlive their host: {left:?}");
+        assert!(Instant::now() < until, "processes outlive their host: {left:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// Returns the processes that have a mount, an open file or a working directory in `home`.
 fn processes_using(home: &Path) -> Vec<String> {
-    // A bind mount shows the path of its source; the name of the temporary directory is unique in it.
+    // A bind mount shows the path of its source, in which the name of the temporary directory is unique.
     let name = home.parent().and_then(Path::file_name).and_then(|name| name.to_str()).expect("a temporary directory");
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {

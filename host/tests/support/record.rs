@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use sha2::Sha256;
 use std::path::{Path, PathBuf};
 
-/// A named byte string that must not be found.
+/// A named byte string for searches in files and memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Needle {
     pub(crate) name: String,
@@ -25,14 +25,14 @@ impl Needle {
         Self { name: name.into(), bytes: bytes.into() }
     }
 
-    /// Returns a key in every form in which it could be written down by mistake.
+    /// Returns a key in every encoding that a leak could have.
     pub(crate) fn key(name: &str, key: &[u8]) -> Vec<Self> {
         let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         vec![
             Self::new(format!("{name}, raw"), key),
             Self::new(format!("{name}, in upper-case hex"), hex.to_uppercase()),
             Self::new(format!("{name}, in hex"), hex),
-            // Without the last group, which depends on what follows; both alphabets.
+            // Both alphabets, without the last group, which depends on the bytes after the key.
             Self::new(format!("{name}, in base64"), base64(key, b'+', b'/')),
             Self::new(format!("{name}, in base64 for urls"), base64(key, b'-', b'_')),
         ]
@@ -58,7 +58,7 @@ fn base64(bytes: &[u8], plus: u8, slash: u8) -> String {
 
 /// Reads the master key of a home.
 pub(crate) fn master(home: &Path) -> MasterKey {
-    // Uses a home of its own, because the inspected one may belong to another user.
+    // Uses another home, because the inspected one may belong to another user.
     let own = tempfile::tempdir().expect("a temporary directory");
     let beside = Home::create(&own.path().join("h")).expect("a home");
     let config = Config { master_key_file: Some(home.join("master.key")) };
@@ -77,14 +77,14 @@ pub(crate) fn open_to_change(home: &Path) -> Connection {
     db
 }
 
-/// Gives the files that root changed back to the fixture's user.
+/// Gives the files of the record back to the user of the fixture after root changed them.
 pub(crate) fn restore_owner(world: &World) {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::metadata(&world.home).expect("a home");
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
         let path = world.home.join(name);
         if path.exists() {
-            std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).expect("given back");
+            std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).expect("a changed owner");
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn count(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// Copies the whole home, as a backup or a thief would.
+/// Copies the whole home.
 pub(crate) fn copy_home(world: &World) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copied = std::process::Command::new("cp").arg("-a").arg(&world.home).arg(directory.path()).status();
@@ -132,7 +132,7 @@ pub(crate) fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
                 open.push(entry.path());
             } else if kind.is_file() {
                 let path = entry.path().strip_prefix(root).expect("below it").to_owned();
-                // A journal may be gone by now.
+                // A journal may disappear meanwhile.
                 found.push((path, std::fs::read(entry.path()).unwrap_or_default()));
             }
         }

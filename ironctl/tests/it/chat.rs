@@ -47,7 +47,7 @@ fn conversation(line: &str, reply: &str) -> Answer {
 }
 
 /// Runs `ironctl chat assistant` on a terminal of unknown size.
-fn talking_to(host: &FakeHost) -> Terminal {
+fn open_chat(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["chat", "assistant"], None)
 }
 
@@ -110,7 +110,7 @@ fn message_can_come_from_stdin_with_files() {
         .spawn()
         .expect("ironctl runs");
     child.stdin.take().expect("piped").write_all(b"read this\n").expect("written");
-    let (code, ..) = ended(child.wait_with_output().expect("it ends"));
+    let (code, ..) = ended(child.wait_with_output().expect("the command ends"));
     assert_eq!(code, 0);
     let expected = json!({"text": "read this", "files": [{"name": "notes.txt", "text": "grüße"}]});
     assert_eq!(posted(&host).body, expected);
@@ -165,14 +165,14 @@ fn parked_session_is_reported_at_once_with_its_reason() {
 #[test]
 fn conversation_shows_history_progress_and_answers() {
     let host = host_that_answers("hi \u{1b}[2J");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("assistant> hi \\u{1b}[2J");
     terminal.type_in("/why\r");
     terminal.wait_for("It was answered.");
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
     let seen = terminal.seen();
     assert!(seen.contains("you> earlier question"), "{seen:?}");
     assert!(seen.contains("assistant> earlier answer"), "{seen:?}");
@@ -183,7 +183,7 @@ fn conversation_shows_history_progress_and_answers() {
 #[test]
 fn commands_at_the_prompt_reach_no_agent() {
     let host = host_that_answers("hi");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     for (typed, seen) in [("/exi", "did you mean /exit?"), ("/help", "/inbox"), ("/new work", "--thread work")] {
         terminal.type_in(&format!("{typed}\r"));
@@ -196,7 +196,7 @@ fn commands_at_the_prompt_reach_no_agent() {
     assert_eq!(posted(&host).body, json!({"text": "/etc/hosts", "thread": "work"}));
     terminal.wait_for("you> \r");
     terminal.type_in("/exit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
 /// Starts a host that streams these words (attempt, from, text) before this reply.
@@ -218,22 +218,22 @@ fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static
 /// Returns the screen after one message and its answer.
 fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
     let host = host_that_streams(words, reply);
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
     terminal.wait_for("you> \r");
     let seen = terminal.seen();
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
     seen
 }
 
 #[test]
 fn streamed_words_are_shown_and_the_answer_appears_once() {
     let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
-    assert!(!seen.contains("… output.sealed"), "no progress is written over the words: {seen:?}");
+    assert!(!seen.contains("… output.sealed"), "progress overwrites the streamed text: {seen:?}");
     assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
-    assert!(!seen.contains("It \u{1b}[2J"), "nothing steers the terminal: {seen:?}");
+    assert!(!seen.contains("It \u{1b}[2J"), "control characters are escaped: {seen:?}");
     assert_eq!(seen.matches("rains.").count(), 1, "{seen:?}");
 }
 
@@ -246,7 +246,7 @@ fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
     assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
     assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
-    assert!(seen.contains("assistant> It rains.\r\n"), "words after a gap are not shown: {seen:?}");
+    assert!(seen.contains("assistant> It rains.\r\n"), "text after a gap is not shown: {seen:?}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
         }
         _ => Answer::json(json!([])),
     });
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     let asked = |line: &str| host.asked().iter().any(|asked| asked.line == line);
     let interrupt = |terminal: &Terminal| {
         let pid = Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id"));
@@ -316,15 +316,15 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
     terminal.wait_for("This was cancelled.");
     terminal.wait_for("you> \r");
     terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("it ends").success());
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
 #[test]
 fn closed_terminal_ends_the_conversation() {
     let host = host_that_answers("hi");
-    let mut terminal = talking_to(&host);
+    let mut terminal = open_chat(&host);
     terminal.wait_for("you> \r");
     let Terminal { mut ironctl, screen, .. } = terminal;
     drop(screen);
-    ironctl.wait().expect("it ends");
+    ironctl.wait().expect("ironctl ends");
 }

@@ -1,6 +1,6 @@
 //! A fake host: answers HTTP/1.1 on a unix socket as each test defines, and records the requests.
 //!
-//! Serves one request a connection. See [`crate::questions`] for its simplest use.
+//! Serves one request on each connection. See [`crate::questions`] for its simplest use.
 
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -33,7 +33,7 @@ pub struct Asked {
     pub line: String,
     /// The authorization header.
     pub token: String,
-    /// The JSON body, null when there is none.
+    /// The JSON body, or null.
     pub body: Value,
 }
 
@@ -42,7 +42,7 @@ pub struct Answer {
     status: u16,
     kind: &'static str,
     body: String,
-    /// True if the content length promises more than the body has.
+    /// True if the content length is larger than the body.
     hangs: bool,
 }
 
@@ -106,7 +106,7 @@ impl FakeHost {
         fs::write(home.path().join("state.db"), "a record").expect("written");
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let kept = Arc::clone(&asked);
-        // Ends with the test process.
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 serve(stream, &kept, &answer);
@@ -167,7 +167,7 @@ fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &A
     let Answer { status, kind, body, hangs } = answer;
     let length = body.len() + usize::from(hangs);
     if hangs {
-        // Ends with the test process.
+        // The thread ends with the test process.
         std::mem::forget(stream.try_clone().expect("a second handle"));
     }
     let head =
@@ -209,7 +209,7 @@ pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     })
 }
 
-/// Returns a directory with `ironctl` and the fake binaries, and the path of `ironctl`; see `fake_binary.sh`.
+/// Returns a directory with `ironctl` and the fake binaries of `fake_binary.sh`, and the path of `ironctl`.
 pub fn with_fake_binaries() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let own = directory.path().join("ironctl");

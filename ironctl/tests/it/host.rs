@@ -88,7 +88,7 @@ fn down_waits_for_the_end_of_the_process() {
 fn model_server() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    // Ends with the test process.
+    // The thread ends with the test process.
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut request = [0; 1024];

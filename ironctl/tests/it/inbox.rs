@@ -311,7 +311,7 @@ fn narrow_terminal_is_refused() {
     let host = host_with_one();
     let mut terminal = Terminal::running(&host, &["inbox"], Some(40));
     terminal.wait_for("make the terminal at least 80 columns wide");
-    assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
+    assert_eq!(terminal.ironctl.wait().expect("ironctl ends").code(), Some(1));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn page_wider_than_the_terminal_does_not_count_as_forged() {
     let mut terminal = at_the_inbox(&host);
     terminal.wait_for("the terminal has 100 columns, and a line of this page has 113");
     terminal.wait_for("make the terminal at least 80 columns wide");
-    assert_eq!(terminal.ironctl.wait().expect("it ends").code(), Some(1));
+    assert_eq!(terminal.ironctl.wait().expect("ironctl ends").code(), Some(1));
     let seen = terminal.seen();
     assert!(!seen.contains("undecided") && !seen.contains("audit verify") && !seen.contains("THE TEXT"), "{seen:?}");
     assert_eq!(decisions(&host), []);

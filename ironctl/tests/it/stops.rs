@@ -24,7 +24,7 @@ fn panic_is_requested_and_its_result_printed() {
 #[test]
 fn panic_that_the_host_refuses_leaves_no_file() {
     let host = FakeHost::new(|_, _| Answer::refusal("role_too_low", "a member changes nothing", ""));
-    // With a named token the refusal counts; with the token of the home the host would be killed.
+    // With a named token the refusal is final. With the token of the home, `panic` would kill the host.
     let token = host.home.path().join("owner.token").display().to_string();
     let (code, _, err) = host.ironctl(&["panic", "--token-file", &token]);
     assert_eq!((code, err.as_str()), (1, "error: a member changes nothing\n"));
@@ -47,7 +47,7 @@ fn panic_that_the_host_fails_kills_the_lock_holder() {
         Flock::lock(file, FlockArg::LockSharedNonblock).err()
     };
     while is_held().is_none() {
-        assert!(holder.try_wait().expect("our child").is_none(), "it takes the lock");
+        assert!(holder.try_wait().expect("our child").is_none(), "the holder takes the lock");
     }
     let reaper = std::thread::spawn(move || holder.wait().expect("our child"));
     let (code, out, err) = host.ironctl(&["--json", "panic"]);
@@ -62,7 +62,7 @@ fn panic_that_the_host_fails_kills_the_lock_holder() {
 #[test]
 fn panic_without_a_host_creates_the_file_and_kills_no_process() {
     let host = FakeHost::new(|_, _| Answer::json(json!({})));
-    // A process that is not a host, under a number that the run file names.
+    // The run file names a process that is not a host.
     let own = json!({"pid": std::process::id(), "socket": host.home.path().join("gone.sock"), "version": "0.1.0"});
     std::fs::write(host.home.path().join("run.json"), own.to_string()).expect("written");
     let (code, out, _) = host.ironctl(&["panic"]);

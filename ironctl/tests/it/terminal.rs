@@ -63,7 +63,7 @@ impl Terminal {
             }
             let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
             let ready = poll(&mut readable, 10_000_u16);
-            assert_eq!(ready, Ok(1), "waited for {what:?}, saw {:?}", self.seen());
+            assert_eq!(ready, Ok(1), "waited for {what:?}, the screen has {:?}", self.seen());
             let read = self.screen.read(&mut buffer).expect("ironctl is still there");
             self.seen.extend_from_slice(&buffer[..read]);
         }
@@ -76,6 +76,6 @@ impl Terminal {
 
     /// Waits for the end of the process; returns its exit code.
     pub fn end(mut self) -> i32 {
-        self.ironctl.wait().expect("it ends").code().expect("not killed")
+        self.ironctl.wait().expect("ironctl ends").code().expect("not killed")
     }
 }

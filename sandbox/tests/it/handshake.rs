@@ -25,7 +25,7 @@ fn wrong_key_is_refused_and_names_the_queue() {
 }
 
 #[test]
-fn a_missing_inbound_queue_is_refused() {
+fn missing_inbound_queue_is_refused() {
     let mut host = Host::prepare();
     std::fs::remove_file(host.paths.inbound_db()).expect("removed");
     host.launch();
@@ -49,7 +49,7 @@ fn malformed_welcome_is_refused_without_quoting_it() {
 
 #[cfg(not(feature = "failpoints"))]
 #[test]
-fn a_fail_point_is_refused_by_a_build_that_has_none() {
+fn fail_point_is_refused_by_a_build_without_fail_points() {
     let mut host = Host::prepare();
     host.launch();
     host.say(&ironclaw_contract::seam::link::Welcome { failpoint: Some("outbound_commit".into()), ..welcome(LIMITS) });
@@ -57,17 +57,17 @@ fn a_fail_point_is_refused_by_a_build_that_has_none() {
 }
 
 #[test]
-fn closed_link_instead_of_a_welcome_ends_it_cleanly() {
+fn closed_link_before_the_welcome_ends_the_sandbox_cleanly() {
     let mut host = Host::prepare();
     let hello = host.launch();
     assert_eq!(hello.fingerprint, seam::fingerprint());
     assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
     host.close().expect("a clean end");
-    assert!(!host.paths.outbound_db().exists(), "no queue without a key");
+    assert!(!host.paths.outbound_db().exists(), "a queue was made without a key");
 }
 
 #[test]
-fn the_first_bell_rings_when_both_queues_are_open() {
+fn first_bell_rings_after_both_queues_are_open() {
     let mut host = Host::welcomed(LIMITS);
     assert!(host.rows().is_empty());
     host.close().expect("a clean end");

@@ -1,4 +1,4 @@
-//! A small host for tests: it makes the queues, answers on the model socket, and reads the rows.
+//! A minimal host for tests: it makes the queues, answers on the model socket, and reads the rows.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, SessionId, TurnId};
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// No step of a test takes this long; a test that waits longer has failed.
+/// The longest wait of a test. A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub const KEY: [u8; 32] = [7; 32];
@@ -29,7 +29,7 @@ pub const KEY: [u8; 32] = [7; 32];
 pub const LIMITS: TurnLimits =
     TurnLimits { model_calls_max: 4, tool_calls_max: 4, result_bytes_max: 1000, context_bytes_max: 10_000 };
 
-/// Reaction of the model socket to a request.
+/// The reaction of the model socket to a request.
 pub enum Answer {
     Say(Response),
     HangUp,
@@ -42,7 +42,7 @@ pub struct Host {
     inbound: InboundWriter,
     asked: Receiver<Request>,
     answers: Sender<Answer>,
-    /// The items that a request `items` lists, in pages of two.
+    /// The items that a request `items` returns, in pages of two.
     pub items: Arc<Mutex<Vec<Item>>>,
     boot: BootId,
     seq: u64,
@@ -50,7 +50,7 @@ pub struct Host {
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
 }
 
-/// Opens the first queue of the process in one thread: the cipher library refuses keys of other threads until it is prepared.
+/// Opens the first queue of the process in one thread, because the cipher library must be initialized before other threads use it.
 fn prepare_cipher() {
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
@@ -61,7 +61,7 @@ fn prepare_cipher() {
 }
 
 impl Host {
-    /// Makes queues, socket and workspace, without a sandbox.
+    /// Makes queues, socket and workspace without a sandbox.
     pub fn prepare() -> Self {
         let root = tempfile::tempdir().expect("a temporary directory");
         let paths = Paths::below(&root.path().canonicalize().expect("exists"));
@@ -80,7 +80,7 @@ impl Host {
         self.root.path()
     }
 
-    /// Starts a sandbox in a thread of this process, without its walls; it waits for its welcome.
+    /// Starts a sandbox in a thread of this process, without its walls, up to its hello.
     pub fn launch(&mut self) -> Hello {
         let (host, sandbox) = UnixStream::pair().expect("a socketpair");
         let paths = self.paths.clone();
@@ -88,7 +88,7 @@ impl Host {
         self.attach(host)
     }
 
-    /// Takes the host's end of the link of a running sandbox, and reads its hello.
+    /// Sets the host's end of the link of a running sandbox, and reads its hello.
     pub fn attach(&mut self, link: UnixStream) -> Hello {
         self.set_link(link);
         match self.hear() {
@@ -106,7 +106,7 @@ impl Host {
         drop(self.link.take());
     }
 
-    /// Starts a sandbox that has its key and has rung.
+    /// Starts a sandbox, sends the welcome and waits for its first bell.
     pub fn welcomed(limits: TurnLimits) -> Self {
         let mut host = Self::prepare();
         host.launch();
@@ -139,15 +139,15 @@ impl Host {
         assert_eq!(byte, [BELL]);
     }
 
-    /// Closes the link; returns the result of the sandbox.
+    /// Closes the link and returns the result of the sandbox.
     pub fn close(&mut self) -> Result<(), launch::Error> {
         self.close_link();
         self.ended()
     }
 
-    /// Waits for the end of the sandbox.
+    /// Waits for the end of the sandbox and returns its result.
     pub fn ended(&mut self) -> Result<(), launch::Error> {
-        self.sandbox.take().expect("was launched").join().expect("no panic")
+        self.sandbox.take().expect("a launched sandbox").join().expect("no panic")
     }
 
     /// Puts a message into the queue, for a turn or as context.
@@ -224,7 +224,7 @@ impl Host {
                 .into_iter()
                 .map(|context| match context {
                     ironclaw_contract::seam::socket::Context::Ref(reference) => reference.seq,
-                    ironclaw_contract::seam::socket::Context::Text(text) => panic!("words without a seal: {text:?}"),
+                    ironclaw_contract::seam::socket::Context::Text(text) => panic!("a text without a seal: {text:?}"),
                 })
                 .collect(),
             other => panic!("{other:?}"),
@@ -294,7 +294,7 @@ pub fn call(tool: &str, arguments: &str, verdict: Verdict) -> Call {
     Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into(), verdict }
 }
 
-/// Serves one connection after the other; passes each request to the test, and the test's answer back.
+/// Serves one connection at a time. Passes each request to the test, and returns the answer of the test.
 fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>, Sender<Answer>) {
     let listener = UnixListener::bind(path).expect("bound");
     let (asked, asked_of_test) = channel();
@@ -316,7 +316,7 @@ fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>,
                 };
                 match answer {
                     Answer::Say(response) => {
-                        // The sandbox may have ended meanwhile; then the next read notices it.
+                        // The sandbox may have ended. The next read then notices it.
                         let _ = write_frame(&mut stream, &response);
                     }
                     Answer::HangUp => break,

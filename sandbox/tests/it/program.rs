@@ -1,4 +1,4 @@
-//! Tests of the program, started as the launcher does: two descriptors, no environment, a root of its own.
+//! Tests of the program, started as the launcher starts it: two descriptors, no environment, its own root directory.
 
 use crate::host::{Host, LIMITS, call, welcome};
 use ironclaw_contract::seam;
@@ -17,20 +17,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Held while a copy of the program is written and while a process is started. A process that is forked in between would hold the copy
-/// open for writing, and then no process can execute it.
+/// Locked while a copy of the program is written and while a process is started. A process that is forked during the write would hold
+/// the copy open for writing, and no process could execute it.
 static FORK: Mutex<()> = Mutex::new(());
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ironclaw-sandbox");
 
 #[test]
-fn a_wrong_command_line_exits_with_2() {
+fn wrong_command_line_exits_with_2() {
     for arguments in [&["--help"][..], &["--fingerprint", "x"], &["session"], &[""], &[]] {
         let mut command = Command::new(PROGRAM);
-        // SAFETY: between fork and exec only system calls are made.
+        // SAFETY: the closure makes only system calls between fork and exec.
         unsafe {
             command.pre_exec(|| {
-                // A build tool may have left descriptors of its own there.
+                // A build tool may have left these descriptors open.
                 libc::close(LINK_FD);
                 libc::close(GATE_FD);
                 Ok(())
@@ -55,7 +55,7 @@ fn alone() -> MutexGuard<'static, ()> {
     FORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program with its link and its gate, in a root with the files of the loader and the four directories.
+/// The program with its link and its gate, in a root directory with the files of the loader and the four directories.
 struct Jailed {
     child: Child,
     link: Option<UnixStream>,
@@ -76,11 +76,11 @@ impl Jailed {
         let mut command = Command::new("/program");
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let root = root.to_owned();
-        // SAFETY: between fork and exec only system calls are made, and nothing that another thread could hold.
+        // SAFETY: the closure makes only system calls between fork and exec, and uses nothing that another thread could hold.
         unsafe {
             command.pre_exec(move || {
                 let both = [its_link.as_raw_fd(), its_gate.as_raw_fd()];
-                // First to numbers above all others, so that neither overwrites the other.
+                // Duplicates both above all used numbers first, so that neither overwrites the other.
                 let aside = both.map(|descriptor| libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 64));
                 for (descriptor, number) in aside.into_iter().zip([LINK_FD, GATE_FD]) {
                     nix::errno::Errno::result(libc::dup2(descriptor, number))?;
@@ -102,7 +102,7 @@ impl Jailed {
     /// Opens the gate, as process 1 of the jail does.
     fn open_gate(&mut self) {
         self.gate.read_exact(&mut [0]).expect("the program is loaded");
-        self.gate.write_all(b"!").expect("it waits");
+        self.gate.write_all(b"!").expect("the program waits at the gate");
     }
 
     fn ended(&mut self) -> ExitStatus {
@@ -110,13 +110,13 @@ impl Jailed {
     }
 }
 
-/// Copies the program, and the libraries that `ldd` names with their paths, below `root`.
+/// Copies the program and the libraries that `ldd` lists to the same paths below `root`.
 fn copy_program(root: &Path) {
     std::fs::copy(PROGRAM, root.join("program")).expect("copied");
     let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd runs").stdout;
     for library in String::from_utf8(listed).expect("UTF-8").split_whitespace().filter(|word| word.starts_with('/')) {
         let target = root.join(library.trim_start_matches('/'));
-        std::fs::create_dir_all(target.parent().expect("has one")).expect("made");
+        std::fs::create_dir_all(target.parent().expect("a parent directory")).expect("made");
         std::fs::copy(library, target).expect("copied");
     }
 }
@@ -169,7 +169,7 @@ fn incomplete_jail_is_reported_instead_of_a_hello() {
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();
     host.set_link(jailed.link.take().expect("just made"));
-    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello from a jail with a hole") };
+    let FromSandbox::Fatal(fatal) = host.hear() else { panic!("hello from an incomplete jail") };
     assert!(fatal.fatal.starts_with("cannot lock down: Landlock"), "{}", fatal.fatal);
     assert_eq!(jailed.ended().code(), Some(1));
 }
@@ -177,7 +177,7 @@ fn incomplete_jail_is_reported_instead_of_a_hello() {
 #[test]
 fn runner_without_walls_is_reported_instead_of_a_hello() {
     let mut host = Host::prepare();
-    // The jail has programs, and the kernel refuses the adoption of orphans.
+    // The jail has programs, so a runner starts, but the filter prevents it from adopting orphans.
     std::fs::create_dir_all(host.root().join("usr")).expect("made");
     let mut jailed = Jailed::start_behind(host.root(), Some(no_orphans()));
     jailed.open_gate();
@@ -204,7 +204,7 @@ fn no_orphans() -> BpfProgram {
 }
 
 #[test]
-fn a_gate_that_closes_ends_it() {
+fn closed_gate_ends_the_program() {
     let host = Host::prepare();
     let mut jailed = Jailed::start(host.root());
     drop(std::mem::replace(&mut jailed.gate, UnixStream::pair().expect("a pair").0));
@@ -212,7 +212,7 @@ fn a_gate_that_closes_ends_it() {
 }
 
 #[test]
-fn the_fail_point_kills_it_between_commit_and_bell() {
+fn fail_point_kills_the_program_between_commit_and_bell() {
     let mut host = Host::prepare();
     let mut jailed = Jailed::start(host.root());
     jailed.open_gate();
@@ -230,5 +230,5 @@ fn the_fail_point_kills_it_between_commit_and_bell() {
     host.answer_output(1, Vec::new());
     assert_eq!(jailed.ended().signal(), Some(libc::SIGKILL));
     assert_eq!(host.rows().len(), 1, "the row is durable");
-    assert_eq!(host.link().read(&mut [0]).expect("the end"), 0, "and no bell rang");
+    assert_eq!(host.link().read(&mut [0]).expect("the end"), 0, "a bell was sent");
 }

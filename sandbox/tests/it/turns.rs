@@ -7,7 +7,7 @@ use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Response, Verdict};
 
-/// Opens a turn with one message, and takes the request to the model about it.
+/// Opens a turn with one message, and receives its request to the model.
 fn begun(host: &mut Host) -> Turn {
     let message = host.project("hello", true);
     let turn = host.open(&[&message]);
@@ -39,7 +39,7 @@ fn refused(code: RefusalCode) -> Response {
 }
 
 #[test]
-fn a_question_gets_one_row_that_names_the_output() {
+fn message_gets_one_row_that_names_the_output() {
     let mut host = Host::welcomed(LIMITS);
     let (first, second) = (host.project("hello", true), host.project("and", true));
     let turn = host.open(&[&first, &second]);
@@ -55,12 +55,12 @@ fn a_question_gets_one_row_that_names_the_output() {
     assert_eq!(row.turn, turn.turn.to_string());
     assert_eq!(row.channel_type.as_deref(), Some("loopback"));
     assert_eq!((row.platform_id.as_deref(), row.thread_id.as_deref()), (Some("p"), Some("t")));
-    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "no commit but the reply's");
+    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "only the reply is committed");
     host.close().expect("a clean end");
 }
 
 #[test]
-fn calls_settle_in_order_and_results_join_the_next_request() {
+fn calls_run_in_order_and_results_join_the_next_request() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     let refusal = host.sealed(ItemKind::Result);
@@ -106,7 +106,7 @@ fn calls_settle_in_order_and_results_join_the_next_request() {
 }
 
 #[test]
-fn a_local_tool_that_fails_is_reported_as_such() {
+fn failed_local_tool_is_reported_as_failed() {
     let mut host = Host::welcomed(LIMITS);
     let turn = begun(&mut host);
     let calls = vec![
@@ -168,7 +168,7 @@ fn too_many_bytes_of_results_end_the_turn() {
 }
 
 #[test]
-fn a_turn_that_outgrows_the_context_ends() {
+fn turn_larger_than_the_context_ends() {
     let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let turn = begun(&mut host);
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
@@ -178,12 +178,16 @@ fn a_turn_that_outgrows_the_context_ends() {
     assert_eq!(host.said(), [(r#"{"end":"bytes"}"#.to_owned(), turn.turn.to_string())]);
     host.ring();
     host.close_turn(&turn);
-    // The next turn first requests a summary of the items that fit. A host that gives no summary does not block it.
+    // The next turn first requests a summary of the items that fit. It continues without a summary.
     let message = host.project("again", true);
     let next = host.open(&[&message]);
-    assert_eq!(host.asked_for(Purpose::Compact).len(), 2, "the first message and the output; the result never fits");
+    assert_eq!(
+        host.asked_for(Purpose::Compact).len(),
+        2,
+        "the first message and the output, without the result that does not fit"
+    );
     host.answer(Response::Refused { code: RefusalCode::Model, message: "it failed".to_owned() });
-    assert_eq!(host.asked_to_generate(), [message.seq], "the output needs its message, which is left out");
+    assert_eq!(host.asked_to_generate(), [message.seq], "an output without its message is omitted");
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
@@ -212,7 +216,7 @@ fn summary_replaces_the_items_that_it_covers() {
 }
 
 #[test]
-fn a_turn_past_its_deadline_ends() {
+fn turn_past_its_deadline_ends() {
     let mut host = Host::welcomed(LIMITS);
     let message = host.project("hello", true);
     let turn = host.open_until(&[&message], 1);
@@ -228,7 +232,7 @@ fn empty_output_ends_the_turn() {
 }
 
 #[test]
-fn a_message_that_is_not_in_the_queue_ends_the_turn() {
+fn message_missing_from_the_queue_ends_the_turn() {
     let mut host = Host::welcomed(LIMITS);
     let mut message = host.project("hello", true);
     message.id = ironclaw_contract::ids::MessageId::new();
@@ -269,7 +273,7 @@ fn answer_to_another_request_ends_the_turn() {
 }
 
 #[test]
-fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
+fn turn_closed_by_the_host_writes_no_row() {
     let close_then_answer: [fn(&mut Host); 3] = [
         |host| {
             host.answer_output(1, Vec::new());
@@ -286,7 +290,7 @@ fn a_turn_that_the_host_closed_is_dropped_without_a_row() {
         answer(&mut host);
         let next = begun_after(&mut host);
         assert!(host.rows().is_empty());
-        assert!(!host.paths.workspace.join("n").exists(), "its calls are not run");
+        assert!(!host.paths.workspace.join("n").exists(), "a call of the closed turn ran");
         let reply = host.answer_output(1, Vec::new());
         host.bell();
         assert_eq!(host.said(), [(format!(r#"{{"reply":"{}"}}"#, reply.item), next.to_string())]);

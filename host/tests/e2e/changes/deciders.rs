@@ -1,4 +1,4 @@
-//! Decisions about changes: only by a person with the role, about the page shown to them, and from a list of their own changes.
+//! Tests of the decisions on changes: the role of the person, the digest of the shown page, and the list of pending changes.
 //!
 //! `changes` tests the effects of decisions. See `chaos::changes_random`.
 
@@ -9,74 +9,74 @@ use serde_json::json;
 
 #[test]
 fn only_a_decider_of_the_agent_can_decide_a_change() {
-    let desk = ChangeFixture::new(Build::Plain);
-    desk.world.agent("b");
-    let bob = Raw::of_person(&desk.world, "bob");
-    let id = desk.propose("persona");
-    let shown = json!({ "shown": desk.show(&id)["shown_digest"] }).to_string();
-    let refused = |who: &Raw| {
+    let fixture = ChangeFixture::new(Build::Plain);
+    fixture.world.agent("b");
+    let bob = Raw::of_person(&fixture.world, "bob");
+    let id = fixture.propose("persona");
+    let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
+    let refused = |caller: &Raw| {
         for (path, body) in [("approve", shown.as_str()), ("reject", r#"{"reason":""}"#)] {
-            let (status, said) = who.ask("POST", &format!("/v1/changes/{id}/{path}"), body);
+            let (status, said) = caller.ask("POST", &format!("/v1/changes/{id}/{path}"), body);
             assert_eq!((status, said["error"]["code"].as_str()), (403, Some("not_yours_to_decide")), "{path}: {said}");
         }
-        assert_eq!(desk.show(&id)["status"], "pending");
+        assert_eq!(fixture.show(&id)["status"], "pending");
     };
     refused(&bob);
-    // An admin of another agent, by a change.
+    // A change makes one person an admin of another agent.
     let grant = json!({ "grant": [{ "identity": "loopback:bob", "role": "admin" }] });
-    desk.world.change("b", "permissions", &grant);
+    fixture.world.change("b", "permissions", &grant);
     refused(&bob);
-    // A caller without a token or with an ended one, and a sender in a chat.
+    // Requests without a token and with an expired one, and a message in a chat.
     let (status, _) =
-        Raw::of(&desk.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+        Raw::of(&fixture.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 401);
     for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
-        desk.world.say("a", said);
-        assert_eq!(desk.show(&id)["status"], "pending", "{said}");
+        fixture.world.say("a", said);
+        assert_eq!(fixture.show(&id)["status"], "pending", "{said}");
     }
-    desk.world.change("a", "permissions", &grant);
+    fixture.world.change("a", "permissions", &grant);
     let (status, said) = bob.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 200, "{said}");
-    assert_eq!(desk.settled(&id)["status"], "applied");
-    let refusals = desk.world.entries("change.decision_refused");
+    assert_eq!(fixture.settled(&id)["status"], "applied");
+    let refusals = fixture.world.entries("change.decision_refused");
     assert_eq!(refusals.len(), 4, "{refusals:?}");
 }
 
 #[test]
 fn unshown_or_unknown_change_is_not_approved() {
-    let desk = ChangeFixture::new(Build::Plain);
-    let id = desk.propose("persona");
+    let fixture = ChangeFixture::new(Build::Plain);
+    let id = fixture.propose("persona");
     let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
-    desk.world.ctl(&["approve", &other]).refused("there is no change");
-    desk.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
-    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
+    fixture.world.ctl(&["approve", &other]).refused("there is no change");
+    fixture.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
+    let (status, _) = Raw::of(&fixture.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
     assert!((400..500).contains(&status), "an approval without a digest: {status}");
-    let (status, _) = Raw::of(&desk.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
+    let (status, _) = Raw::of(&fixture.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
     assert!((400..500).contains(&status), "{status}");
-    assert_eq!(desk.show(&id)["status"], "pending");
+    assert_eq!(fixture.show(&id)["status"], "pending");
 }
 
 #[test]
 fn pending_changes_are_listed_oldest_first_to_deciders_only() {
-    let desk = ChangeFixture::new(Build::Plain);
-    desk.world.down();
+    let fixture = ChangeFixture::new(Build::Plain);
+    fixture.world.down();
     let policy = "[kind.wiring]\nroles = [\"owner\"]\n";
-    std::fs::write(desk.world.home.join("policy.toml"), policy).expect("written");
-    desk.world.up();
-    desk.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&desk.world, "carol");
-    let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| desk.propose(word)).into();
-    let listed = |who: &Raw, query: &str| -> Vec<String> {
-        let (status, found) = who.ask("GET", &format!("/v1/changes{query}"), "");
+    std::fs::write(fixture.world.home.join("policy.toml"), policy).expect("written");
+    fixture.world.up();
+    fixture.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let carol = Raw::of_person(&fixture.world, "carol");
+    let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| fixture.propose(word)).into();
+    let listed = |caller: &Raw, query: &str| -> Vec<String> {
+        let (status, found) = caller.ask("GET", &format!("/v1/changes{query}"), "");
         assert_eq!(status, 200, "{found}");
         let id = |change: &serde_json::Value| change["id"].as_str().expect("an id").to_owned();
         found["changes"].as_array().expect("changes").iter().map(id).collect()
     };
-    let owner = Raw::of(&desk.world);
+    let owner = Raw::of(&fixture.world);
     assert_eq!(listed(&owner, ""), asked);
     assert_eq!(listed(&owner, "?limit=2"), asked[..2]);
     assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));
-    // Changes that she may not decide take no place in her list.
+    // Changes that she may not decide do not count toward the bound of her list.
     assert_eq!(listed(&carol, "?limit=3").len(), 3);
     let newest_first: Vec<String> = asked.iter().rev().cloned().collect();
     assert_eq!(listed(&carol, "?status=pending"), newest_first);

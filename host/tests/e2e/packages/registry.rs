@@ -1,6 +1,6 @@
-//! A source of apt and a registry of npm, served on loopback.
+//! A package source for apt and a registry for npm, served on loopback.
 //!
-//! Sends no request itself. See `packages`.
+//! Never opens a connection. See `packages`.
 
 use super::run;
 use crate::support::jail_fixture;
@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex};
 
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// A server of files on loopback, for as long as the test runs.
+/// A file server on loopback that runs until the test process ends.
 pub(crate) struct Registry {
     pub(crate) port: u16,
     files: Files,
-    asked: Arc<AtomicUsize>,
-    is_gone: Arc<AtomicBool>,
+    connections: Arc<AtomicUsize>,
+    is_closed: Arc<AtomicBool>,
     is_silent: Arc<AtomicBool>,
 }
 
@@ -34,17 +34,17 @@ impl Registry {
         let registry = Self {
             port,
             files: Files::default(),
-            asked: Arc::default(),
-            is_gone: Arc::default(),
+            connections: Arc::default(),
+            is_closed: Arc::default(),
             is_silent: Arc::default(),
         };
-        let (files, asked) = (Arc::clone(&registry.files), Arc::clone(&registry.asked));
-        let (is_gone, is_silent) = (Arc::clone(&registry.is_gone), Arc::clone(&registry.is_silent));
+        let (files, connections) = (Arc::clone(&registry.files), Arc::clone(&registry.connections));
+        let (is_closed, is_silent) = (Arc::clone(&registry.is_closed), Arc::clone(&registry.is_silent));
         std::thread::spawn(move || {
             let mut held = Vec::new();
             for stream in listener.incoming().flatten() {
-                asked.fetch_add(1, Ordering::SeqCst);
-                if is_gone.load(Ordering::SeqCst) {
+                connections.fetch_add(1, Ordering::SeqCst);
+                if is_closed.load(Ordering::SeqCst) {
                     continue;
                 }
                 if is_silent.load(Ordering::SeqCst) {
@@ -52,7 +52,7 @@ impl Registry {
                     continue;
                 }
                 let files = Arc::clone(&files);
-                // Clients hold connections open beside others; a broken connection is the client's own failure.
+                // Clients keep several connections open, so each connection has a thread. The result is the client's concern.
                 std::thread::spawn(move || serve(stream, &files));
             }
         });
@@ -60,25 +60,25 @@ impl Registry {
     }
 
     /// Returns the number of connections so far.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
-    /// Closes every new connection, or accepts connections again.
-    pub(crate) fn be_gone(&self, is_gone: bool) {
-        self.is_gone.store(is_gone, Ordering::SeqCst);
+    /// Closes every new connection, or serves connections again.
+    pub(crate) fn set_closed(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::SeqCst);
     }
 
-    /// Accepts connections and never answers, or answers again.
-    pub(crate) fn be_silent(&self, is_silent: bool) {
+    /// Accepts connections without an answer, or answers again.
+    pub(crate) fn set_silent(&self, is_silent: bool) {
         self.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
     fn put(&self, path: &str, content: Vec<u8>) {
-        self.files.lock().expect("whole").insert(path.to_owned(), content);
+        self.files.lock().expect("not poisoned").insert(path.to_owned(), content);
     }
 
-    /// Offers archives to apt.
+    /// Publishes archives for apt.
     pub(crate) fn offer(&self, archives: &[PathBuf]) {
         let mut index = String::new();
         for archive in archives {
@@ -93,12 +93,12 @@ impl Registry {
         self.put("/apt/./Packages", index.into_bytes());
     }
 
-    /// Offers a package to npm whose scripts would leave a file beside it and at `ran`.
+    /// Publishes a package for npm. If one of its scripts runs, the script leaves a file in its directory and at `ran`.
     pub(crate) fn publish(&self, name: &str, ran: &Path) {
         self.publish_with(name, ran, &json!({ name: "cli.js" }), &json!({}));
     }
 
-    /// Offers a package with these programs and dependencies.
+    /// Publishes a package for npm with these programs and dependencies.
     pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, needs: &Value) {
         let directory = jail_fixture::directory();
         let package = directory.path().join("package");
