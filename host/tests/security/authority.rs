@@ -54,7 +54,7 @@ fn a_puppet_of_one_owner_is_no_second_voice() {
     let world = of_two();
     let carol = Raw::of_person(&world, "carol");
     let id = persona(&world);
-    assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("gave another their role or token"));
+    assert!(shown(&world, &id)["shown"].as_str().expect("a text").contains("Approvals must be independent"));
     world.ctl(&["approve", &id]).ok();
     // A person, a token for a real admin, a role: each from the owner, after the proposal.
     world.ctl(&["person", "add", "puppet", "--role", "admin"]).ok();
@@ -194,7 +194,7 @@ fn one_admin_alone_weakens_no_agent_where_two_decide() {
     assert!(refused.code == 1 && refused.stderr.contains("change_pending"), "{}", refused.stderr);
     let id = waiting(&world);
     let page = shown(&world, &id)["shown"].as_str().expect("a text").to_owned();
-    assert!(page.contains("guarded LESS") && page.contains("NO ceiling"), "{page}");
+    assert!(page.contains("NOT REFUSED") && page.contains("NO LIMIT"), "{page}");
     approved_by_both(&world, &carol, &id);
     let modes = world.entries("agent.mode");
     assert_eq!((&modes[0]["data"]["mode"], &modes[0]["data"]["change"]), (&json!("dangerous_warn"), &json!(id)));
