@@ -106,8 +106,9 @@ pub(super) fn warn_of_programs(page: &mut Effects<'_>, agent: &str, tools: &[Str
     if tools.iter().any(|tool| tool == RUN_COMMAND) {
         let now = if is_old { ", as now" } else { "" };
         page.warn(format!(
-            "{agent} can RUN PROGRAMS: run_command {RUNS_PROGRAMS}{now}. They can read, change and delete files in the workspace and \
-             in the directories that it may write, also without write_file. They reach no network."
+            "{agent} can RUN PROGRAMS: run_command {RUNS_PROGRAMS}{now}. These programs can read every file there, and change and \
+             delete files in the workspace and in the directories that the agent may write, also without write_file. They reach no \
+             network."
         ));
     }
 }

@@ -149,7 +149,7 @@ impl Apply for Permissions {
             }
         }
         let access = match access.unwrap_or(agent.access) {
-            Access::Everyone => "every person known to the host",
+            Access::Everyone => "every person of this host",
             Access::Members => "its members",
         };
         let (given, taken) = (grant.len(), revoke.len());

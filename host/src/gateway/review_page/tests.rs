@@ -2,6 +2,7 @@
 
 mod differ;
 mod golden;
+mod manual;
 mod sentences;
 
 use super::page::CONTINUES;
@@ -272,7 +273,11 @@ fn assert_not_shown(asked: &Asked, words: &str) {
 fn registered_again(headers: Value, grants: Value) -> Asked {
     let server = |headers: Value, tools: &[&str]| {
         let tools: Vec<Value> = tools.iter().map(|tool| json!({"name": tool})).collect();
-        json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers})
+        match headers == json!([]) {
+            // A host leaves out an empty list of headers.
+            true => json!({"name": "files", "url": "https://mcp.example", "tools": tools}),
+            false => json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers}),
+        }
     };
     let mut asked = Asked::of(ChangeKind::McpRegister, server(headers, &["read"]));
     asked.before = server(json!([]), &["read", "write"]);

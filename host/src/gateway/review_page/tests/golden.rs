@@ -31,7 +31,7 @@ fn cases() -> Vec<(String, Asked)> {
         ..persona("Be brief.")
     };
     let everyone = Asked {
-        before: json!({"access": "members", "grant": [], "revoke": []}),
+        before: json!({"access": "members"}),
         facts: json!({"identities": {}}),
         ..Asked::of(ChangeKind::Permissions, json!({"access": "everyone"}))
     };
