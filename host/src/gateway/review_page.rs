@@ -7,7 +7,7 @@
 //! HEADINGS                 at the edge: the host's words
 //!   sentences, fields      the host's words, with words of others in quotes; a long sentence continues with a deeper indent
 //!   !! sentences           warnings
-//!   - + and blank          lines that are removed, added and kept
+//!   - + and blank          lines of the current setting, of the new one, and of both
 //!     | text               words of others, line by line
 //! ⟦…⟧                      marks of the host; no other text can contain one
 //! ```
@@ -29,7 +29,7 @@ use crate::registry::Role;
 use effects::Effects;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
@@ -100,7 +100,7 @@ pub fn render(view: &View<'_>) -> String {
     put_referenced_names(&mut page, view, &names);
     put_reason(&mut page, view);
     put_requester(&mut page, view, &names);
-    put_approval(&mut page, view);
+    put_approval(&mut page, view, &names);
     put_identifiers(&mut page, view, payload.value(), &names);
     page.finish()
 }
@@ -125,7 +125,8 @@ fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         Some((_, name)) => format!("agent {}", names.show(name)),
         None => "no agent".to_owned(),
     };
-    let mut effects = Effects::new(view.before, view.facts, names);
+    let mut effects = Effects::new(view.before, view.facts, names, is_by_agent(view));
+    warn_of_foreign_text(&mut effects, view);
     kinds::effects(view.change, &agent, &mut effects);
     page.heading("EFFECT");
     for sentence in &effects.sentences {
@@ -140,11 +141,60 @@ fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
+const fn is_by_agent(view: &View<'_>) -> bool {
+    match view.requester {
+        PageRequester::Person(..) => false,
+        PageRequester::Agent { .. } => true,
+    }
+}
+
+/// The knowledge of the host about text of other people or of tools in the conversation of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForeignText {
+    Present,
+    NoneRecorded,
+    Unknown,
+}
+
+impl ForeignText {
+    fn of(labels: &[Label]) -> Self {
+        match (labels.contains(&Label::External), labels.is_empty()) {
+            (true, _) => Self::Present,
+            (false, false) => Self::NoneRecorded,
+            (false, true) => Self::Unknown,
+        }
+    }
+}
+
+/// Warns about a request that the text of other people or of tools may have caused.
+fn warn_of_foreign_text(effects: &mut Effects<'_>, view: &View<'_>) {
+    if !is_by_agent(view) {
+        return;
+    }
+    match ForeignText::of(view.labels) {
+        ForeignText::Present => effects.warn(
+            "Before the agent asked, its model read, or may have read, text of other people or of tools. That text may have caused \
+             this request."
+                .to_owned(),
+        ),
+        ForeignText::Unknown => effects.warn(
+            "The host does not know if the model of the agent had read text of other people or of tools. Such text may have caused \
+             this request."
+                .to_owned(),
+        ),
+        ForeignText::NoneRecorded => {}
+    }
+}
+
 /// Writes the current and the new setting as one list of lines.
 fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
-    page.heading("DIFF (- REMOVED, + ADDED)");
+    page.heading("CHANGES (- before, + after)");
     let label = view.change.kind().name();
-    let (now, then) = (json_lines::lines(label, view.before, names), json_lines::lines(label, payload, names));
+    let now = match absence(view.change.kind(), view.before) {
+        Some(words) => vec![json_lines::line(label, words)],
+        None => json_lines::lines(label, view.before, names),
+    };
+    let then = json_lines::lines(label, payload, names);
     for (fate, line) in diff::lines(&now, &then) {
         let sign = match fate {
             LineMark::Removed => '-',
@@ -152,6 +202,18 @@ fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
             LineMark::Unchanged => ' ',
         };
         page.put(&format!("  {sign} {}", line.prefix), &line.body);
+    }
+}
+
+/// Returns words for a current setting without content. They differ for each such value of a kind.
+fn absence(kind: ChangeKind, before: &Value) -> Option<&'static str> {
+    match before {
+        Value::Null => Some("(does not exist yet)"),
+        Value::Array(entries) if entries.is_empty() => Some("(nothing now)"),
+        // A removal names no setting of the agent.
+        Value::Object(fields) if fields.is_empty() && kind == ChangeKind::Settings => Some("(the agent exists)"),
+        Value::Object(fields) if fields.is_empty() => Some("(nothing now)"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -184,27 +246,28 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         PageRequester::Agent { agent, principal, .. } => {
             page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
             page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
-            let untrusted = match (view.labels.contains(&Label::External), view.labels.is_empty()) {
-                (true, _) => "yes: its model had read, or may have read, tool results or text of other people",
-                (false, false) => "none",
-                (false, true) => "unknown",
+            let read = match ForeignText::of(view.labels) {
+                ForeignText::Present => "yes; its model read it, or may have read it",
+                ForeignText::NoneRecorded => "none recorded",
+                ForeignText::Unknown => "unknown",
             };
-            page.sentence("  ", &format!("Untrusted content in context: {untrusted}"));
+            page.sentence("  ", &format!("Text of other people or of tools in this conversation: {read}"));
         }
     }
 }
 
 /// Writes the roles that may decide, the number of approvals and the time limit.
-fn put_approval(page: &mut Page, view: &View<'_>) {
-    let Rule { roles, approvals, requester_may_approve, expires_hours } = view.rule;
+fn put_approval(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    // `expires_hours` has no effect on this request; the section of identifiers has it.
+    let Rule { roles, approvals, requester_may_approve, expires_hours: _ } = view.rule;
     page.heading("APPROVAL");
     let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
     // An admin of the agent has the rights of an admin of the host here, so only where the rule admits admins.
     let of_agent = match kinds::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
-        true => ", or admin of this agent",
+        true => ", or an admin of this agent",
         false => "",
     };
-    page.sentence("  ", &format!("Roles of this host that may decide: {}{of_agent}", roles.join(", ")));
+    page.sentence("  ", &format!("May approve: an {} of this host{of_agent}", roles.join(" or ")));
     page.sentence(
         "  ",
         &match approvals {
@@ -212,22 +275,38 @@ fn put_approval(page: &mut Page, view: &View<'_>) {
             many => format!("Approvals needed: {many}, from different people"),
         },
     );
+    let (name, requester) = match &view.requester {
+        PageRequester::Person(_, name) => (names.show(name), format!("{}, who asks,", names.show(name))),
+        PageRequester::Agent { principal, .. } => {
+            (names.show(principal.1), format!("{}, on whose behalf the agent asks,", names.show(principal.1)))
+        }
+    };
     page.sentence(
         "  ",
-        match (requester_may_approve, &view.requester) {
-            (true, PageRequester::Person(..)) => "The requester may approve.",
-            (true, PageRequester::Agent { .. }) => "The person on whose behalf the agent asks may approve.",
-            (false, PageRequester::Person(..)) => "The requester cannot approve.",
-            (false, PageRequester::Agent { .. }) => "The person on whose behalf the agent asks cannot approve.",
+        &match requester_may_approve {
+            true => format!("{requester} may approve with one of these roles."),
+            false => format!("{requester} may not approve."),
         },
     );
-    if !view.rule.is_one_alone() {
+    if *approvals > 1 {
         page.sentence(
             "  ",
-            "If one person gave another their role or token after this request, only one of the two counts.",
+            "Approvals must be independent: if one approver got their role or access token from the other after this request, the \
+             two count as one.",
         );
     }
-    page.sentence("  ", &format!("Expires: {} (new requests: after {expires_hours} h)", plain(&view.expires_at)));
+    if !requester_may_approve {
+        page.sentence(
+            "  ",
+            &format!(
+                "The approval of a person who got their role or access token from {name} after this request does not count."
+            ),
+        );
+    }
+    page.sentence(
+        "  ",
+        &format!("Without a decision by {} this request lapses and nothing changes.", minute(&view.expires_at)),
+    );
 }
 
 /// Writes ids and digests. `ironctl` shows them only on request.
@@ -238,6 +317,8 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
         ("kind", view.change.kind().name().to_owned()),
         ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| names.named(id, name))),
         ("requested at", plain(&view.created_at)),
+        ("lapses at", plain(&view.expires_at)),
+        ("new requests lapse after", format!("{} h", view.rule.expires_hours)),
         ("generation of the record", view.generation.to_string()),
     ];
     if let PageRequester::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {
@@ -257,6 +338,14 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
         page.put("  ", &format!("digest of {field}:"));
         // On a line of its own, so that a person can copy it whole.
         page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
+    }
+}
+
+/// Returns a time that the host wrote without its seconds; the section of identifiers has the exact time.
+fn minute(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..16), rfc3339.ends_with('Z')) {
+        (Some(day), Some("T"), Some(time), true) if plain(rfc3339) == rfc3339 => format!("{day} {time} UTC"),
+        _ => plain(rfc3339),
     }
 }
 

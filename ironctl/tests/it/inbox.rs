@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 -> 1 bytes (1 line).\n";
+const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
 fn digest(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()

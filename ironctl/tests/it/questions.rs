@@ -129,7 +129,7 @@ fn answer_of_an_unexpected_shape_names_the_versions() {
 
 #[test]
 fn lowered_guard_is_reviewed_on_a_terminal() {
-    let page = "EFFECT\n  Set the guard mode.\n\nWARNINGS\n  !! The agent is guarded LESS.\n";
+    let page = "EFFECT\n  Turn OFF the protection.\n\nWARNINGS\n  !! This host NO LONGER CHECKS text.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
         "POST /v1/changes" => Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})),
@@ -149,7 +149,7 @@ fn lowered_guard_is_reviewed_on_a_terminal() {
     };
     let words = ["agent", "set", "assistant", "--mode", "dangerous_off"];
     let mut terminal = Terminal::running(&host, &words, Some(100));
-    terminal.wait_for("guarded LESS");
+    terminal.wait_for("NO LONGER CHECKS");
     terminal.wait_for("approve, reject, quit? ");
     terminal.type_in("quit\n");
     assert_eq!(terminal.end(), 1);

@@ -98,12 +98,17 @@ fn difference(page: &mut Effects<'_>, agent: &str, difference: &ToolDifference) 
     warn_of_programs(page, "The agent", add, false);
 }
 
+/// The effect of `run_command`, for the middle of a sentence.
+pub(super) const RUNS_PROGRAMS: &str = "runs programs in the jail of the agent";
+
 /// Warns if the tool that runs programs is among these. `agent` begins the sentence.
 pub(super) fn warn_of_programs(page: &mut Effects<'_>, agent: &str, tools: &[String], is_old: bool) {
     if tools.iter().any(|tool| tool == RUN_COMMAND) {
         let now = if is_old { ", as now" } else { "" };
         page.warn(format!(
-            "{agent} can RUN PROGRAMS in its isolated jail, with access to every file, mount and package there (run_command{now})."
+            "{agent} can RUN PROGRAMS: run_command {RUNS_PROGRAMS}{now}. These programs can read every file there, and change and \
+             delete files in the workspace and in the directories that the agent may write, also without write_file. They reach no \
+             network."
         ));
     }
 }

@@ -12,6 +12,10 @@ use ironclaw_contract::seam::change::{Change, McpAccess};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
+/// The present use of MCP servers.
+pub(super) const NOT_CONNECTED: &str =
+    "This version of the host does not connect to MCP servers; no call is made before one does.";
+
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
 
 impl Check for McpAccess {
@@ -61,19 +65,35 @@ impl Check for McpAccess {
 impl Page for McpAccess {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let server = page.show(&self.server);
+        let had = Effects::texts(&page.before["tools"]);
         match &self.tools {
             Some(tools) if tools.is_empty() => {
-                return page.add(format!("Take all tools of MCP server {server} away from {agent}."));
+                return page
+                    .add(format!("Take all tools of MCP server {server} away from {agent}: {}.", page.list(had)));
             }
-            Some(tools) => page.add(format!(
-                "Let {agent} call exactly these tools of MCP server {server}: {}.",
-                page.list(tools.iter().map(String::as_str))
-            )),
+            Some(tools) => {
+                page.add(format!(
+                    "Let {agent} call exactly these tools of MCP server {server}: {}.",
+                    page.list(tools.iter().map(String::as_str))
+                ));
+                let lost: Vec<&str> =
+                    had.iter().copied().filter(|tool| !tools.iter().any(|kept| kept == tool)).collect();
+                page.add(format!("This list replaces its present tools of that server: {}.", page.list(had)));
+                if !lost.is_empty() {
+                    page.add(format!("It LOSES: {}.", page.list(lost)));
+                }
+            }
             None => page.add(format!("Let {agent} call every tool that MCP server {server} declares now.")),
         }
-        page.warn(format!(
-            "Data LEAVES THIS MACHINE: what the agent sends in these calls goes to the operator of {server}."
-        ));
+        page.add(NOT_CONNECTED.to_owned());
+        let at = match page.facts["servers"][self.server.as_str()]["url"].as_str() {
+            Some(url) => format!("MCP server {server} at {}", page.show(url)),
+            None => format!("MCP server {server}"),
+        };
+        page.warn(format!("Data LEAVES THIS HOST: the content of these calls goes to {at}."));
+        page.warn(
+            "The answers of the server come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned(),
+        );
     }
 }
 

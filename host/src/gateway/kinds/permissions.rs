@@ -1,5 +1,6 @@
 //! The kind `permissions`: the people who may talk to an agent, and those with a role of it.
 
+use super::enabled_tools::RUNS_PROGRAMS;
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
 use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
@@ -56,37 +57,77 @@ impl Check for Permissions {
 impl Page for Permissions {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let Self { access, grant, revoke } = self;
+        let is_open_now = page.before["access"].as_str() == Some(Access::Everyone.name());
         match access {
             Some(Access::Everyone) => {
-                page.add(format!("Change who may talk to {agent}: every person known to this host."));
-                page.warn("EVERY person known to this host can talk to the agent.".to_owned());
+                page.add(format!("Let every person of this host talk to {agent}."));
+                page.add(
+                    "These are all people that `ironctl person list` shows, with any role, also people who are added later."
+                        .to_owned(),
+                );
+                page.warn(
+                    "EVERY person of this host can give the agent orders, which it follows with its tools and files, and read its answers."
+                        .to_owned(),
+                );
             }
             Some(Access::Members) => {
                 page.add(format!(
-                    "Change who may talk to {agent}: only owners and admins of this host, and people with a role of this agent."
+                    "Let only these people talk to {agent}: owners and admins of this host, and people with a role of this agent."
                 ));
+                if is_open_now {
+                    page.add("All other people of this host can talk to it now, and LOSE that.".to_owned());
+                }
             }
             None => page.add(format!("Change the roles of people at {agent}. Nothing else changes.")),
         }
         for grant in grant {
-            let identity = page.show(&grant.identity);
+            let person = person(page, &grant.identity);
             match grant.role {
                 AgentRole::Admin => {
-                    page.add(format!("Make the person linked to {identity} an admin of this agent."));
+                    page.add(format!("Make {person} an admin of this agent."));
                     page.warn(format!(
-                        "The person linked to {identity} becomes an ADMIN of this agent: they can talk to it, and APPROVE changes of \
-                         its persona, of its tools (also run_command, which runs programs on this machine) and of who may talk to it."
+                        "{person} becomes an ADMIN of this agent: they can talk to it, and APPROVE changes of its persona, of its \
+                         tools (also run_command, which {RUNS_PROGRAMS}) and of the people who may talk to it."
                     ));
                 }
-                AgentRole::Member => page
-                    .add(format!("Make the person linked to {identity} a member of this agent: they can talk to it.")),
+                AgentRole::Member => {
+                    page.add(format!("Make {person} a member of this agent: they can talk to it."));
+                }
             }
         }
+        let is_open = access.map_or(is_open_now, |access| access == Access::Everyone);
         for identity in revoke {
-            let identity = page.show(identity);
-            page.add(format!("The person linked to {identity} loses every role of this agent."));
+            let person = person(page, identity);
+            let access = match is_open {
+                true => "they can still talk to it, as every person of this host",
+                false => "they can no longer talk to it, unless they are an owner or admin of this host",
+            };
+            page.add(format!("{person} loses every role of this agent: {access}."));
+        }
+        if page.is_by_agent && alters_admins(page.before, self) {
+            page.warn("The AGENT asks to change the people who decide on its own changes.".to_owned());
         }
     }
+}
+
+/// Returns a person by name with the identity; without a name, the identity alone.
+pub(super) fn person(page: &Effects<'_>, identity: &str) -> String {
+    match page.facts["identities"][identity]["name"].as_str() {
+        Some(name) => format!("{} ({})", page.show(name), page.show(identity)),
+        None => page.show(identity),
+    }
+}
+
+/// Returns whether a person becomes an admin of the agent, or is one and loses that role.
+fn alters_admins(before: &Value, wanted: &Permissions) -> bool {
+    let granted = before["grant"].as_array();
+    let is_admin = |identity: &str| {
+        granted.into_iter().flatten().any(|grant| {
+            grant["identity"].as_str() == Some(identity) && grant["role"].as_str() == Some(AgentRole::Admin.name())
+        })
+    };
+    wanted.grant.iter().any(|grant| (grant.role == AgentRole::Admin) != is_admin(&grant.identity))
+        || wanted.revoke.iter().any(|identity| is_admin(identity))
 }
 
 impl Apply for Permissions {
@@ -108,7 +149,7 @@ impl Apply for Permissions {
             }
         }
         let access = match access.unwrap_or(agent.access) {
-            Access::Everyone => "every person known to the host",
+            Access::Everyone => "every person of this host",
             Access::Members => "its members",
         };
         let (given, taken) = (grant.len(), revoke.len());

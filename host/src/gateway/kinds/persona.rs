@@ -8,6 +8,7 @@ use crate::refusal::Denied;
 use crate::registry::{self, Agent};
 use ironclaw_contract::seam::change::{Change, Persona};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::diff::{self, LineMark};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
@@ -33,13 +34,22 @@ impl Check for Persona {
 impl Page for Persona {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let text = &self.instructions;
-        let now = page.before.get("instructions").and_then(Value::as_str).map_or(0, str::len);
-        if text.is_empty() {
-            page.add(format!("Remove the persona of {agent}: {now} -> 0 bytes."));
-            return page.add("The agent has no instructions of its own then, in every conversation.".to_owned());
+        let now = page.before.get("instructions").and_then(Value::as_str).unwrap_or_default();
+        match (now.is_empty(), text.is_empty()) {
+            (_, true) => {
+                page.add(format!("Remove the persona of {agent}: {}.", line_difference(now, text)));
+                page.add("The agent then has no instructions of its own.".to_owned());
+            }
+            (true, false) => page.add(format!("Set the persona of {agent}: {}.", line_difference(now, text))),
+            (false, false) => page.add(format!("Replace the persona of {agent}: {}.", line_difference(now, text))),
         }
-        page.add(format!("Replace the persona of {agent}: {now} -> {} bytes ({}).", text.len(), lines_of(text)));
-        page.add("The agent follows this text. Takes effect in every conversation.".to_owned());
+        if !text.is_empty() {
+            page.add("The agent follows the new text.".to_owned());
+        }
+        page.add(
+            "The change takes effect with the next request to the model, in every conversation, also in running ones."
+                .to_owned(),
+        );
     }
 }
 
@@ -55,10 +65,19 @@ impl Apply for Persona {
     }
 }
 
-/// Returns `1 line`, `2 lines` and so on.
-pub(super) fn lines_of(text: &str) -> String {
-    match text.split('\n').count() {
+/// Returns the number of lines of a text that are removed and added.
+fn line_difference(now: &str, then: &str) -> String {
+    let lines = |text: &str| -> Vec<String> {
+        if text.is_empty() { Vec::new() } else { text.split('\n').map(str::to_owned).collect() }
+    };
+    let fates: Vec<LineMark> = diff::lines(&lines(now), &lines(then)).into_iter().map(|(fate, _)| fate).collect();
+    let count = |wanted: LineMark| match fates.iter().filter(|fate| **fate == wanted).count() {
         1 => "1 line".to_owned(),
-        many => format!("{many} lines"),
+        count => format!("{count} lines"),
+    };
+    match (now.is_empty(), then.is_empty()) {
+        (true, _) => format!("{} added", count(LineMark::Added)),
+        (false, true) => format!("{} removed", count(LineMark::Removed)),
+        (false, false) => format!("{} removed, {} added", count(LineMark::Removed), count(LineMark::Added)),
     }
 }

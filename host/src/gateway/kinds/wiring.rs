@@ -89,17 +89,29 @@ impl Page for Wiring {
         match (self.engage, &self.pattern) {
             (Engage::None, _) => {
                 page.add(format!("Disconnect {agent} from channel {channel}."));
-                page.add("The agent no longer reads or answers messages from there.".to_owned());
+                return page.add("The agent no longer reads or answers messages from there.".to_owned());
             }
             (Engage::Pattern, Some(pattern)) => {
                 page.add(format!("Connect {agent} to channel {channel}."));
-                page.add(format!("It answers the messages that match the pattern {}.", page.show(pattern)));
-                page.add("It also reads the other messages of this channel.".to_owned());
+                page.add(format!("It answers messages that match the regular expression {}.", page.show(pattern)));
+                page.warn(format!(
+                    "EVERY message in channel {channel} can reach the model of the agent, also those without an answer."
+                ));
             }
             (Engage::All, _) | (Engage::Pattern, None) => {
                 page.add(format!("Connect {agent} to channel {channel}."));
-                page.warn(format!("EVERY message that arrives in channel {channel} gets an answer of the agent."));
+                page.warn(format!(
+                    "EVERY message in channel {channel} reaches the model of the agent and gets an answer."
+                ));
             }
+        }
+        page.add("The host refuses messages of people who may not talk to the agent.".to_owned());
+        // Only one agent hears a channel.
+        let hearer = &page.facts["channels"][self.channel.as_str()]["heard_by"];
+        let hears_now = page.before["engage"].as_str().is_some_and(|engage| engage != Engage::None.name());
+        if let (Some(name), false) = (hearer["name"].as_str(), hears_now) {
+            let hearer = page.named(hearer["agent"].as_str().unwrap_or_default(), name);
+            page.add(format!("Agent {hearer} hears this channel now, and LOSES it."));
         }
     }
 }

@@ -11,6 +11,8 @@ pub(in crate::gateway) struct Effects<'a> {
     pub before: &'a Value,
     /// The meaning of the names in the payload.
     pub facts: &'a Value,
+    /// True if an agent asks.
+    pub is_by_agent: bool,
     names: &'a Names<'a>,
     /// Effects, the main one first. Safe text.
     pub(super) sentences: Vec<String>,
@@ -19,8 +21,8 @@ pub(in crate::gateway) struct Effects<'a> {
 }
 
 impl<'a> Effects<'a> {
-    pub(super) const fn new(before: &'a Value, facts: &'a Value, names: &'a Names<'a>) -> Self {
-        Self { before, facts, names, sentences: Vec::new(), warnings: Vec::new() }
+    pub(super) const fn new(before: &'a Value, facts: &'a Value, names: &'a Names<'a>, is_by_agent: bool) -> Self {
+        Self { before, facts, is_by_agent, names, sentences: Vec::new(), warnings: Vec::new() }
     }
 
     /// Adds an effect. The first one of a kind names the agent and the object.
@@ -41,6 +43,11 @@ impl<'a> Effects<'a> {
     /// Returns a name with its id.
     pub(in crate::gateway) fn named(&self, id: &str, name: &str) -> String {
         self.names.named(id, name)
+    }
+
+    /// Returns the names in a list of the current setting or of the facts.
+    pub(in crate::gateway) fn texts(list: &'a Value) -> Vec<&'a str> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Returns names, separated by commas.

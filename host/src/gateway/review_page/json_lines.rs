@@ -29,17 +29,38 @@ pub fn lines(label: &str, value: &Value, names: &Names<'_>) -> Vec<Line> {
     lines
 }
 
+/// Returns the line of a value that the host describes with words of its own.
+pub fn line(label: &str, words: &str) -> Line {
+    Line { prefix: String::new(), body: format!("{label}: {words}") }
+}
+
 /// Returns the lines of the fields of an object, without a line for the object itself.
 pub fn fields(value: &Value, names: &Names<'_>) -> Vec<Line> {
     let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
-        let body = if value.is_object() { "(none)".to_owned() } else { leaf(value, names) };
+        let body = if value.is_object() { "(none that needs an explanation)".to_owned() } else { leaf(value, names) };
         return vec![Line { prefix: String::new(), body }];
     };
     let mut lines = Vec::new();
     for (key, value) in fields {
-        put(&mut lines, 0, &format!("{}:", field(key)), value, PROSE.contains(&key.as_str()), names);
+        match existence_of(value).filter(|_| key == "secrets") {
+            Some(secrets) => {
+                let body = |(name, is_stored): (&str, bool)| {
+                    let is = if is_stored { "is stored" } else { "is not stored" };
+                    Line { prefix: "  ".to_owned(), body: format!("the secret {} {is}", names.show(name)) }
+                };
+                lines.push(Line { prefix: String::new(), body: "secrets:".to_owned() });
+                lines.extend(secrets.into_iter().map(body));
+            }
+            None => put(&mut lines, 0, &format!("{}:", field(key)), value, PROSE.contains(&key.as_str()), names),
+        }
     }
     lines
+}
+
+/// Returns for each named secret whether it is stored; none for another value.
+fn existence_of(value: &Value) -> Option<Vec<(&str, bool)>> {
+    let secrets = value.as_object().filter(|secrets| !secrets.is_empty())?;
+    secrets.iter().map(|(name, is_stored)| Some((name.as_str(), is_stored.as_bool()?))).collect()
 }
 
 /// Returns the lines of a text, each behind a bar.
@@ -57,6 +78,7 @@ fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose
     let indent = 2 * depth;
     let mut line = |body: String| lines.push(Line { prefix: " ".repeat(indent), body });
     match value {
+        Value::String(words) if is_prose && words.is_empty() => line(format!("{label} (empty)")),
         Value::String(words) if is_prose || words.contains('\n') => {
             line(format!("{label} text"));
             lines.extend(text(indent + 2, words));

@@ -2,17 +2,24 @@
 
 mod differ;
 mod golden;
+mod manual;
+mod sentences;
 
 use super::page::CONTINUES;
 use super::*;
-use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_contract::seam::change::Payload;
 use ironclaw_text::visible::columns;
 use serde_json::json;
 use std::fmt::Debug;
 use std::str::FromStr;
 
 const AGENT: &str = "agt_01j9zq4w0v2m6n8p0r2t4v6x8z";
-const ALICE: &str = "per_01j9zq4w0v2m6n8p0r2t4v6x8z";
+const SCRIBE: &str = "agt_01jb3fk29m5q7s1w4y6a8c0e2g";
+const ALICE: &str = "per_01j8xa7c3e5g7j9k1m3n5p7q9r";
+const BOB: &str = "per_01j9c2d4f6h8k0m2p4r6t8v0x2";
+const CAROL: &str = "per_01ja5m1n3q5s7v9x1z3b5d7f9h";
+const CHANGE: &str = "chg_01jd4p8r2t6v0x4z8c2e6g0j4k";
+const CALL: &str = "call_01jd4p8q5s9w3y7b1d5f9h3k7m";
 
 /// The content of a view, owned.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +49,7 @@ impl Asked {
             agent: "helper".to_owned(),
             principal: "Alice".to_owned(),
             is_person: false,
-            message: Some("msg_01j9zq4w0v2m6n8p0r2t4v6x8z".to_owned()),
+            message: Some("msg_01jd4p8n1q3s5v7x9z1b3d5f7h".to_owned()),
             labels: vec![Label::LlmDerived],
             reason: "the user asked for it".to_owned(),
             before: Value::Null,
@@ -77,16 +84,16 @@ impl Asked {
             false => PageRequester::Agent {
                 agent: (id(AGENT), &self.agent),
                 principal: (id(ALICE), &self.principal),
-                session: id("ses_01j9zq4w0v2m6n8p0r2t4v6x8z"),
-                turn: id("trn_01j9zq4w0v2m6n8p0r2t4v6x8z"),
+                session: id("ses_01jc9w2y4a6c8e0g2j4m6p8r0t"),
+                turn: id("trn_01jd4p8p7r1t5w9y3a7c1e5g9j"),
                 message: self.message.as_deref().map(id),
-                call: id("call_01j9zq4w0v2m6n8p0r2t4v6x8z"),
+                call: id(CALL),
             },
         };
         render(&View {
-            id: id("chg_01j9zq4w0v2m6n8p0r2t4v6x8z"),
+            id: id(CHANGE),
             change: &change,
-            agent: Some((id(AGENT), &self.agent)),
+            agent: kinds::concerns_agent(self.kind).then(|| (id(AGENT), self.agent.as_str())),
             requester,
             labels: &self.labels,
             reason: &self.reason,
@@ -126,7 +133,7 @@ fn leaves(value: &Value) -> Vec<&str> {
 /// The headings of every page, in their order. The page of a dangerous change also has `WARNINGS`.
 const HEADINGS: [&str; 7] = [
     "EFFECT",
-    "DIFF (- REMOVED, + ADDED)",
+    "CHANGES (- before, + after)",
     "REFERENCED NAMES",
     "REASON GIVEN BY",
     "REQUESTED BY",
@@ -151,41 +158,81 @@ fn look_over(text: &str) {
     assert!(text.ends_with('\n'));
 }
 
-/// Returns a change of this kind with every field.
+/// Returns the facts about people, as a host writes them.
+fn people(identities: &[&str]) -> Value {
+    let known = [("chat:bob", BOB, "Bob"), ("chat:carol", CAROL, "Carol")];
+    let known = known.iter().filter(|(identity, ..)| identities.contains(identity));
+    known.map(|(identity, person, name)| ((*identity).to_owned(), json!({"person": person, "name": name}))).collect()
+}
+
+/// Returns the facts about the channel `hook`; `heard_by` is the agent that hears it now.
+fn hook(heard_by: &Value) -> Value {
+    json!({"hook": {"generation": 1, "kind": "webhook", "heard_by": heard_by}})
+}
+
+/// Returns a change of this kind with every field, and the facts and the current setting that a host would have.
 fn sample(kind: ChangeKind) -> Asked {
-    let of = |payload| Asked::of(kind, payload);
+    let of = |before: Value, facts: Value, payload: Value| Asked { before, facts, ..Asked::of(kind, payload) };
+    let header = json!({"name": "authorization", "secret": "files-key", "scheme": "Bearer"});
     match kind {
         ChangeKind::Persona => {
             Asked { before: json!({"instructions": "Be brief.\nBe rude."}), ..persona("Be brief.\nBe kind.") }
         }
         ChangeKind::EnabledTools => {
-            Asked { before: json!(["read_file", "write_file"]), ..of(json!(["read_file", "run_command"])) }
+            of(json!(["read_file", "write_file"]), json!({}), json!(["read_file", "run_command"]))
         }
-        ChangeKind::Packages => of(json!({"apt": ["jq"], "npm": ["left-pad"]})),
-        ChangeKind::Wiring => of(json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"})),
-        ChangeKind::Permissions => Asked {
-            facts: json!({"identities": {"chat:bob": {"person": ALICE, "name": "Bob"}}}),
-            ..of(
-                json!({"access": "members", "grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
-            )
-        },
-        ChangeKind::Mounts => of(json!([{"source": "/srv/data", "target": "/data", "read_only": false}])),
-        ChangeKind::CreateAgent => of(json!({
-            "name": "scribe", "persona": {"instructions": "Write."}, "enabled_tools": ["write_file"],
-            "members": ["chat:bob"], "wirings": [{"channel": "hook", "engage": "all"}],
-        })),
-        ChangeKind::McpAccess => of(json!({"server": "files", "tools": ["read"]})),
-        ChangeKind::McpRegister => of(json!({
-            "name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
-            "headers": [{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}],
-        })),
+        ChangeKind::Packages => of(
+            json!({"apt": ["tree"]}),
+            json!({"clients": {
+                "apt": {"client": "/usr/bin/apt-get", "sources": null},
+                "npm": {"client": "/usr/bin/npm", "registry": null},
+            }}),
+            json!({"apt": ["jq"], "npm": ["left-pad"]}),
+        ),
+        ChangeKind::Wiring => of(
+            json!({"channel": "hook", "engage": "none"}),
+            json!({"channels": hook(&json!({"agent": SCRIBE, "name": "scribe"}))}),
+            json!({"channel": "hook", "engage": "pattern", "pattern": "^!bot"}),
+        ),
+        ChangeKind::Permissions => of(
+            json!({"access": "everyone", "grant": [{"identity": "chat:carol", "role": "member"}], "revoke": ["chat:bob"]}),
+            json!({"identities": people(&["chat:bob", "chat:carol"])}),
+            json!({"access": "members", "grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
+        ),
+        ChangeKind::Mounts => of(
+            json!([]),
+            json!({"sources": {"/srv/data": {"filesystem": "ext4", "directory": true, "owner": 1000}}}),
+            json!([{"source": "/srv/data", "target": "/data", "read_only": false}]),
+        ),
+        ChangeKind::CreateAgent => of(
+            Value::Null,
+            json!({"identities": people(&["chat:bob"]), "channels": hook(&json!({"agent": AGENT, "name": "helper"}))}),
+            json!({
+                "name": "scribe", "persona": {"instructions": "Write."}, "enabled_tools": ["write_file"],
+                "members": ["chat:bob"], "wirings": [{"channel": "hook", "engage": "all"}],
+            }),
+        ),
+        ChangeKind::McpAccess => of(
+            json!({"server": "files", "tools": []}),
+            json!({"servers": {"files": {"url": "https://mcp.example", "tools": ["read", "write"], "headers": [header]}}}),
+            json!({"server": "files", "tools": ["read"]}),
+        ),
+        ChangeKind::McpRegister => of(
+            Value::Null,
+            json!({"secrets": {"files-key": true}, "grants": {}}),
+            json!({
+                "name": "files", "url": "https://mcp.example", "tools": [{"name": "read", "description": "Reads."}],
+                "headers": [header],
+            }),
+        ),
+        // Only people request it.
         ChangeKind::Settings => Asked {
-            before: json!({"mode": "enforce", "model": "default", "tokens_per_day": 1000, "cost_per_day_micros": 1_000_000}),
             facts: json!({
                 "endpoint": {"name": "far", "kind": "openai", "base_url": "https://far.example/v1", "model": "m", "fallbacks": []},
                 "of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 0},
             }),
-            ..of(
+            ..settings_by_person(
+                json!({"mode": "enforce", "model": "default", "tokens_per_day": 1000, "cost_per_day_micros": 1_000_000}),
                 json!({"mode": "dangerous_off", "model": "far", "tokens_per_day": 0, "cost_per_day_micros": 9_000_000}),
             )
         },
@@ -222,14 +269,18 @@ fn assert_not_shown(asked: &Asked, words: &str) {
     assert!(!text.contains(words), "{words:?} is in\n{text}");
 }
 
-/// Returns the replacement of a known server, with the grants of agents.
+/// Returns the replacement of a known server with two tools by one with one tool, with the grants of agents.
 fn registered_again(headers: Value, grants: Value) -> Asked {
-    let server = |headers: Value| {
-        let tools = [json!({"name": "read"})];
-        json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers})
+    let server = |headers: Value, tools: &[&str]| {
+        let tools: Vec<Value> = tools.iter().map(|tool| json!({"name": tool})).collect();
+        match headers == json!([]) {
+            // A host leaves out an empty list of headers.
+            true => json!({"name": "files", "url": "https://mcp.example", "tools": tools}),
+            false => json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers}),
+        }
     };
-    let mut asked = Asked::of(ChangeKind::McpRegister, server(headers));
-    asked.before = server(json!([]));
+    let mut asked = Asked::of(ChangeKind::McpRegister, server(headers, &["read"]));
+    asked.before = server(json!([]), &["read", "write"]);
     asked.facts = json!({"secrets": {"files-key": true}, "grants": grants});
     asked
 }
@@ -239,128 +290,6 @@ fn settings_by_person(before: Value, payload: Value) -> Asked {
     Asked { before, is_person: true, labels: Vec::new(), ..Asked::of(ChangeKind::Settings, payload) }
 }
 
-#[test]
-fn server_replacement_shows_what_its_agents_keep() {
-    let header = json!([{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]);
-    let grants = json!({"scribe": {"agent": AGENT, "has": ["read", "write"], "keeps": ["read"]}});
-    let kept = registered_again(header.clone(), grants.clone());
-    assert_shown(
-        &kept,
-        &[
-            "  !! MCP server \"files\" exists and is REPLACED: its address becomes \"https://mcp.example\" (as now).",
-            "  !! Agent \"scribe\" (agt_01j9zq4w0v2m6n8p0r2t4v6x8z) KEEPS these tools of \"files\": \"read\" (it loses: \"write\")",
-            "its requests then go to this address with the secrets named here.",
-        ],
-    );
-    assert_not_shown(&kept, "No agent can use it yet");
-    assert_not_shown(&kept, "Add MCP server");
-    assert_shown(&registered_again(json!([]), grants), &["its requests then go to this address without a secret."]);
-
-    let lost = json!({"scribe": {"agent": AGENT, "has": ["read"], "keeps": []}});
-    let mut moved = registered_again(header.clone(), lost);
-    moved.before["url"] = json!("https://old.example");
-    assert_shown(
-        &moved,
-        &[
-            "its address becomes \"https://mcp.example\" (now: \"https://old.example\")",
-            "loses all its tools of \"files\": \"read\".",
-            "No agent can use it yet. That needs another change.",
-        ],
-    );
-    let mut new = registered_again(header, json!({}));
-    new.before = Value::Null;
-    assert_shown(&new, &["to the catalogue of this host.", "No agent can use it yet"]);
-    assert_not_shown(&new, "REPLACED");
-}
-
-#[test]
-fn member_access_names_owners_and_admins_of_the_host() {
-    let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
-    assert_shown(&members, &["only owners and admins of this host, and people with a role of this agent."]);
-    let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
-    assert_shown(&new, &["People who may talk to it, beside owners and admins of this host: \"chat:bob\"."]);
-}
-
-#[test]
-fn agent_admin_is_a_decider_only_where_one_may_decide() {
-    assert_shown(&persona("x"), &["owner, admin, or admin of this agent"]);
-    assert_not_shown(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
-    let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
-    assert_not_shown(&access, "admin of this agent");
-}
-
-#[test]
-fn removed_mcp_access_has_no_warning() {
-    let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
-    assert_shown(&none, &["Take all tools of MCP server \"files\" away from agent \"helper\"."]);
-    assert_not_shown(&none, "LEAVES THIS MACHINE");
-}
-
-#[test]
-fn page_names_the_source_of_software() {
-    let mut asked = Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]}));
-    asked.facts = json!({"clients": {
-        "apt": {"client": "/usr/bin/apt-get", "sources": null},
-        "npm": {"client": "/usr/bin/npm", "registry": null},
-    }});
-    assert_shown(
-        &asked,
-        &[
-            "Fetch apt packages with \"/usr/bin/apt-get\", from the sources of this machine.",
-            "Fetch npm packages with \"/usr/bin/npm\", from npm's own registry.",
-        ],
-    );
-    asked.facts["clients"]["apt"]["sources"] = json!("/srv/own.list");
-    asked.facts["clients"]["npm"]["registry"] = json!("https://npm.example/");
-    assert_shown(
-        &asked,
-        &[
-            "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
-            "\"/usr/bin/npm\", from the registry \"https://npm.example/\" of this host's settings.",
-        ],
-    );
-    asked.facts = json!({"clients": {"npm": {"client": "/usr/bin/npm", "registry": null}}});
-    assert_not_shown(&asked, "Fetch apt");
-}
-
-#[test]
-fn labels_of_the_request_are_shown_with_their_meaning() {
-    let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
-    assert_shown(
-        &with(&[Label::External, Label::LlmDerived]),
-        &["Untrusted content in context: yes: its model had read", "labels of the request: External, LlmDerived"],
-    );
-    assert_shown(
-        &with(&[Label::LlmDerived]),
-        &["Untrusted content in context: none", "labels of the request: LlmDerived"],
-    );
-    assert_shown(&with(&[]), &["Untrusted content in context: unknown", "labels of the request: none"]);
-    let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
-    assert_shown(&person, &["labels of the request: none"]);
-    assert_not_shown(&person, "Untrusted content");
-}
-
-#[test]
-fn each_danger_has_a_warning() {
-    let warned = |kind: ChangeKind, words: &str| {
-        let text = whole_lines(&sample(kind));
-        let line =
-            text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
-        assert!(line.starts_with("  !! "), "{line}");
-    };
-    warned(ChangeKind::EnabledTools, "The agent can RUN PROGRAMS in its isolated jail");
-    warned(ChangeKind::Packages, "PUBLISHERS of this software decide its content");
-    warned(ChangeKind::Permissions, "\"chat:bob\" becomes an ADMIN of this agent");
-    warned(ChangeKind::Mounts, "The agent can WRITE to \"/srv/data\"");
-    warned(ChangeKind::CreateAgent, "EVERY message that arrives in channel \"hook\"");
-    warned(ChangeKind::McpAccess, "LEAVES THIS MACHINE");
-    warned(ChangeKind::McpRegister, "The SECRET \"files-key\" goes to");
-    warned(ChangeKind::Settings, "The agent is NOT guarded against forged text");
-    warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
-    warned(ChangeKind::Settings, "NO ceiling of its own for tokens");
-    warned(ChangeKind::Settings, "can use MORE than now: up to 9000000 millionths");
-}
-
 /// Lines of a small terminal.
 const SCREEN_LINES: usize = 24;
 
@@ -368,7 +297,7 @@ const SCREEN_LINES: usize = 24;
 fn effect_is_first_on_the_page_and_warnings_follow() {
     for asked in samples() {
         let text = asked.shown();
-        let (begin, _) = text.split_once("\nDIFF (").expect("a diff");
+        let (begin, _) = text.split_once("\nCHANGES (").expect("the changes");
         let (effect, warnings) = begin.split_once("\nWARNINGS\n").unwrap_or((begin, ""));
         assert!(effect.starts_with("EFFECT\n  ") && !effect.contains("  !! "), "{text}");
         assert!(warnings.lines().all(|line| line.starts_with("  !! ")), "{text}");
@@ -389,7 +318,7 @@ fn every_leaf_of_every_kind_is_on_the_page() {
                 assert!(found.contains(&plain(line)), "{line:?} is not in\n{text}");
             }
         }
-        for words in [AGENT, ALICE, "chg_01j9zq4w0v2m6n8p0r2t4v6x8z", "call_01j9zq4w0v2m6n8p0r2t4v6x8z"] {
+        for words in [AGENT, ALICE, CHANGE].into_iter().chain((!asked.is_person).then_some(CALL)) {
             assert!(text.contains(words), "{words} is not in\n{text}");
         }
     }
@@ -427,6 +356,47 @@ fn text_of_others_cannot_pass_for_the_hosts() {
     let named =
         Asked { agent: "a\" (agt_1)\nREQUESTED BY".to_owned(), principal: "\u{202e}ecilA".to_owned(), ..persona("x") };
     look_over(&named.shown());
+}
+
+/// Returns a change with hostile names, texts and reason. The checks of the host refuse most of them; the page does not rely on that.
+fn hostile() -> Asked {
+    let name = "Bob\"\n\nAPPROVAL\n  !! none \u{202e}nimda ⟦looks fine⟧";
+    let identity = "chat:b\u{43e}b\n  !! approved by \"owner\"\u{2028}EFFECT";
+    let others = "chat:carol\", \"chat:dave";
+    Asked {
+        agent: "helper\" (agt_1)\n\nWARNINGS\n  !! nothing".to_owned(),
+        principal: "\u{202e}ecilA ⟦+⟧".to_owned(),
+        labels: vec![Label::External, Label::LlmDerived],
+        reason: "fine\n\nAPPROVAL\n  Approvals needed: 0\n  !! ⟦safe⟧\n\u{1b}[2J\rEFFECT\n\u{5e9}\u{5dc}\u{5d5}\u{5dd}"
+            .to_owned(),
+        before: json!({"access": "members", "revoke": [identity]}),
+        facts: json!({"identities": {identity: {"person": BOB, "name": name, "look twice": [name]}}}),
+        ..Asked::of(
+            ChangeKind::Permissions,
+            json!({"grant": [{"identity": identity, "role": "admin"}], "revoke": [others]}),
+        )
+    }
+}
+
+#[test]
+fn hostile_names_write_no_line_of_the_host() {
+    let asked = hostile();
+    let text = asked.shown();
+    look_over(&text);
+    let tame = Asked {
+        agent: "helper".to_owned(),
+        principal: "Alice".to_owned(),
+        reason: "fine".to_owned(),
+        facts: json!({}),
+        before: json!({"access": "members", "revoke": ["chat:bob"]}),
+        payload: json!({"grant": [{"identity": "chat:bob", "role": "admin"}], "revoke": ["chat:carol"]}),
+        ..asked.clone()
+    };
+    let warnings = |asked: &Asked| whole_lines(asked).lines().filter(|line| line.starts_with("  !! ")).count();
+    assert_eq!(warnings(&asked), warnings(&tame), "{text}");
+    for words in ["\u{202e}", "\u{2028}", "\u{1b}", "\u{43e}", "⟦looks fine", "⟦safe⟧"] {
+        assert!(!text.contains(words), "{words:?} is in\n{text}");
+    }
 }
 
 #[test]
@@ -480,11 +450,24 @@ fn page_names_requester_and_deciders() {
     let strict = Asked { approvals: 2, requester_may_approve: false, ..persona("x") };
     let text = strict.shown();
     assert!(text.contains("  Approvals needed: 2, from different people\n"), "{text}");
-    assert!(text.contains("The person on whose behalf the agent asks cannot approve."), "{text}");
-    assert!(text.contains("owner, admin, or admin of this agent"), "{text}");
+    assert_shown(
+        &strict,
+        &[
+            "  May approve: an owner or admin of this host, or an admin of this agent",
+            "  \"Alice\", on whose behalf the agent asks, may not approve.",
+            "the two count as one.",
+            "from \"Alice\" after this request does not count.",
+        ],
+    );
+    let alone = persona("x");
+    assert_shown(&alone, &["  \"Alice\", on whose behalf the agent asks, may approve with one of these roles."]);
+    assert_not_shown(&alone, "count as one");
+    assert_not_shown(&alone, "does not count");
     let person = Asked { is_person: true, ..Asked::of(ChangeKind::Mounts, json!([])) };
     let text = person.shown();
     assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
-    assert!(!text.contains("admin of this agent"), "{text}");
-    assert!(text.contains("Expires: 2026-11-29T08:00:00.000Z"), "{text}");
+    assert!(!text.contains("an admin of this agent"), "{text}");
+    assert!(text.contains("Without a decision by 2026-11-29 08:00 UTC this request lapses"), "{text}");
+    assert!(text.contains("  lapses at: 2026-11-29T08:00:00.000Z\n"), "{text}");
+    assert_shown(&person, &["  \"Alice\", who asks, may approve with one of these roles."]);
 }

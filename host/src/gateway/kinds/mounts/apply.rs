@@ -18,7 +18,7 @@ impl Apply for Vec<Mount> {
         let mounts = self.iter().map(mount).collect::<Result<Vec<_>, Denied>>()?;
         mounts::set(tx, approved, agent.id, &mounts)?;
         let targets: Vec<String> = mounts.into_iter().map(|mount| mount.target).collect();
-        Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of the host")))
+        Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of this machine")))
     }
 }
 

@@ -106,12 +106,14 @@ fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
     asked
 }
 
-/// Returns the shown part of a request: one of a person has no message.
+/// Returns the shown part of a request: one of a person has no message, and may concern no agent.
 fn shown_part(asked: &Asked) -> Asked {
     let message = asked.message.clone().filter(|_| !asked.is_person);
+    let names_agent = !asked.is_person || super::kinds::concerns_agent(asked.kind);
+    let agent = if names_agent { asked.agent.clone() } else { String::new() };
     let change = Payload::try_from(asked.payload.clone()).expect("an object or a list");
     let payload = Change::parse(asked.kind, &change).expect("a payload").payload().value().clone();
-    Asked { message, payload, ..asked.clone() }
+    Asked { message, agent, payload, ..asked.clone() }
 }
 
 /// Returns a page without its digests, which always differ.

@@ -3,7 +3,7 @@
 //! `IRONCLAW_GOLDEN=write cargo test -p ironclaw-host --lib review_page` rewrites them.
 
 use super::super::Label;
-use super::{AGENT, Asked, persona, registered_again, sample, settings_by_person};
+use super::{Asked, SCRIBE, hostile, persona, registered_again, sample, settings_by_person};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -21,18 +21,25 @@ fn cases() -> Vec<(String, Asked)> {
             asked.payload = read_only.clone();
         }
     }
-    let header = json!([{"name": "Authorization", "secret": "files-key", "scheme": "Bearer"}]);
-    let grants = json!({"scribe": {"agent": AGENT, "has": ["read", "write"], "keeps": ["read"]}});
+    let header = json!([{"name": "authorization", "secret": "files-key", "scheme": "Bearer"}]);
+    let grants = json!({"scribe": {"agent": SCRIBE, "has": ["read", "write"], "keeps": ["read"]}});
     let untrusted = Asked {
+        before: json!({"instructions": ""}),
         labels: vec![Label::External, Label::LlmDerived],
         approvals: 2,
         requester_may_approve: false,
         ..persona("Be brief.")
     };
+    let everyone = Asked {
+        before: json!({"access": "members"}),
+        facts: json!({"identities": {}}),
+        ..Asked::of(ChangeKind::Permissions, json!({"access": "everyone"}))
+    };
     let variants = [
+        ("hostile", hostile()),
         ("mcp_register_replace", registered_again(header, grants)),
         ("mounts_write", sample(ChangeKind::Mounts)),
-        ("permissions_everyone", Asked::of(ChangeKind::Permissions, json!({"access": "everyone"}))),
+        ("permissions_everyone", everyone),
         ("persona_by_person", Asked { is_person: true, labels: Vec::new(), ..sample(ChangeKind::Persona) }),
         ("persona_untrusted", untrusted),
         ("settings_enforce", settings_by_person(json!({"mode": "dangerous_warn"}), json!({"mode": "enforce"}))),

@@ -1,0 +1,204 @@
+//! The sentences of each kind: differences are named, dangers are warnings, and harmless changes have no warning.
+
+use super::super::{Label, Role};
+use super::{Asked, SCRIBE, assert_not_shown, assert_shown, persona, registered_again, sample, whole_lines};
+use ironclaw_contract::seam::change::ChangeKind;
+use serde_json::{Value, json};
+
+#[test]
+fn server_replacement_shows_each_difference() {
+    let header = json!([{"name": "authorization", "secret": "files-key", "scheme": "Bearer"}]);
+    let grants = json!({"scribe": {"agent": SCRIBE, "has": ["read", "write"], "keeps": ["read"]}});
+    let kept = registered_again(header.clone(), grants.clone());
+    assert_shown(
+        &kept,
+        &[
+            "  The address stays \"https://mcp.example\".",
+            "  Tools that GO: \"write\".",
+            &format!("  Agent \"scribe\" ({SCRIBE}) LOSES tools of \"files\": \"write\"; it keeps \"read\"."),
+            "  !! NEW SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (now: none).",
+            "the secret \"files-key\" is stored",
+            "  !! The AGENT chose the address AND the secret: check both.",
+        ],
+    );
+    assert_not_shown(&kept, "No agent can use it yet");
+    assert_not_shown(&kept, "Add MCP server");
+    assert_shown(&registered_again(json!([]), grants), &["  !! The AGENT chose the address: check it."]);
+
+    let lost = json!({"scribe": {"agent": SCRIBE, "has": ["read"], "keeps": []}});
+    let mut moved = registered_again(header.clone(), lost);
+    moved.before["url"] = json!("https://old.example");
+    moved.before["headers"] = json!([{"name": "x-key", "secret": "old-key"}]);
+    assert_shown(
+        &moved,
+        &[
+            "  !! The address CHANGES from \"https://old.example\" to \"https://mcp.example\".",
+            "LOSES all its tools of \"files\": \"read\".",
+            "No agent can use it yet. That needs another change.",
+            "Its requests no longer carry these secrets: \"old-key\".",
+            "  !! NEW SECRET \"files-key\": once an agent may use it, every request",
+        ],
+    );
+    moved.before["headers"] = header.clone();
+    assert_shown(&moved, &["  !! SECRET \"files-key\" goes to ANOTHER address"]);
+    let mut new = registered_again(header, json!({}));
+    new.before = Value::Null;
+    assert_shown(&new, &["to the catalogue of this host.", "No agent can use it yet", "once an agent may use it"]);
+    assert_not_shown(&new, "Replace");
+    let by_person = Asked { is_person: true, labels: Vec::new(), ..new };
+    assert_not_shown(&by_person, "The AGENT chose");
+}
+
+#[test]
+fn channel_that_another_agent_hears_is_lost_by_it() {
+    let wired = sample(ChangeKind::Wiring);
+    assert_shown(&wired, &[&format!("Agent \"scribe\" ({SCRIBE}) hears this channel now, and LOSES it.")]);
+    let own = Asked { before: json!({"channel": "hook", "engage": "all"}), ..wired };
+    assert_not_shown(&own, "LOSES");
+}
+
+#[test]
+fn mounts_name_the_directories_that_end() {
+    let mount = |source: &str, is_read_only: bool| json!({"source": source, "target": "/x", "read_only": is_read_only});
+    let with = |before: Value, payload: Value| Asked { before, ..Asked::of(ChangeKind::Mounts, payload) };
+    let both = json!([mount("/srv/a", true), mount("/srv/b", false)]);
+    assert_shown(&with(json!([]), both.clone()), &["The agent has no directory of this machine now."]);
+    assert_shown(
+        &with(both.clone(), json!([mount("/srv/a", false)])),
+        &["Its access to these directories ENDS: \"/srv/b\".", "READ and WRITE \"/srv/a\" (now: read); the agent"],
+    );
+    assert_shown(&with(json!([mount("/srv/a", true)]), both.clone()), &["It keeps all directories that it has now."]);
+    assert_shown(&with(both, json!([])), &["to all directories of this machine: \"/srv/a\", \"/srv/b\"."]);
+}
+
+#[test]
+fn agent_that_asks_for_another_admin_is_a_danger() {
+    const WORDS: &str = "  !! The AGENT asks to change the people who decide on its own changes.";
+    let granted = sample(ChangeKind::Permissions);
+    assert_shown(&granted, &[WORDS]);
+    assert_not_shown(&Asked { is_person: true, labels: Vec::new(), ..granted.clone() }, WORDS);
+    let mut member = granted.clone();
+    member.payload["grant"][0]["role"] = json!("member");
+    assert_not_shown(&member, WORDS);
+    let mut revoked = member;
+    revoked.before["grant"][0]["role"] = json!("admin");
+    assert_shown(&revoked, &[WORDS]);
+}
+
+#[test]
+fn revoked_role_says_if_the_person_can_still_talk() {
+    let with = |access: Value, before: &str| {
+        let payload = json!({"access": access, "revoke": ["chat:carol"]});
+        Asked { before: json!({"access": before}), ..Asked::of(ChangeKind::Permissions, payload) }
+    };
+    assert_shown(
+        &with(json!("members"), "everyone"),
+        &["they can no longer talk to it", "can talk to it now, and LOSE that."],
+    );
+    assert_shown(&with(Value::Null, "everyone"), &["they can still talk to it"]);
+    assert_shown(&with(Value::Null, "members"), &["they can no longer talk to it"]);
+}
+
+#[test]
+fn member_access_names_owners_and_admins_of_the_host() {
+    let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
+    assert_shown(&members, &["owners and admins of this host, and people with a role of this agent."]);
+    let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
+    assert_shown(&new, &["People who may talk to it, besides owners and admins of this host: \"chat:bob\"."]);
+}
+
+#[test]
+fn agent_admin_is_a_decider_only_where_one_may_decide() {
+    assert_shown(&persona("x"), &["May approve: an owner or admin of this host, or an admin of this agent"]);
+    assert_not_shown(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
+    let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
+    assert_not_shown(&access, "admin of this agent");
+}
+
+#[test]
+fn removed_mcp_access_has_no_warning() {
+    let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
+    assert_shown(&none, &["Take all tools of MCP server \"files\" away from agent \"helper\": none."]);
+    assert_not_shown(&none, "LEAVES THIS HOST");
+}
+
+#[test]
+fn page_names_the_source_of_software() {
+    let mut asked = Asked::of(ChangeKind::Packages, json!({"apt": ["jq"], "npm": ["left-pad"]}));
+    asked.facts = json!({"clients": {
+        "apt": {"client": "/usr/bin/apt-get", "sources": null},
+        "npm": {"client": "/usr/bin/npm", "registry": null},
+    }});
+    assert_shown(
+        &asked,
+        &[
+            "Fetch apt packages with \"/usr/bin/apt-get\", from the sources of this machine.",
+            "Fetch npm packages with \"/usr/bin/npm\", from npm's own registry.",
+        ],
+    );
+    asked.facts["clients"]["apt"]["sources"] = json!("/srv/own.list");
+    asked.facts["clients"]["npm"]["registry"] = json!("https://npm.example/");
+    assert_shown(
+        &asked,
+        &[
+            "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
+            "\"/usr/bin/npm\", from the registry \"https://npm.example/\" of this host's settings.",
+        ],
+    );
+    asked.facts = json!({"clients": {"npm": {"client": "/usr/bin/npm", "registry": null}}});
+    assert_not_shown(&asked, "Fetch apt");
+}
+
+#[test]
+fn labels_of_the_request_are_shown_with_their_meaning() {
+    let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
+    assert_shown(
+        &with(&[Label::External, Label::LlmDerived]),
+        &[
+            "  !! Before the agent asked, its model read, or may have read, text of other people or of tools.",
+            "Text of other people or of tools in this conversation: yes; its model read it",
+            "labels of the request: External, LlmDerived",
+        ],
+    );
+    let none = with(&[Label::LlmDerived]);
+    assert_shown(&none, &["or of tools in this conversation: none recorded", "labels of the request: LlmDerived"]);
+    assert_not_shown(&none, "  !! ");
+    assert_shown(
+        &with(&[]),
+        &["  !! The host does not know", "in this conversation: unknown", "labels of the request: none"],
+    );
+    let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
+    assert_shown(&person, &["labels of the request: none"]);
+    assert_not_shown(&person, "text of other people");
+    assert_not_shown(&person, "Text of other people");
+}
+
+#[test]
+fn each_danger_has_a_warning() {
+    let warned = |kind: ChangeKind, words: &str| {
+        let text = whole_lines(&sample(kind));
+        let line =
+            text.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not in\n{text}"));
+        assert!(line.starts_with("  !! "), "{line}");
+    };
+    warned(ChangeKind::EnabledTools, "The agent can RUN PROGRAMS: run_command runs programs in the jail of the agent");
+    warned(ChangeKind::Packages, "PUBLISHERS of these packages decide their content");
+    warned(
+        ChangeKind::Wiring,
+        "EVERY message in channel \"hook\" can reach the model of the agent, also those without an answer.",
+    );
+    warned(ChangeKind::Permissions, "\"Bob\" (\"chat:bob\") becomes an ADMIN of this agent");
+    warned(ChangeKind::Mounts, "The agent can WRITE to \"/srv/data\"");
+    warned(ChangeKind::Mounts, "The agent can READ everything in \"/srv/data\"");
+    warned(
+        ChangeKind::CreateAgent,
+        "EVERY message in channel \"hook\" reaches the model of the agent and gets an answer",
+    );
+    warned(ChangeKind::McpAccess, "LEAVES THIS HOST");
+    warned(ChangeKind::McpAccess, "can contain INSTRUCTIONS");
+    warned(ChangeKind::McpRegister, "SECRET \"files-key\": once an agent may use it");
+    warned(ChangeKind::Settings, "NO LONGER CHECKS the origin of text");
+    warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
+    warned(ChangeKind::Settings, "NO LIMIT for tokens per day");
+    warned(ChangeKind::Settings, "can use MORE cost than now: 9.00 per day, now 1.00");
+}
