@@ -18,7 +18,7 @@ mod jail_fixture;
 
 use client::Client;
 use figures::{Report, Samples};
-use host_fixture::World;
+use host_fixture::TestHost;
 use serde_json::json;
 use std::time::Instant;
 
@@ -31,12 +31,13 @@ const TIMES: usize = 300;
 
 fn main() {
     let mut report = Report::default();
-    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
-    let world = World::with(who, host_fixture::Build::Plain, None);
-    world.up();
-    world.agent("waiting");
-    world.agent("measured");
-    let mut proposer = Proposer { client: Client::connect(&world), submitted: 0 };
+    let user =
+        if nix::unistd::geteuid().is_root() { jail_fixture::HostUser::Root } else { jail_fixture::HostUser::Ordinary };
+    let host = TestHost::with(user, host_fixture::Build::Plain, None);
+    host.up();
+    host.agent("waiting");
+    host.agent("measured");
+    let mut proposer = Proposer { client: Client::connect(&host), submitted: 0 };
     for _ in 0..PENDING {
         proposer.submit("waiting");
     }
@@ -81,8 +82,8 @@ fn main() {
         report.ratio(&format!("{what}_grown"), &format!("{what}: with {} decided / with none", DECIDED[1]), grown);
     }
     report.print();
-    world.down();
-    world.ctl(&["audit", "verify"]).ok();
+    host.down();
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 /// Proposes one change after the other.

@@ -16,7 +16,7 @@ mod many_sessions;
 #[allow(dead_code)]
 mod record;
 
-use host_fixture::World;
+use host_fixture::TestHost;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -39,22 +39,26 @@ fn main() {
     );
     let mut first = None;
     for sessions in SESSIONS {
-        let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
-        let world = World::with(who, host_fixture::Build::Plain, None);
-        world.up();
-        (0..AGENTS).for_each(|agent| world.agent(&many_sessions::name(agent)));
-        world.down();
-        many_sessions::make_sessions(&world, AGENTS, sessions / AGENTS);
-        world.up();
+        let user = if nix::unistd::geteuid().is_root() {
+            jail_fixture::HostUser::Root
+        } else {
+            jail_fixture::HostUser::Ordinary
+        };
+        let host = TestHost::with(user, host_fixture::Build::Plain, None);
+        host.up();
+        (0..AGENTS).for_each(|agent| host.agent(&many_sessions::name(agent)));
+        host.down();
+        many_sessions::make_sessions(&host, AGENTS, sessions / AGENTS);
+        host.up();
         sleep(SETTLE);
-        let host = world.pid().expect("it runs");
-        let resident = resident_kibibytes(host);
-        let before = switches(host);
+        let host_pid = host.pid().expect("it runs");
+        let resident = resident_kibibytes(host_pid);
+        let before = switches(host_pid);
         sleep(look);
-        let (switched, threads) = (switches(host).0 - before.0, before.1);
-        let calls = system_calls(host, || sleep(look));
+        let (switched, threads) = (switches(host_pid).0 - before.0, before.1);
+        let calls = system_calls(host_pid, || sleep(look));
         // A control: the count of a request that makes system calls.
-        let control = system_calls(host, || drop(world.status()));
+        let control = system_calls(host_pid, || drop(host.status()));
         println!(
             "{sessions:>17} | {:>4.1} MiB | {threads:>7} | {:>17.2} | {calls:>20} | {control:>13}",
             resident as f64 / 1024.0,
@@ -64,7 +68,7 @@ fn main() {
         if sessions > 0 {
             println!("{:>17} | {:>+4.1} MiB more than without any", "", (resident as f64 - first as f64) / 1024.0);
         }
-        world.down();
+        host.down();
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Understands only answers with a length, which is the form of the host's answers. See `main`.
 
-use crate::host_fixture::World;
+use crate::host_fixture::TestHost;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,8 +14,8 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects to this host as its owner.
-    pub(crate) fn connect(world: &World) -> Self {
-        let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a running host's home");
+    pub(crate) fn connect(host: &TestHost) -> Self {
+        let read = |name: &str| std::fs::read_to_string(host.home.join(name)).expect("a running host's home");
         let run: Value = serde_json::from_str(&read("run.json")).expect("JSON");
         let stream = UnixStream::connect(run["socket"].as_str().expect("a path")).expect("the host listens");
         Self { stream: BufReader::new(stream), token: read("owner.token").trim().to_owned() }

@@ -3,7 +3,7 @@
 //! Runs in its own process, because a launcher is forked before the first thread. See `main`.
 
 use crate::figures::{Report, Samples};
-use crate::jail_fixture::{MAPPED, directory, own};
+use crate::jail_fixture::{MAPPED, directory, set_owner};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use nix::unistd::geteuid;
@@ -28,7 +28,7 @@ pub(crate) fn bench(report: &mut Report) {
     for name in ["in", "out", "workspace"] {
         let path = home.path().join(name);
         std::fs::create_dir(&path).expect("a directory");
-        own(&path, MAPPED);
+        set_owner(&path, MAPPED);
     }
     let mut command = Command::new(std::env::current_exe().expect("a bench knows where it is"));
     command.arg("jails").arg(home.path()).env_clear();

@@ -17,7 +17,7 @@ mod memory;
 
 use client::Client;
 use figures::{Report, Samples};
-use host_fixture::World;
+use host_fixture::TestHost;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -66,9 +66,10 @@ fn bench(part: Option<&str>) {
 }
 
 /// Makes a home of the current user, because the host serves no client of another user.
-fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
-    World::with(who, host_fixture::Build::Plain, None)
+fn home() -> TestHost {
+    let user =
+        if nix::unistd::geteuid().is_root() { jail_fixture::HostUser::Root } else { jail_fixture::HostUser::Ordinary };
+    TestHost::with(user, host_fixture::Build::Plain, None)
 }
 
 /// Sends one message and waits for its receipt. Returns the seconds.
@@ -83,31 +84,31 @@ fn round(client: &mut Client, agent: &str, number: usize) -> (f64, String) {
 }
 
 fn warm_and_cold(report: &mut Report) {
-    let world = home();
-    world.up();
+    let host = home();
+    host.up();
     for agent in ["warm", "long", "cold"] {
-        world.agent(agent);
+        host.agent(agent);
     }
-    let mut client = Client::connect(&world);
+    let mut client = Client::connect(&host);
     let mut bare = bare::Pair::start();
 
     for number in 0..WARM_UP {
         round(&mut client, "warm", number);
         bare.round();
     }
-    memory::measure(report, world.pid().expect("the host runs"));
+    memory::measure(report, host.pid().expect("the host runs"));
     let (mut warm, mut least, mut read) = (Samples::default(), Samples::default(), Samples::default());
     let mut ids = Vec::new();
-    let host = world.pid().expect("the host runs");
+    let host_pid = host.pid().expect("the host runs");
     let mut processor = Samples::default();
     for block in 0..BLOCKS {
-        let before = memory::processor(host);
+        let before = memory::processor(host_pid);
         for number in 0..BLOCK {
             let (took, id) = round(&mut client, "warm", block * BLOCK + number);
             warm.push(took);
             ids.push(id);
         }
-        processor.push((memory::processor(host) - before) / BLOCK as f64);
+        processor.push((memory::processor(host_pid) - before) / BLOCK as f64);
         for _ in 0..BLOCK {
             least.push(bare.round());
             read.push(bare.round_with_reading());
@@ -125,11 +126,11 @@ fn warm_and_cold(report: &mut Report) {
         round(&mut client, "long", number);
     }
     let mut long = Samples::default();
-    let before = memory::processor(host);
+    let before = memory::processor(host_pid);
     for number in 0..3 * BLOCK {
         long.push(round(&mut client, "long", number).0);
     }
-    let used = Samples::from_iter([(memory::processor(host) - before) / long.len() as f64]);
+    let used = Samples::from_iter([(memory::processor(host_pid) - before) / long.len() as f64]);
     report.times("long", "message → receipt, with the longest history", &long);
     report.times("long_processor", "  … processor time of all its processes", &used);
 
@@ -141,7 +142,7 @@ fn warm_and_cold(report: &mut Report) {
         cold.push(round(&mut client, "cold", number).0);
     }
     report.times("cold", "message → receipt, asleep before", &cold);
-    report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&world, &ids));
+    report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&host, &ids));
 }
 
 fn session_of(client: &mut Client, agent: &str) -> String {
@@ -152,9 +153,9 @@ fn session_of(client: &mut Client, agent: &str) -> String {
 }
 
 /// Returns the times of the same messages according to the record.
-fn by_ledger(world: &World, ids: &[String]) -> Samples {
+fn by_ledger(host: &TestHost, ids: &[String]) -> Samples {
     let (mut recorded, mut turns, mut received) = (HashMap::new(), HashMap::new(), HashMap::new());
-    for line in world.ledger() {
+    for line in host.ledger() {
         let data = &line["data"];
         let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
         let at = data["at"].as_f64().unwrap_or_default();
@@ -174,23 +175,23 @@ fn by_ledger(world: &World, ids: &[String]) -> Samples {
 
 /// Measures the same programs with a relay in the link. The relay passes bells only on its ticks.
 fn relayed(report: &mut Report, tick_ms: u64, messages: usize) {
-    let mut world = home();
+    let mut host = home();
     let programs = jail_fixture::directory();
     std::fs::set_permissions(programs.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
     let relay = relay_host();
     for (from, name) in [
         (relay.as_path(), "ironclaw-host"),
-        (&world.programs.join("ironclaw-sandbox"), "ironclaw-sandbox"),
-        (&world.programs.join("ironctl"), "ironctl"),
+        (&host.programs.join("ironclaw-sandbox"), "ironclaw-sandbox"),
+        (&host.programs.join("ironctl"), "ironctl"),
     ] {
         let copied = Command::new("cp").arg(from).arg(programs.path().join(name)).status();
         assert!(copied.is_ok_and(|status| status.success()), "cp {}", from.display());
     }
-    world.programs = programs.path().to_owned();
-    world.set_env("IRONCLAW_RELAY_MS", Some(&tick_ms.to_string()));
-    world.up();
-    world.agent("slow");
-    let mut client = Client::connect(&world);
+    host.programs = programs.path().to_owned();
+    host.set_env("IRONCLAW_RELAY_MS", Some(&tick_ms.to_string()));
+    host.up();
+    host.agent("slow");
+    let mut client = Client::connect(&host);
     round(&mut client, "slow", 0);
     let mut samples = Samples::default();
     for number in 0..messages {

@@ -23,7 +23,7 @@ mod memory;
 
 use client::Client;
 use figures::{Report, Samples};
-use host_fixture::World;
+use host_fixture::TestHost;
 use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -53,45 +53,46 @@ fn main() {
 /// Runs all numbers of conversations, or only this one.
 fn bench(only: Option<usize>) {
     let mut report = Report::default();
-    let world = home();
+    let host = home();
     for sessions in SESSIONS.into_iter().filter(|sessions| only.is_none_or(|only| only == *sessions)) {
-        world.up();
-        measure(&mut report, &world, sessions);
-        world.down();
+        host.up();
+        measure(&mut report, &host, sessions);
+        host.down();
     }
     report.print();
-    world.ctl(&["audit", "verify"]).ok();
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 /// Makes a home of the current user, because the host serves no client of another user.
-fn home() -> World {
-    let who = if nix::unistd::geteuid().is_root() { jail_fixture::Who::Root } else { jail_fixture::Who::Ordinary };
-    let world = World::with(who, host_fixture::Build::Plain, None);
+fn home() -> TestHost {
+    let user =
+        if nix::unistd::geteuid().is_root() { jail_fixture::HostUser::Root } else { jail_fixture::HostUser::Ordinary };
+    let host = TestHost::with(user, host_fixture::Build::Plain, None);
     let most = SESSIONS.iter().max().expect("some");
-    world.configure(&format!("[session]\nawake_max = {most}\nawake_per_agent_max = {most}\n"));
-    world
+    host.configure(&format!("[session]\nawake_max = {most}\nawake_per_agent_max = {most}\n"));
+    host
 }
 
-fn measure(report: &mut Report, world: &World, sessions: usize) {
+fn measure(report: &mut Report, host: &TestHost, sessions: usize) {
     let agent = format!("with-{sessions}");
-    world.agent(&agent);
-    let mut talks: Vec<Talk> = (0..sessions).map(|number| Talk::begin(world, &agent, number)).collect();
+    host.agent(&agent);
+    let mut talks: Vec<Talk> = (0..sessions).map(|number| Talk::begin(host, &agent, number)).collect();
     // Sequentially, so that no launch waits for another.
     for talk in &mut talks {
         (0..WARM_UP).for_each(|_| {
             talk.round();
         });
     }
-    let host = world.pid().expect("the host runs");
+    let host_pid = host.pid().expect("the host runs");
     let messages = if sessions == 1 { MESSAGES_OF_ONE } else { MESSAGES };
     let each = messages / sessions / BLOCKS;
     let mut pairs: Vec<bare::Pair> = (0..sessions).map(|_| bare::Pair::start()).collect();
     let (mut times, mut bare_times) = (Samples::default(), Samples::default());
     let (mut seconds, mut bare_seconds, mut processor) = (0.0, 0.0, 0.0);
     for _ in 0..BLOCKS {
-        let before = memory::processor(host);
+        let before = memory::processor(host_pid);
         let (took, of_each) = at_once(&mut talks, |talk| (0..each).map(|_| talk.round()).collect());
-        processor += memory::processor(host) - before;
+        processor += memory::processor(host_pid) - before;
         seconds += took;
         of_each.into_iter().flatten().for_each(|took| times.push(took));
         let (took, of_each) = at_once(&mut pairs, |pair| (0..each).map(|_| pair.round()).collect());
@@ -144,9 +145,9 @@ struct Talk {
 }
 
 impl Talk {
-    fn begin(world: &World, agent: &str, number: usize) -> Self {
+    fn begin(host: &TestHost, agent: &str, number: usize) -> Self {
         let path = format!("/v1/agents/{agent}/messages");
-        Self { client: Client::connect(world), path, thread: format!("t{number}"), said: 0 }
+        Self { client: Client::connect(host), path, thread: format!("t{number}"), said: 0 }
     }
 
     /// Sends one message and waits for its receipt. Returns the seconds.

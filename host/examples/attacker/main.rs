@@ -37,7 +37,7 @@ const ONCE: &str = "/workspace/once";
 /// The values that a step `keep` saved.
 const KEPT: &str = "/workspace/kept.json";
 /// The longest wait of a step.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 struct Attacker {
     link: UnixStream,
@@ -279,7 +279,7 @@ impl Attacker {
 
     /// Waits for a state of the inbound queue.
     fn wait(&self, done: impl Fn(&InboundReader) -> Result<bool, seam::crypt::Error>) -> Result<(), Box<dyn Error>> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_MAX;
         while !done(self.inbound.as_ref().ok_or("no inbound queue")?)? {
             if Instant::now() > until {
                 return Err("the awaited state did not occur".into());

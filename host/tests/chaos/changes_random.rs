@@ -6,7 +6,7 @@
 
 use crate::chaos::kill::run_of;
 use crate::support::client;
-use crate::support::host_fixture::{Build, World, alive, copy_as_is, wait_for};
+use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wait_for};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Snapshot {
 }
 
 struct Random {
-    world: World,
+    host: TestHost,
     token: String,
     known: BTreeMap<String, Known>,
     proposals: u64,
@@ -47,23 +47,23 @@ struct Random {
 
 impl Random {
     fn begin() -> Self {
-        let world = World::with(client::own(), Build::Failpoints, None);
+        let host = TestHost::with(client::current_user(), Build::Failpoints, None);
         let heads = tempfile::tempdir().expect("a directory");
         let shown = heads.path().display().to_string();
-        world.configure(&format!("[ledger]\nheads = {shown:?}\nhead_every_entries = 4\nrotate_entries = 200\n"));
-        world.up();
-        world.agent("a");
-        world.agent("b");
-        let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token").trim().to_owned();
+        host.configure(&format!("[ledger]\nheads = {shown:?}\nhead_every_entries = 4\nrotate_entries = 200\n"));
+        host.up();
+        host.agent("a");
+        host.agent("b");
+        let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token").trim().to_owned();
         let known = BTreeMap::new();
-        Self { world, token, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
+        Self { host, token, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
     }
 
     /// Sends a request to the API; returns `None` if the host died.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
-        let run: Value = serde_json::from_slice(&std::fs::read(self.world.home.join("run.json")).ok()?).ok()?;
+        let run: Value = serde_json::from_slice(&std::fs::read(self.host.home.join("run.json")).ok()?).ok()?;
         let stream = UnixStream::connect(run["socket"].as_str()?).ok()?;
-        stream.set_read_timeout(Some(crate::support::host_fixture::PATIENCE)).expect("set");
+        stream.set_read_timeout(Some(crate::support::host_fixture::WAIT_MAX)).expect("set");
         let bearer = format!("Bearer {}", self.token);
         let headers = [("host", "ironclaw"), ("authorization", bearer.as_str())];
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -129,52 +129,52 @@ impl Random {
     /// Sends decisions to a host that dies at a random fail point.
     fn kill_while_deciding(&mut self, rng: &mut Rng) {
         let point = POINTS[rng.usize(..POINTS.len())];
-        self.world.down();
-        self.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        self.world.up();
-        self.world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = self.world.pid();
+        self.host.down();
+        self.host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        self.host.up();
+        self.host.set_env("IRONCLAW_FAILPOINT", None);
+        let host_pid = self.host.pid();
         for _ in 0..4 {
-            if host.is_some_and(alive) && self.world.pid().is_some() {
+            if host_pid.is_some_and(alive) && self.host.pid().is_some() {
                 self.submit(rng, true);
                 self.decide(rng, true);
             }
         }
-        self.world.kill_host();
-        self.world.up();
+        self.host.kill_host();
+        self.host.up();
     }
 
     fn restart_later(&mut self, by_ms: i64) {
-        self.world.kill_host();
+        self.host.kill_host();
         self.shift_ms += by_ms;
-        self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&self.shift_ms.to_string()));
-        self.world.up();
+        self.host.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&self.shift_ms.to_string()));
+        self.host.up();
     }
 
     fn take_snapshot(&mut self) {
         self.wait_until_applied();
-        self.world.down();
+        self.host.down();
         let directory = tempfile::tempdir().expect("a directory");
-        copy_as_is(&self.world.home, &directory.path().join("home"));
+        copy_with_owners(&self.host.home, &directory.path().join("home"));
         self.snapshot = Some(Snapshot { directory, known: self.known.clone() });
-        self.world.up();
+        self.host.up();
     }
 
     /// Restores the home from the snapshot. Its open changes become unknown, because the heads outside are newer.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
         self.wait_until_applied();
-        self.world.down();
-        for entry in std::fs::read_dir(&self.world.home).expect("a home") {
+        self.host.down();
+        for entry in std::fs::read_dir(&self.host.home).expect("a home") {
             let path = entry.expect("readable").path();
             if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }.expect("removed");
         }
         for entry in std::fs::read_dir(snapshot.directory.path().join("home")).expect("a copy") {
             let path = entry.expect("readable").path();
-            copy_as_is(&path, &self.world.home.join(path.file_name().expect("a name")));
+            copy_with_owners(&path, &self.host.home.join(path.file_name().expect("a name")));
         }
         self.known = snapshot.known;
-        self.world.up();
+        self.host.up();
         // Each stop writes a head outside, so the host detects that the restored record is older.
         let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
         assert_eq!(open, 0, "open changes become unknown");
@@ -202,7 +202,7 @@ impl Random {
         self.wait_until_applied();
         // The host may expire a change between two requests.
         let (ledger, changes) = loop {
-            let (before, ledger, after) = (self.changes(), self.world.ledger(), self.changes());
+            let (before, ledger, after) = (self.changes(), self.host.ledger(), self.changes());
             if before == after {
                 break (ledger, after);
             }
@@ -286,12 +286,12 @@ fn random_changes_are_applied_once_and_only_when_approved() {
             0..=6 => random.submit(&mut rng, false),
             7..=12 => random.decide(&mut rng, false),
             13 => {
-                random.world.kill_host();
-                random.world.up();
+                random.host.kill_host();
+                random.host.up();
             }
             14 => {
-                random.world.down();
-                random.world.up();
+                random.host.down();
+                random.host.up();
             }
             15 | 16 => random.kill_while_deciding(&mut rng),
             17 => random.restart_later(OVER_MS),
@@ -310,5 +310,5 @@ fn random_changes_are_applied_once_and_only_when_approved() {
     random.check_invariants();
     random.restart_later(OVER_MS);
     random.check_invariants();
-    random.world.down();
+    random.host.down();
 }

@@ -3,7 +3,7 @@
 //! The programs are built with fail points, and a file shifts their clock. See `failures`.
 
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, World};
+use crate::support::host_fixture::{Build, TestHost};
 use crate::support::model_server::{Act, Server};
 use serde_json::Value;
 use std::fs;
@@ -13,14 +13,14 @@ const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Starts a host and returns the path of the file that shifts its clock.
-fn world(settings: &str) -> (World, PathBuf) {
-    let mut world = World::with(client::own(), Build::Failpoints, None);
-    let shift = world.home.with_file_name("shift");
+fn new_host(settings: &str) -> (TestHost, PathBuf) {
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let shift = host.home.with_file_name("shift");
     set(&shift, 0);
-    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
-    world.configure(settings);
-    world.up();
-    (world, shift)
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    host.configure(settings);
+    host.up();
+    (host, shift)
 }
 
 fn set(shift: &PathBuf, ms: i64) {
@@ -32,7 +32,7 @@ fn set(shift: &PathBuf, ms: i64) {
 
 #[test]
 fn turn_is_answered_if_the_clock_is_set_forward() {
-    let (world, shift) = world("");
+    let (host, shift) = new_host("");
     let server = Server::start(move |seen| {
         set(&shift, HOUR_MS);
         match seen.results().len() {
@@ -41,24 +41,24 @@ fn turn_is_answered_if_the_clock_is_set_forward() {
         }
     });
     let base = format!("{}/v1", server.url());
-    world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
-    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
-    let answer = world.chat("a", "do it");
+    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
+    let answer = host.chat("a", "do it");
     assert_eq!(answer["notice"], false, "{answer}");
     assert_eq!(answer["reply"], "it is done");
-    assert!(world.entries("model.refused").is_empty());
+    assert!(host.entries("model.refused").is_empty());
 }
 
 #[test]
 fn turn_after_a_clock_correction_has_the_right_date() {
-    let (world, shift) = world("");
+    let (host, shift) = new_host("");
     let server = Server::start(|_| Act::Say("it is done".to_owned()));
     let base = format!("{}/v1", server.url());
-    world.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
-    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
+    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     for ahead in [0, 400 * DAY_MS, 0] {
         set(&shift, ahead);
-        assert_eq!(world.say("a", "do it"), "it is done");
+        assert_eq!(host.say("a", "do it"), "it is done");
     }
     let prompt = server.seen().last().expect("a request").body["messages"].to_string();
     let days: Vec<&str> = prompt.split("it is now ").skip(1).filter_map(|rest| rest.split('.').next()).collect();
@@ -68,34 +68,34 @@ fn turn_after_a_clock_correction_has_the_right_date() {
 
 #[test]
 fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
-    let (world, shift) = world("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
-    world.agent("a");
-    assert!(world.say("a", "my name is Ada").contains("Ada"));
-    let ceiling = |world: &World| world.ctl(&["--json", "usage"]).ok().json()["ceilings"][0]["until"].clone();
-    let today = ceiling(&world);
+    let (host, shift) = new_host("[items]\nkeep_days = 7\n[budget]\ntokens_per_day = 1000000\n");
+    host.agent("a");
+    assert!(host.say("a", "my name is Ada").contains("Ada"));
+    let ceiling = |host: &TestHost| host.ctl(&["--json", "usage"]).ok().json()["ceilings"][0]["until"].clone();
+    let today = ceiling(&host);
     set(&shift, 400 * DAY_MS);
-    world.say("a", "echo ahead");
-    assert!(world.entries("items.dropped").is_empty(), "a jump of the clock drops no item");
+    host.say("a", "echo ahead");
+    assert!(host.entries("items.dropped").is_empty(), "a jump of the clock drops no item");
     set(&shift, 0);
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    assert_eq!(ceiling(&world), today, "the ceiling still ends with the day");
-    assert!(world.entries("items.dropped").is_empty());
-    let warnings = world.status()["host"]["warnings"].to_string();
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
+    assert_eq!(ceiling(&host), today, "the ceiling still ends with the day");
+    assert!(host.entries("items.dropped").is_empty());
+    let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
     // The warning survives a restart.
-    world.down();
-    world.up();
-    let warnings = world.status()["host"]["warnings"].to_string();
+    host.down();
+    host.up();
+    let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
-    world.say("a", "echo after");
-    let history = Raw::of(&world).get("/v1/agents/a/history").1;
+    host.say("a", "echo after");
+    let history = Raw::of(&host).get("/v1/agents/a/history").1;
     let times: Vec<&str> =
         history.as_array().expect("a list").iter().map(|line| line["at"].as_str().expect("a time")).collect();
     let last = times.last().expect("a line");
     assert!(*last < today.as_str().expect("a time"), "the last message has the date of today: {times:?}");
-    let times: Vec<i64> = world.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
+    let times: Vec<i64> = host.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
     assert!(times.is_sorted(), "the ledger's time never goes back: {times:?}");
-    let usage: Value = world.ctl(&["--json", "usage"]).ok().json();
+    let usage: Value = host.ctl(&["--json", "usage"]).ok().json();
     let rows = usage["rows"].as_array().expect("a list");
     let of_today: u64 = rows
         .iter()
@@ -103,5 +103,5 @@ fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
         .map(|row| row["requests"].as_u64().expect("a number"))
         .sum();
     assert_eq!(of_today, 3, "only one request was made while the clock was ahead: {usage}");
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

@@ -4,9 +4,9 @@
 
 use crate::layers::source::HOST_CRATES;
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, World, alive, kill, wait_for};
-use crate::support::jail_fixture::{Who, host_users};
-use crate::support::processes::{Watch, below, no_process_uses};
+use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
+use crate::support::jail_fixture::{HostUser, host_users};
+use crate::support::processes::{Watch, descendants, no_process_uses};
 use crate::support::record;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -78,135 +78,135 @@ fn every_fail_point_in_the_code_is_tested() {
 
 #[test]
 fn message_is_answered_once_if_the_host_dies_at_any_point() {
-    for who in host_users() {
-        check_kill_at_every_point(who, &HELLO, &["call_recorded", "call_reported", "erase"]);
+    for user in host_users() {
+        check_kill_at_every_point(user, &HELLO, &["call_recorded", "call_reported", "erase"]);
     }
 }
 
 #[test]
 fn call_is_answered_once_if_the_host_dies_at_any_point() {
-    for who in host_users() {
-        check_kill_at_every_point(who, &WRITE, &["erase"]);
+    for user in host_users() {
+        check_kill_at_every_point(user, &WRITE, &["erase"]);
     }
 }
 
-fn check_kill_at_every_point(who: Who, sample: &Sample, not_on_the_way: &[&str]) {
-    let mut world = World::with(who, Build::Failpoints, None);
-    world.up();
-    world.agent("a");
-    world.down();
+fn check_kill_at_every_point(user: HostUser, sample: &Sample, not_on_the_way: &[&str]) {
+    let mut host = TestHost::with(user, Build::Failpoints, None);
+    host.up();
+    host.agent("a");
+    host.down();
     // On a busy machine the watch may miss a process that lives for a few milliseconds. Every observed process must have ended.
     let mut most = 0;
     for point in OF_THE_HOST.iter().filter(|point| !not_on_the_way.contains(point)) {
-        world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        world.up();
-        world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = world.pid().expect("it runs");
-        let watch = Watch::over(host);
-        let before = recorded(&world).len();
-        let chat = chat(&world, sample.text);
-        wait_for(&format!("the host to die at {point}"), || !alive(host));
-        let seen = watch.nothing_is_left();
-        assert!(!seen.is_empty(), "{who:?} {point}: the watch saw no process");
+        host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        host.up();
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        let host_pid = host.pid().expect("it runs");
+        let watch = Watch::over(host_pid);
+        let before = recorded(&host).len();
+        let chat = chat(&host, sample.text);
+        wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
+        let seen = watch.check_all_ended();
+        assert!(!seen.is_empty(), "{user:?} {point}: the watch saw no process");
         most = most.max(seen.len());
-        no_process_uses(&world.home);
+        no_process_uses(&host.home);
         // At `receipt` a person may already see the answer. At earlier points no person may see it.
         let saw_answer = wait_for_exit(chat) == 0;
-        assert!(!saw_answer || *point == "receipt", "{who:?} {point}: an answer was visible before its receipt");
-        world.up();
-        let messages = recorded(&world);
-        assert_eq!(messages.len(), before + 1, "{who:?} {point}");
-        check_answered_once(&world, point, &messages, sample);
-        world.down();
-        no_process_uses(&world.home);
+        assert!(!saw_answer || *point == "receipt", "{user:?} {point}: an answer was visible before its receipt");
+        host.up();
+        let messages = recorded(&host);
+        assert_eq!(messages.len(), before + 1, "{user:?} {point}");
+        check_answered_once(&host, point, &messages, sample);
+        host.down();
+        no_process_uses(&host.home);
     }
-    assert!(most >= 5, "{who:?}: at some point the watch sees the launcher and two processes of each jail");
-    let unclean = world.entries("host.started").iter().filter(|e| e["data"]["unclean_end_of"].is_string()).count();
-    assert_eq!(unclean, OF_THE_HOST.len() - not_on_the_way.len(), "{who:?}");
+    assert!(most >= 5, "{user:?}: at some point the watch sees the launcher and two processes of each jail");
+    let unclean = host.entries("host.started").iter().filter(|e| e["data"]["unclean_end_of"].is_string()).count();
+    assert_eq!(unclean, OF_THE_HOST.len() - not_on_the_way.len(), "{user:?}");
 }
 
 #[test]
 fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
-    for who in host_users() {
+    for user in host_users() {
         for sample in [&HELLO, &WRITE] {
-            let mut world = World::with(who, Build::Failpoints, None);
-            world.up();
-            world.agent("a");
-            world.down();
+            let mut host = TestHost::with(user, Build::Failpoints, None);
+            host.up();
+            host.agent("a");
+            host.down();
             // The host survives and reads the rows in the queue of the dead sandbox.
-            world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
-            world.up();
-            world.set_env("IRONCLAW_FAILPOINT", None);
-            world.say("a", sample.text);
-            check_answered_once(&world, "outbound_commit", &recorded(&world), sample);
-            world.down();
+            host.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
+            host.up();
+            host.set_env("IRONCLAW_FAILPOINT", None);
+            host.say("a", sample.text);
+            check_answered_once(&host, "outbound_commit", &recorded(&host), sample);
+            host.down();
             // The host dies too. The next launch recovers the queue, and the host reads the rows.
-            world.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
-            world.up();
-            world.set_env("IRONCLAW_FAILPOINT", None);
-            let host = world.pid().expect("it runs");
-            let watch = Watch::over(host);
-            let chat = chat(&world, sample.text);
+            host.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
+            host.up();
+            host.set_env("IRONCLAW_FAILPOINT", None);
+            let host_pid = host.pid().expect("it runs");
+            let watch = Watch::over(host_pid);
+            let chat = chat(&host, sample.text);
             let mut sandbox = None;
             wait_for("the sandbox", || {
-                sandbox = below(host).into_iter().find(|(_, name)| name.starts_with("ironclaw-sand"));
+                sandbox = descendants(host_pid).into_iter().find(|(_, name)| name.starts_with("ironclaw-sand"));
                 sandbox.is_some()
             });
             let (sandbox, _) = sandbox.expect("found");
-            wait_for("the sandbox to die", || !sandbox.lives());
-            kill(host);
-            watch.nothing_is_left();
+            wait_for("the sandbox to die", || !sandbox.is_alive());
+            kill(host_pid);
+            watch.check_all_ended();
             wait_for_exit(chat);
-            no_process_uses(&world.home);
-            world.up();
-            let messages = recorded(&world);
+            no_process_uses(&host.home);
+            host.up();
+            let messages = recorded(&host);
             assert_eq!(messages.len(), 2);
-            check_answered_once(&world, "outbound_commit and the host", &messages, sample);
+            check_answered_once(&host, "outbound_commit and the host", &messages, sample);
         }
     }
 }
 
 #[test]
 fn launcher_death_ends_the_host_and_is_recorded() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.agent("a");
-        world.say("a", "my name is Ada");
-        let (host, boots) = (world.pid().expect("it runs"), world.entries("host.started"));
-        let watch = Watch::over(host);
-        let below = below(host);
-        assert_eq!(below.len(), 5, "{who:?}: {below:?}");
-        let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.agent("a");
+        host.say("a", "my name is Ada");
+        let (host_pid, boots) = (host.pid().expect("it runs"), host.entries("host.started"));
+        let watch = Watch::over(host_pid);
+        let descendants = descendants(host_pid);
+        assert_eq!(descendants.len(), 5, "{user:?}: {descendants:?}");
+        let launcher = host.status()["host"]["launcher_pid"].as_i64().expect("a number");
         kill(launcher as i32);
-        wait_for("the host to end without its launcher", || !alive(host));
-        watch.nothing_is_left();
-        no_process_uses(&world.home);
-        world.up();
-        let again = world.entries("host.started");
-        assert_eq!(again.len(), boots.len() + 1, "{who:?}");
+        wait_for("the host to end without its launcher", || !alive(host_pid));
+        watch.check_all_ended();
+        no_process_uses(&host.home);
+        host.up();
+        let again = host.entries("host.started");
+        assert_eq!(again.len(), boots.len() + 1, "{user:?}");
         let last = &again[again.len() - 1]["data"];
-        assert_eq!(last["unclean_end_of"], boots[boots.len() - 1]["data"]["boot"], "{who:?}");
-        let session = world.session()["id"].as_str().expect("an id").to_owned();
-        let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
+        assert_eq!(last["unclean_end_of"], boots[boots.len() - 1]["data"]["boot"], "{user:?}");
+        let session = host.session()["id"].as_str().expect("an id").to_owned();
+        let shown = host.ctl(&["--json", "session", "show", &session]).ok().json();
         assert_eq!(
             (&shown["failures"], &shown["state"]),
             (&0.into(), &"asleep".into()),
-            "{who:?}: the crash counts as no failure of the session"
+            "{user:?}: the crash counts as no failure of the session"
         );
-        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{who:?}");
-        world.ctl(&["audit", "verify"]).ok();
-        world.down();
-        world.up();
-        let orderly = world.entries("host.started");
-        assert_eq!(orderly[orderly.len() - 1]["data"]["unclean_end_of"], Value::Null, "{who:?}");
+        assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.", "{user:?}");
+        host.ctl(&["audit", "verify"]).ok();
+        host.down();
+        host.up();
+        let orderly = host.entries("host.started");
+        assert_eq!(orderly[orderly.len() - 1]["data"]["unclean_end_of"], Value::Null, "{user:?}");
     }
 }
 
 /// Sends a message without waiting for the answer.
-fn chat(world: &World, text: &str) -> Child {
-    let mut command = world.command("ironctl");
-    command.arg("--home").arg(&world.home).args(["--json", "chat", "a", text]);
+fn chat(host: &TestHost, text: &str) -> Child {
+    let mut command = host.command("ironctl");
+    command.arg("--home").arg(&host.home).args(["--json", "chat", "a", text]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("ironctl starts")
 }
@@ -216,46 +216,46 @@ fn wait_for_exit(mut child: Child) -> i32 {
 }
 
 /// Returns the ids of all recorded messages, oldest first.
-fn recorded(world: &World) -> Vec<String> {
+fn recorded(host: &TestHost) -> Vec<String> {
     let text = |entry: &Value| entry["data"]["message"].as_str().expect("an id").to_owned();
-    world.entries("message.recorded").iter().map(text).collect()
+    host.entries("message.recorded").iter().map(text).collect()
 }
 
 /// Waits until every message is answered, and checks the counts in the ledger, in the record and in the history of the person.
 #[track_caller]
-fn check_answered_once(world: &World, point: &str, messages: &[String], sample: &Sample) {
-    let who = world.who;
+fn check_answered_once(host: &TestHost, point: &str, messages: &[String], sample: &Sample) {
+    let user = host.user;
     for message in messages {
         let mut why = Value::Null;
         wait_for(&format!("an answer to {message} after {point}"), || {
-            why = world.ctl(&["--json", "why", message]).ok().json();
+            why = host.ctl(&["--json", "why", message]).ok().json();
             why["message"]["status"] == "delivered"
         });
         let view = &why["message"];
-        assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(sample.answer)), "{who:?} {point}: {why}");
-        assert_eq!((&view["receipt"], &view["notice"]), (&"received".into(), &false.into()), "{who:?} {point}: {why}");
+        assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(sample.answer)), "{user:?} {point}: {why}");
+        assert_eq!((&view["receipt"], &view["notice"]), (&"received".into(), &false.into()), "{user:?} {point}: {why}");
         let received = |stage: &Value| stage["stage"] == "delivery.received";
         let stages = why["stages"].as_array().expect("a list");
-        assert_eq!(stages.iter().filter(|stage| received(stage)).count(), 1, "{who:?} {point}: {why}");
+        assert_eq!(stages.iter().filter(|stage| received(stage)).count(), 1, "{user:?} {point}: {why}");
     }
     for what in ["delivery.intended", "delivery.received"] {
-        assert_eq!(world.entries(what).len(), messages.len(), "{who:?} {point}: {what}");
+        assert_eq!(host.entries(what).len(), messages.len(), "{user:?} {point}: {what}");
     }
-    let db = record::open(&world.home);
+    let db = record::open(&host.home);
     let total = |sql| usize::try_from(record::count(&db, sql)).expect("a count");
-    assert_eq!(total("SELECT count(*) FROM deliveries WHERE state = 'received'"), messages.len(), "{who:?} {point}");
-    assert_eq!(total("SELECT count(*) FROM deliveries"), messages.len(), "{who:?} {point}");
-    assert_eq!(total("SELECT count(*) FROM messages"), messages.len(), "{who:?} {point}");
-    assert_eq!(total("SELECT count(*) FROM turns WHERE state = 'open'"), 0, "{who:?} {point}");
-    assert_eq!(total("SELECT count(*) FROM calls WHERE state = 'permitted'"), 0, "{who:?} {point}");
-    if who == client::own() {
-        let history = Client::of(world).history("a");
+    assert_eq!(total("SELECT count(*) FROM deliveries WHERE state = 'received'"), messages.len(), "{user:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM deliveries"), messages.len(), "{user:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM messages"), messages.len(), "{user:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM turns WHERE state = 'open'"), 0, "{user:?} {point}");
+    assert_eq!(total("SELECT count(*) FROM calls WHERE state = 'permitted'"), 0, "{user:?} {point}");
+    if user == client::current_user() {
+        let history = Client::of(host).history("a");
         let authors: Vec<&str> = history.iter().filter_map(|line| line["author"].as_str()).collect();
-        assert_eq!(authors, ["person", "agent"].repeat(messages.len()), "{who:?} {point}: {history:?}");
+        assert_eq!(authors, ["person", "agent"].repeat(messages.len()), "{user:?} {point}: {history:?}");
     }
     if let Some((name, content)) = sample.file {
-        let file = world.session_directory().join("workspace").join(name);
-        assert_eq!(std::fs::read_to_string(&file).expect("written").trim_end(), content, "{who:?} {point}");
+        let file = host.session_directory().join("workspace").join(name);
+        assert_eq!(std::fs::read_to_string(&file).expect("written").trim_end(), content, "{user:?} {point}");
     }
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?} {point}");
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{user:?} {point}");
 }

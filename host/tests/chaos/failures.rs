@@ -6,8 +6,8 @@
 use crate::chaos::kill::{answered, insist};
 use crate::chaos::shortages::SmallDisk;
 use crate::security::escape::attack::Attacked;
-use crate::support::client::{Client, Raw, own};
-use crate::support::host_fixture::{Build, World, alive, wait_for};
+use crate::support::client::{Client, Raw, current_user};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::record;
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -30,11 +30,11 @@ enum Disk {
 
 impl Disk {
     /// Moves the home of a stopped host to a small disk. Returns `None` if the test may not mount one.
-    fn under(world: &mut World) -> Option<Self> {
-        SmallDisk::under(world, &format!("size={DISK_BYTES}")).map(Self::Own)
+    fn under(host: &mut TestHost) -> Option<Self> {
+        SmallDisk::under(host, &format!("size={DISK_BYTES}")).map(Self::Own)
     }
 
-    fn fill(&self, world: &World) {
+    fn fill(&self, host: &TestHost) {
         match self {
             Self::Own(disk) => {
                 let mut ballast = File::create(disk.0.join("ballast")).expect("a file");
@@ -43,58 +43,58 @@ impl Disk {
                     while ballast.write_all(&bytes).is_ok() {}
                 }
             }
-            Self::Limit => limit(world, "0"),
+            Self::Limit => limit(host, "0"),
         }
     }
 
-    fn empty(&self, world: &World) {
+    fn empty(&self, host: &TestHost) {
         match self {
             Self::Own(disk) => fs::remove_file(disk.0.join("ballast")).expect("removed"),
-            Self::Limit => limit(world, "unlimited"),
+            Self::Limit => limit(host, "unlimited"),
         }
     }
 }
 
 /// Sets the file size limit of the running host. A longer write then fails as on a full disk.
-fn limit(world: &World, bytes: &str) {
-    let pid = world.pid().expect("it runs").to_string();
+fn limit(host: &TestHost, bytes: &str) {
+    let pid = host.pid().expect("it runs").to_string();
     let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status();
     assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
 }
 
 /// Starts the host so that a write over the limit fails instead of raising a signal.
-fn up_without_the_signal(world: &World) {
-    let ctl = world.command("ironctl");
+fn up_without_the_signal(host: &TestHost) {
+    let ctl = host.command("ironctl");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(ctl.get_program());
-    command.arg("--home").arg(&world.home).args(["up", "--detach"]);
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &world.home).stdin(Stdio::null());
+    command.arg("--home").arg(&host.home).args(["up", "--detach"]);
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &host.home).stdin(Stdio::null());
     assert!(command.output().expect("sh runs").status.success());
 }
 
-fn ready(world: &World) -> (u16, Value) {
-    let (status, answer) = Raw::of(world).get_with(&[], "/readyz");
+fn ready(host: &TestHost) -> (u16, Value) {
+    let (status, answer) = Raw::of(host).get_with(&[], "/readyz");
     (status, answer["error"]["code"].clone())
 }
 
 #[test]
 fn full_disk_is_reported_and_messages_are_answered_later() {
-    let world = World::with(own(), Build::Plain, None);
-    check_full_disk(&Disk::Limit, &world);
-    drop(world);
-    let mut world = World::with(own(), Build::Plain, None);
-    if let Some(disk) = Disk::under(&mut world) {
-        check_full_disk(&disk, &world);
-        drop(world);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    check_full_disk(&Disk::Limit, &host);
+    drop(host);
+    let mut host = TestHost::with(current_user(), Build::Plain, None);
+    if let Some(disk) = Disk::under(&mut host) {
+        check_full_disk(&disk, &host);
+        drop(host);
     }
 }
 
-fn check_full_disk(disk: &Disk, world: &World) {
-    up_without_the_signal(world);
-    world.agent("a");
-    assert!(world.say("a", "my name is Ada").contains("Ada"));
-    let client = Client::of(world);
-    disk.fill(world);
+fn check_full_disk(disk: &Disk, host: &TestHost) {
+    up_without_the_signal(host);
+    host.agent("a");
+    assert!(host.say("a", "my name is Ada").contains("Ada"));
+    let client = Client::of(host);
+    disk.fill(host);
     // The host accepts or refuses each message, and reports a refusal to the sender.
     let mut refused = None;
     let mut taken = Vec::new();
@@ -110,10 +110,10 @@ fn check_full_disk(disk: &Disk, world: &World) {
     }
     let (number, event, said) = refused.expect("a full disk refuses a message");
     assert!(said.contains("was not written"), "{said}");
-    assert_eq!(ready(world), (503, json!("state_unwritable")));
-    assert_eq!(Raw::of(world).get_with(&[], "/healthz").0, 200, "the host still answers");
-    disk.empty(world);
-    wait_for("the host to be ready", || ready(world).0 == 200);
+    assert_eq!(ready(host), (503, json!("state_unwritable")));
+    assert_eq!(Raw::of(host).get_with(&[], "/healthz").0, 200, "the host still answers");
+    disk.empty(host);
+    wait_for("the host to be ready", || ready(host).0 == 200);
     // The message was not accepted, so its sender repeats it.
     let again = client.send("a", &format!("echo word-{number}"), &event).expect("there is room");
     taken.push((number, again["message_id"].as_str().expect("an id").to_owned()));
@@ -121,10 +121,10 @@ fn check_full_disk(disk: &Disk, world: &World) {
         let view = insist("answer a message", || answered(&client, id));
         assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(&format!("word-{number}"))), "{view}");
     }
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    world.down();
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
-    let db = record::open(&world.home);
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
+    host.down();
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    let db = record::open(&host.home);
     let messages = record::count(&db, "SELECT count(*) FROM messages");
     assert_eq!(messages, taken.len() as i64 + 2, "the refused message left no row");
     assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), messages);
@@ -134,26 +134,26 @@ fn check_full_disk(disk: &Disk, world: &World) {
 
 #[test]
 fn record_locked_by_another_process_stops_start_and_messages() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    world.say("a", "my name is Ada");
-    world.down();
-    let holder = record::open_to_change(&world.home);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada");
+    host.down();
+    let holder = record::open_to_change(&host.home);
     holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("no other process has the record");
-    world.ctl(&["up", "--detach"]).refused("is in use by another process");
+    host.ctl(&["up", "--detach"]).refused("is in use by another process");
     drop(holder);
-    world.up();
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    host.up();
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
     // A running host refuses a message that it cannot write, and accepts it once the lock is gone.
-    let client = Client::of(&world);
-    let holder = record::open_to_change(&world.home);
+    let client = Client::of(&host);
+    let holder = record::open_to_change(&host.home);
     holder.execute_batch("BEGIN IMMEDIATE").expect("the host writes no row at the moment");
     let said = client.send("a", "echo held", "held").expect_err("the record is locked").to_string();
     assert!(said.contains("was not written"), "{said}");
-    assert_eq!(ready(&world), (503, json!("state_unwritable")));
+    assert_eq!(ready(&host), (503, json!("state_unwritable")));
     drop(holder);
-    wait_for("the host to be ready", || ready(&world).0 == 200);
+    wait_for("the host to be ready", || ready(&host).0 == 200);
     let taken = client.send("a", "echo held", "held").expect("the lock is gone");
     insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
 }
@@ -170,12 +170,12 @@ fn flip(path: &Path, at: u64, length: usize) {
 
 #[test]
 fn damaged_record_is_refused_with_a_hint_and_not_modified() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    world.say("a", "my name is Ada");
-    world.down();
-    let path = world.home.join("state.db");
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada");
+    host.down();
+    let path = host.home.join("state.db");
     let whole = fs::read(&path).expect("readable");
     let pages = whole.len() as u64 / 4096;
     let damages: [(&str, &dyn Fn()); 4] = [
@@ -190,91 +190,91 @@ fn damaged_record_is_refused_with_a_hint_and_not_modified() {
     for (number, (words, damage)) in damages.iter().enumerate() {
         damage();
         let damaged = fs::read(&path).expect("readable");
-        let answer = world.ctl(&["up", "--detach"]).refused(words);
+        let answer = host.ctl(&["up", "--detach"]).refused(words);
         assert!(answer.stderr.contains("backup"), "{number}: the hint names the backup: {}", answer.stderr);
         assert_eq!(
             fs::read(&path).expect("readable"),
             damaged,
             "{number}: the damaged file is evidence and must not change"
         );
-        assert!(!world.home.join("run.json").exists(), "{number}");
+        assert!(!host.home.join("run.json").exists(), "{number}");
         fs::write(&path, &whole).expect("put back");
-        world.up();
-        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.", "{number}");
-        world.down();
+        host.up();
+        assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.", "{number}");
+        host.down();
         fs::write(&path, &whole).expect("put back");
     }
 }
 
 #[test]
 fn damage_ends_a_running_host_and_a_backup_restores() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    world.say("a", "my name is Ada");
-    world.down();
-    let path = world.home.join("state.db");
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada");
+    host.down();
+    let path = host.home.join("state.db");
     let whole = fs::read(&path).expect("readable");
-    world.up();
-    let (host, client) = (world.pid().expect("it runs"), Client::of(&world));
+    host.up();
+    let (host_pid, client) = (host.pid().expect("it runs"), Client::of(&host));
     flip(&path, 4096, whole.len() - 4096);
     // Cached pages are not read again, so the host detects the damage late.
     let mut asked = 0;
     wait_for("the host to end", || {
         asked += 1;
         let _ = client.send("a", "what is my name?", &format!("event-{asked}"));
-        !alive(host)
+        !alive(host_pid)
     });
-    let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+    let log = fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
     assert!(log.contains("is damaged (found while the host ran)"), "{log}");
-    world.ctl(&["up", "--detach"]).refused("is damaged");
+    host.ctl(&["up", "--detach"]).refused("is damaged");
     for name in ["state.db-wal", "state.db-shm"] {
-        let _ = fs::remove_file(world.home.join(name));
+        let _ = fs::remove_file(host.home.join(name));
     }
     fs::write(&path, &whole).expect("put back");
-    world.up();
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    host.up();
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
 }
 
 #[test]
 fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
-    let mut world = World::with(own(), Build::Failpoints, None);
-    let shift = world.home.with_file_name("shift");
+    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let shift = host.home.with_file_name("shift");
     fs::write(&shift, "0").expect("written");
-    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
-    world.up();
-    world.agent("a");
-    world.say("a", "echo word-0");
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    host.up();
+    host.agent("a");
+    host.say("a", "echo word-0");
     for (number, shifted) in [(1, "-3600000"), (2, "-3600000"), (3, "3600000"), (4, "0")] {
         fs::write(&shift, shifted).expect("written");
-        assert!(world.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
+        assert!(host.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
         if number == 2 {
-            world.down();
-            world.up();
+            host.down();
+            host.up();
         }
     }
-    let history = Client::of(&world).history("a").iter().map(Value::to_string).collect::<String>();
+    let history = Client::of(&host).history("a").iter().map(Value::to_string).collect::<String>();
     let places: Vec<usize> = (0..5).map(|n| history.find(&format!("word-{n}")).expect("it is there")).collect();
     assert!(places.is_sorted(), "{history}");
-    let times: Vec<i64> = world.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
+    let times: Vec<i64> = host.ledger().iter().map(|entry| entry["data"]["at"].as_i64().expect("a time")).collect();
     assert!(times.is_sorted(), "the time of the record never goes back: {times:?}");
-    assert!(world.entries("session.parked").is_empty() && world.entries("token.expired").is_empty());
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    assert!(host.entries("session.parked").is_empty() && host.entries("token.expired").is_empty());
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }
 
 #[test]
 fn suspended_sandbox_is_ended_and_replaced() {
-    let world = World::with(own(), Build::Plain, None);
-    world.configure("[turn]\nseconds_max = 2\n");
-    world.up();
-    world.agent("a");
-    world.agent("b");
-    world.say("a", "hello");
-    let pid = world.session()["pid"].as_i64().expect("awake") as i32;
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure("[turn]\nseconds_max = 2\n");
+    host.up();
+    host.agent("a");
+    host.agent("b");
+    host.say("a", "hello");
+    let pid = host.session()["pid"].as_i64().expect("awake") as i32;
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| world.chat("a", "echo one"));
-        assert!(world.say("b", "hello").contains("Hello."), "other sessions do not wait for it");
+        let waiting = scope.spawn(|| host.chat("a", "echo one"));
+        assert!(host.say("b", "hello").contains("Hello."), "other sessions do not wait for it");
         let answer = waiting.join().expect("answered");
         assert_eq!(answer["notice"], true, "{answer}");
         assert!(
@@ -283,7 +283,7 @@ fn suspended_sandbox_is_ended_and_replaced() {
         );
     });
     wait_for("the end of the sandbox", || !alive(pid));
-    assert!(world.say("a", "echo two").contains("two"));
+    assert!(host.say("a", "echo two").contains("two"));
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn only_the_sandbox_with_ten_thousand_rows_is_quarantined() {
     assert_eq!(session["state"], "quarantined", "{session}");
     assert!(attacked.entries("row.refused", &attacked.id("a")).len() <= 64, "the entries are bounded");
     attacked.other_answers();
-    attacked.world.ctl(&["session", "release", &attacked.id("a")]).ok();
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the released session answers");
+    attacked.host.ctl(&["session", "release", &attacked.id("a")]).ok();
+    assert!(attacked.host.say("a", "hello").contains("Hello."), "the released session answers");
 }
 
 #[test]
@@ -309,5 +309,5 @@ fn sandbox_without_a_reply_is_ended_and_reported() {
     assert_eq!(chat["notice"], true, "{chat}");
     assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")), "{chat}");
     attacked.other_answers();
-    assert!(attacked.world.say("a", "hello").contains("Hello."));
+    assert!(attacked.host.say("a", "hello").contains("Hello."));
 }

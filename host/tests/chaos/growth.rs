@@ -4,7 +4,7 @@
 
 use crate::chaos::kill::{answered, insist, run_of};
 use crate::support::client::{self, Client, Raw};
-use crate::support::host_fixture::{Build, World};
+use crate::support::host_fixture::{Build, TestHost};
 use crate::support::record;
 use fastrand::Rng;
 
@@ -18,8 +18,8 @@ const ITEMS_MAX: i64 = 8;
 const ROWS_MAX: i64 = 2 * ITEMS_MAX + 2;
 
 /// Sends each message after the answer to the previous one. Returns their ids.
-fn send_messages(world: &World, rng: &mut Rng, messages: u64) -> Vec<String> {
-    let (client, raw) = (Client::of(world), Raw::of(world));
+fn send_messages(host: &TestHost, rng: &mut Rng, messages: u64) -> Vec<String> {
+    let (client, raw) = (Client::of(host), Raw::of(host));
     let say = |number: u64, rng: &mut Rng| {
         let text = match rng.u64(..3) {
             0 => format!("write file-{}.txt: content", rng.u64(..4)),
@@ -36,8 +36,8 @@ fn send_messages(world: &World, rng: &mut Rng, messages: u64) -> Vec<String> {
 }
 
 /// Counts the rows of messages, turns, deliveries and archived entries while the host is stopped.
-fn rows(world: &World) -> [i64; 4] {
-    let db = record::open(&world.home);
+fn rows(host: &TestHost) -> [i64; 4] {
+    let db = record::open(&host.home);
     ["messages", "turns", "deliveries", "ledger_archived"]
         .map(|table| record::count(&db, &format!("SELECT count(*) FROM {table}")))
 }
@@ -46,38 +46,38 @@ fn rows(world: &World) -> [i64; 4] {
 fn record_does_not_grow_with_old_messages() {
     let (seed, messages) = run_of("IRONCLAW_GROWTH", MESSAGES);
     let mut rng = Rng::with_seed(seed);
-    let world = World::with(client::own(), Build::Plain, None);
-    world.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
-    world.up();
-    world.agent("a");
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
+    host.up();
+    host.agent("a");
     let mut first = None;
     for round in 0..2 {
-        let said = send_messages(&world, &mut rng, messages);
+        let said = send_messages(&host, &mut rng, messages);
         first.get_or_insert_with(|| said[0].clone());
         // A sandbox is not at fault if it names an item that the host just dropped. With refusals it would be quarantined after 64 turns.
-        assert_eq!(world.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
-        world.ctl(&["audit", "rotate"]).ok();
+        assert_eq!(host.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
+        host.ctl(&["audit", "rotate"]).ok();
         // A host removes old rows while it serves requests, so it may stop before the last removal.
         insist("remove old rows", || {
-            world.down();
-            world.up();
-            let (status, _) = Raw::of(&world).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));
-            world.down();
-            let rows = rows(&world);
-            world.up();
+            host.down();
+            host.up();
+            let (status, _) = Raw::of(&host).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));
+            host.down();
+            let rows = rows(&host);
+            host.up();
             let is_bounded = rows[..3].iter().all(|rows| *rows <= ROWS_MAX) && rows[3] <= 4 * ROWS_MAX;
             let still = || std::io::Error::new(std::io::ErrorKind::WouldBlock, format!("{status}, {rows:?}"));
             (status == 404 && is_bounded).then_some(()).ok_or_else(still)
         });
     }
-    let why = world.ctl(&["--json", "why", &first.expect("said")]).ok().json();
+    let why = host.ctl(&["--json", "why", &first.expect("said")]).ok().json();
     let stages: Vec<&str> =
         why["stages"].as_array().expect("a list").iter().filter_map(|stage| stage["stage"].as_str()).collect();
     for stage in ["message.recorded", "turn.opened", "delivery.received"] {
         assert!(stages.contains(&stage), "seed {seed}: {why}");
     }
     assert_eq!(why["message"]["status"], "delivered", "{why}");
-    assert!(world.say("a", "echo after").contains("after"), "the conversation continues");
-    world.ctl(&["why", "msg_01arz3ndektsv4rrffq69g5fav"]).refused("you have no message");
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    assert!(host.say("a", "echo after").contains("after"), "the conversation continues");
+    host.ctl(&["why", "msg_01arz3ndektsv4rrffq69g5fav"]).refused("you have no message");
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

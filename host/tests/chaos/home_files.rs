@@ -4,8 +4,8 @@
 #![allow(clippy::print_stdout)] // names the failed file
 
 use crate::support::broken_files::{KINDS, Kind, put};
-use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::Who;
+use crate::support::host_fixture::{Build, TestHost};
+use crate::support::jail_fixture::HostUser;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -39,21 +39,21 @@ const FILES: [&str; 20] = [
 ];
 
 /// Makes a used home with most of its files and no running host. Its user is not root, because root ignores file modes.
-fn used_home() -> World {
-    let world = World::with(Who::Ordinary, Build::Plain, None);
-    world.up();
-    world.agent("a");
-    world.say("a", "hello");
-    world.ctl(&["audit", "rotate"]).ok();
-    world.down();
-    world
+fn used_home() -> TestHost {
+    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None);
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    host.ctl(&["audit", "rotate"]).ok();
+    host.down();
+    host
 }
 
-fn check_start(template: &World, file: &str, kind: Kind) {
+fn check_start(template: &TestHost, file: &str, kind: Kind) {
     let what = format!("{file} {kind:?}");
-    let world = template.copy();
-    put(&world.home.join(file), kind);
-    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
+    let host = template.copy();
+    put(&host.home.join(file), kind);
+    let up = host.ctl_bounded(&["--json", "up", "--detach"]);
     println!("{what}: {} {}", up.code, up.stderr.trim());
     assert!([0, 1].contains(&up.code), "{what}: {}{}", up.stdout, up.stderr);
     assert!(!up.stderr.contains("panicked at"), "{what}: {}", up.stderr);
@@ -68,11 +68,11 @@ fn check_start(template: &World, file: &str, kind: Kind) {
         let has_remedy = |hint: &str| !hint.is_empty() && !hint.starts_with("look at ");
         assert!(hint.is_some_and(has_remedy), "{what}: the hint has no remedy: {failure}");
     }
-    let status = world.ctl_bounded(&["--json", "status"]);
+    let status = host.ctl_bounded(&["--json", "status"]);
     assert!([0, 1, 3].contains(&status.code), "{what}: {}{}", status.stdout, status.stderr);
     assert!(up.code == 1 || status.code != 3, "{what}: the started host does not answer: {}", status.stderr);
-    world.end_hosts();
-    put(&world.home.join(file), Kind::Usable);
+    host.kill_hosts();
+    put(&host.home.join(file), Kind::Usable);
 }
 
 #[test]
@@ -103,48 +103,48 @@ fn start_with_a_broken_file_in_the_home_ends_at_once() {
 
 #[test]
 fn init_replaces_a_missing_or_invalid_token_file() {
-    let world = World::with(Who::Ordinary, Build::Plain, None);
-    world.up();
+    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None);
+    host.up();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
-        put(&world.home.join("owner.token"), kind);
-        let failure = world.ctl_bounded(&["--json", "status"]);
+        put(&host.home.join("owner.token"), kind);
+        let failure = host.ctl_bounded(&["--json", "status"]);
         let failure: Value = serde_json::from_str(failure.stderr.trim()).expect("JSON");
         assert!(
             failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")),
             "{kind:?}: {failure}"
         );
-        let made = world.ctl(&["--json", "init"]).ok().json();
+        let made = host.ctl(&["--json", "init"]).ok().json();
         assert_eq!(made["token_replaced"], true, "{kind:?}: {made}");
-        world.ctl(&["status"]).ok();
+        host.ctl(&["status"]).ok();
         assert_eq!(
-            world.ctl(&["--json", "init"]).ok().json()["made"],
+            host.ctl(&["--json", "init"]).ok().json()["made"],
             false,
             "{kind:?}: a second `init` changes nothing"
         );
     }
     // The token has a valid form but is revoked. `up` refuses at once, and its hint names `ironctl init`.
-    world.down();
-    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-    put(&world.home.join("owner.token"), Kind::Empty);
-    world.ctl(&["init"]).ok();
-    std::fs::write(world.home.join("owner.token"), token).expect("written");
-    let up = world.ctl_bounded(&["--json", "up", "--detach"]);
+    host.down();
+    let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
+    put(&host.home.join("owner.token"), Kind::Empty);
+    host.ctl(&["init"]).ok();
+    std::fs::write(host.home.join("owner.token"), token).expect("written");
+    let up = host.ctl_bounded(&["--json", "up", "--detach"]);
     let failure: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
     assert_eq!((up.code, &failure["error"]["code"]), (1, &"token_revoked".into()), "{failure}");
     assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{failure}");
-    world.ctl(&["init"]).ok();
-    world.ctl(&["status"]).ok();
+    host.ctl(&["init"]).ok();
+    host.ctl(&["status"]).ok();
 }
 
 #[test]
 fn empty_policy_has_the_warning_of_a_missing_one() {
-    let world = World::new();
+    let host = TestHost::new();
     for kind in [Kind::Empty, Kind::Missing] {
-        put(&world.home.join("policy.toml"), kind);
-        world.up();
-        let warnings = world.status()["host"]["warnings"].to_string();
+        put(&host.home.join("policy.toml"), kind);
+        host.up();
+        let warnings = host.status()["host"]["warnings"].to_string();
         assert!(warnings.contains("policy.toml is missing or empty"), "{kind:?}: {warnings}");
-        world.down();
+        host.down();
     }
 }
 
@@ -161,12 +161,12 @@ code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
 
 #[test]
 fn start_without_space_writes_nothing_and_says_the_need() {
-    let world = World::with(crate::support::client::own(), Build::Plain, None);
-    let (disk, said) = (world.home.with_file_name("disk"), world.home.with_file_name("said"));
+    let host = TestHost::with(crate::support::client::current_user(), Build::Plain, None);
+    let (disk, said) = (host.home.with_file_name("disk"), host.home.with_file_name("said"));
     std::fs::create_dir(&disk).expect("a directory");
     let mut command = Command::new("unshare");
-    command.args(["-Urm", "sh", "-ec", FULL_START, "sh"]).args([&world.home, &disk]);
-    let output = command.arg(world.programs.join("ironclaw-host")).arg(&said).output().expect("unshare runs");
+    command.args(["-Urm", "sh", "-ec", FULL_START, "sh"]).args([&host.home, &disk]);
+    let output = command.arg(host.programs.join("ironclaw-host")).arg(&said).output().expect("unshare runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "unchanged 1\n", "{output:?}");
     let failure: Value =
         serde_json::from_slice(&std::fs::read(&said).expect("the host printed a message")).expect("JSON");

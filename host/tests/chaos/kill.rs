@@ -4,8 +4,8 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, PATIENCE, World, alive, kill, wait_for};
-use crate::support::processes::{Process, Watch, below, no_process_uses};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, kill, wait_for};
+use crate::support::processes::{Process, Watch, descendants, no_process_uses};
 use crate::support::record;
 use fastrand::Rng;
 use serde_json::Value;
@@ -64,17 +64,17 @@ pub(crate) struct Sent {
 #[test]
 fn every_message_is_answered_once_despite_random_kills() {
     let (seed, kills) = run_of("IRONCLAW_KILLS", KILLS);
-    let world = World::with(client::own(), Build::Plain, None);
-    world.up();
-    world.agent("one");
-    world.agent("two");
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.up();
+    host.agent("one");
+    host.agent("two");
     let (over, starts) = (AtomicBool::new(false), 1);
     let answers = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let (mut sent, starts) = std::thread::scope(|scope| {
-        let one = scope.spawn(|| send_messages(&Client::of(&world), "one", 1, &over, &answers[0]));
-        let two = scope.spawn(|| send_messages(&Client::of(&world), "two", 3, &over, &answers[1]));
+        let one = scope.spawn(|| send_messages(&Client::of(&host), "one", 1, &over, &answers[0]));
+        let two = scope.spawn(|| send_messages(&Client::of(&host), "two", 3, &over, &answers[1]));
         let until = SetOnDrop(&over);
-        let starts = starts + kill_in_turn(&world, &mut Rng::with_seed(seed), kills, &answers);
+        let starts = starts + kill_in_turn(&host, &mut Rng::with_seed(seed), kills, &answers);
         drop(until);
         let mut sent = one.join().expect("the sender got its answers");
         sent.extend(two.join().expect("the sender got its answers"));
@@ -83,17 +83,17 @@ fn every_message_is_answered_once_despite_random_kills() {
     println!("{} messages, {starts} starts", sent.len());
     assert!(sent.len() as u64 >= kills / 4, "the host accepted too few messages: {}", sent.len());
     sent.sort_by(|a, b| a.id.cmp(&b.id));
-    all_answered_once(&world, &sent, seed);
-    check_every_start_recorded(&world, starts, seed);
+    all_answered_once(&host, &sent, seed);
+    check_every_start_recorded(&host, starts, seed);
     // Another start must not repeat finished work.
-    let before = world.entries("delivery.received").len();
-    world.down();
-    world.up();
-    all_answered_once(&world, &sent, seed);
-    check_every_start_recorded(&world, starts, seed);
-    assert_eq!(world.entries("delivery.received").len(), before, "seed {seed}");
-    world.down();
-    no_process_uses(&world.home);
+    let before = host.entries("delivery.received").len();
+    host.down();
+    host.up();
+    all_answered_once(&host, &sent, seed);
+    check_every_start_recorded(&host, starts, seed);
+    assert_eq!(host.entries("delivery.received").len(), before, "seed {seed}");
+    host.down();
+    no_process_uses(&host.home);
 }
 
 /// Sends `together` messages at a time and waits for their answers, until `over` is set. Returns the accepted messages.
@@ -129,11 +129,11 @@ pub(crate) fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
 /// Repeats a request until the host answers it, because the host may not be running at the moment.
 #[track_caller]
 pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WAIT_MAX;
     loop {
         match ask() {
             Ok(answer) => return answer,
-            Err(error) => assert!(Instant::now() < until, "no answer to {what} within {PATIENCE:?}: {error}"),
+            Err(error) => assert!(Instant::now() < until, "no answer to {what} within {WAIT_MAX:?}: {error}"),
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -142,7 +142,7 @@ pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>)
 /// Kills processes at random moments and starts the host again if it ended. Returns the number of starts.
 ///
 /// Waits for an answer to each sender after every [`KILLS_IN_A_ROW_MAX`] kills.
-fn kill_in_turn(world: &World, rng: &mut Rng, kills: u64, answers: &[AtomicUsize]) -> usize {
+fn kill_in_turn(host: &TestHost, rng: &mut Rng, kills: u64, answers: &[AtomicUsize]) -> usize {
     let mut starts = 0;
     for moment in 0..kills {
         if moment % KILLS_IN_A_ROW_MAX == 0 {
@@ -152,24 +152,24 @@ fn kill_in_turn(world: &World, rng: &mut Rng, kills: u64, answers: &[AtomicUsize
             wait_for("an answer to each sender", is_answered);
         }
         std::thread::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX)));
-        let host = Process::of(world.pid().expect("it runs")).expect("it runs");
+        let host_process = Process::of(host.pid().expect("it runs")).expect("it runs");
         let victim = match moment % 4 {
-            0 => Some(host),
-            1 => Process::of(world.status()["host"]["launcher_pid"].as_i64().expect("a number") as i32),
-            2 => awake_process(&world.status(), "/reader/pid", rng),
-            _ => awake_process(&world.status(), "/pid", rng),
+            0 => Some(host_process),
+            1 => Process::of(host.status()["host"]["launcher_pid"].as_i64().expect("a number") as i32),
+            2 => awake_process(&host.status(), "/reader/pid", rng),
+            _ => awake_process(&host.status(), "/pid", rng),
         };
         // No session may be awake at the moment.
         let Some(victim) = victim else { continue };
-        let watch = (moment % 4 < 2).then(|| (Watch::over(host.pid), below(host.pid)));
+        let watch = (moment % 4 < 2).then(|| (Watch::over(host_process.pid), descendants(host_process.pid)));
         kill(victim.pid);
-        wait_for("the end of the killed process", || !victim.lives());
+        wait_for("the end of the killed process", || !victim.is_alive());
         if let Some((watch, children)) = watch {
-            wait_for("the end of the host", || !alive(host.pid));
-            watch.nothing_is_left();
-            wait_for("the end of its children", || children.keys().all(|child| !child.lives()));
-            no_process_uses(&world.home);
-            world.up();
+            wait_for("the end of the host", || !alive(host_process.pid));
+            watch.check_all_ended();
+            wait_for("the end of its children", || children.keys().all(|child| !child.is_alive()));
+            no_process_uses(&host.home);
+            host.up();
             starts += 1;
         }
     }
@@ -187,13 +187,13 @@ pub(crate) fn awake_process(status: &Value, what: &str, rng: &mut Rng) -> Option
 }
 
 /// Checks that record, ledger and deliveries contain each message exactly once, and that no work is open.
-pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
-    each_settled_once(world, ids, &HashSet::new(), seed);
+pub(crate) fn each_answered_once(host: &TestHost, ids: &[String], seed: u64) {
+    each_settled_once(host, ids, &HashSet::new(), seed);
 }
 
 /// Checks the same as [`each_answered_once`], but the answers to `unknown` were sent and have no receipt.
-pub(crate) fn each_settled_once(world: &World, ids: &[String], unknown: &HashSet<String>, seed: u64) {
-    let ledger = world.ledger();
+pub(crate) fn each_settled_once(host: &TestHost, ids: &[String], unknown: &HashSet<String>, seed: u64) {
+    let ledger = host.ledger();
     let of = |what: &'static str| ledger.iter().map(|entry| &entry["data"]).filter(move |data| data["what"] == what);
     let text = |data: &Value, key: &str| data[key].as_str().unwrap_or_default().to_owned();
     let recorded: HashSet<String> = of("message.recorded").map(|data| text(data, "message")).collect();
@@ -213,7 +213,7 @@ pub(crate) fn each_settled_once(world: &World, ids: &[String], unknown: &HashSet
             assert_eq!(count, expected, "seed {seed}: {what} of {id} in {:?}", turns[id]);
         }
     }
-    let db = record::open(&world.home);
+    let db = record::open(&host.home);
     let none = |sql| assert_eq!(record::count(&db, sql), 0, "seed {seed}: {sql}");
     none("SELECT count(*) FROM deliveries WHERE state NOT IN ('received','unknown')");
     let open = "SELECT count(*) FROM messages WHERE trigger = 1 AND status <> 'delivered'";
@@ -223,12 +223,12 @@ pub(crate) fn each_settled_once(world: &World, ids: &[String], unknown: &HashSet
 }
 
 /// Checks [`each_answered_once`], and that each answer belongs to its message.
-pub(crate) fn all_answered_once(world: &World, sent: &[Sent], seed: u64) {
+pub(crate) fn all_answered_once(host: &TestHost, sent: &[Sent], seed: u64) {
     let ids: Vec<String> = sent.iter().map(|message| message.id.clone()).collect();
-    each_answered_once(world, &ids, seed);
-    let opened = world.entries("turn.opened");
+    each_answered_once(host, &ids, seed);
+    let opened = host.entries("turn.opened");
     let text = |entry: &Value, key: &str| entry["data"][key].as_str().unwrap_or_default().to_owned();
-    let client = Client::of(world);
+    let client = Client::of(host);
     for message in sent {
         let view = client.message(&message.id, Duration::ZERO).expect("the host answers");
         let reply = view["reply"].as_str().unwrap_or_default();
@@ -245,9 +245,9 @@ pub(crate) fn all_answered_once(world: &World, sent: &[Sent], seed: u64) {
 }
 
 /// Checks that the ledger records each start and is valid.
-pub(crate) fn check_every_start_recorded(world: &World, starts: usize, seed: u64) {
-    let started = world.entries("host.started");
+pub(crate) fn check_every_start_recorded(host: &TestHost, starts: usize, seed: u64) {
+    let started = host.entries("host.started");
     let unclean = started.iter().filter(|entry| entry["data"]["unclean_end_of"].is_string()).count();
     assert_eq!(unclean + 1, starts, "seed {seed}: the ledger records each start after a crash");
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
 }

@@ -7,7 +7,7 @@
 use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, insist, setting};
 use crate::support::client::{self, Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
-use crate::support::host_fixture::{Build, World, kill, wait_for};
+use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
 use crate::support::processes::{Process, no_process_uses};
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ trait Channel: Sync {
     fn can_be_unknown(&self) -> bool;
 
     /// Updates the address of the host after a restart.
-    fn follow_restart(&self, world: &World);
+    fn follow_restart(&self, host: &TestHost);
 
     /// Checks the received answers after all messages are finished.
     fn check(&self, settled: &[Settled], seed: u64);
@@ -70,7 +70,7 @@ impl Channel for Loopback {
         false
     }
 
-    fn follow_restart(&self, _: &World) {}
+    fn follow_restart(&self, _: &TestHost) {}
 
     fn check(&self, settled: &[Settled], seed: u64) {
         for message in settled {
@@ -88,11 +88,11 @@ struct Webhook {
 }
 
 impl Webhook {
-    fn open(world: &World, idempotent: bool) -> Self {
+    fn open(host: &TestHost, idempotent: bool) -> Self {
         let receiver = Receiver::accepting();
         let more: &[&str] = if idempotent { &["--idempotent"] } else { &[] };
-        let hook = Mutex::new(Hook::add(world, "shop", &receiver, more));
-        Self { hook, receiver, client: Client::of(world), idempotent }
+        let hook = Mutex::new(Hook::add(host, "shop", &receiver, more));
+        Self { hook, receiver, client: Client::of(host), idempotent }
     }
 }
 
@@ -121,8 +121,8 @@ impl Channel for Webhook {
         !self.idempotent
     }
 
-    fn follow_restart(&self, world: &World) {
-        self.hook.lock().expect("no holder panics").follow_restart(world);
+    fn follow_restart(&self, host: &TestHost) {
+        self.hook.lock().expect("no holder panics").follow_restart(host);
     }
 
     fn check(&self, settled: &[Settled], seed: u64) {
@@ -158,28 +158,28 @@ struct Settled {
 
 #[test]
 fn load_over_loopback_answers_each_message_once() {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    let channel = Loopback(Client::of(&world));
-    run_load(&world, &channel);
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let channel = Loopback(Client::of(&host));
+    run_load(&host, &channel);
 }
 
 #[test]
 fn load_over_a_webhook_answers_once_or_leaves_unknown_receipt() {
-    let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
-    let channel = Webhook::open(&world, false);
-    run_load(&world, &channel);
+    let host = crate::support::hooks::new_host(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&host, false);
+    run_load(&host, &channel);
 }
 
 #[test]
 fn load_over_an_idempotent_webhook_answers_each_message_once() {
-    let world = crate::support::hooks::world(Build::Plain, "requests_per_minute = 100000\n");
-    let channel = Webhook::open(&world, true);
-    run_load(&world, &channel);
+    let host = crate::support::hooks::new_host(Build::Plain, "requests_per_minute = 100000\n");
+    let channel = Webhook::open(&host, true);
+    run_load(&host, &channel);
 }
 
-fn run_load(world: &World, channel: &dyn Channel) {
+fn run_load(host: &TestHost, channel: &dyn Channel) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_LOAD_SEED").unwrap_or(now);
     let messages = setting("IRONCLAW_LOAD_MESSAGES").unwrap_or(MESSAGES);
@@ -192,7 +192,7 @@ fn run_load(world: &World, channel: &dyn Channel) {
             .map(|number| (number, (number..messages).step_by(CONVERSATIONS as usize).collect::<Vec<u64>>()))
             .map(|(number, part)| scope.spawn(move || send_conversation(channel, number, &part, taken)))
             .collect();
-        let starts = 1 + kill_in_stream(world, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
+        let starts = 1 + kill_in_stream(host, channel, &mut Rng::with_seed(seed), (messages, kills), taken);
         let all: Vec<Settled> =
             talks.into_iter().flat_map(|talk| talk.join().expect("the sender got its answers")).collect();
         (all, starts)
@@ -210,26 +210,26 @@ fn run_load(world: &World, channel: &dyn Channel) {
     // A host that answers no message would also be consistent, so the run needs a minimum of answers.
     let answered = count(|message| !message.notice && !message.unknown) as u64;
     assert!(answered >= messages - messages / MISSED_SHARE, "seed {seed}: only {answered} answers arrived");
-    check(world, channel, &all, seed);
-    check_every_start_recorded(world, starts, seed);
+    check(host, channel, &all, seed);
+    check_every_start_recorded(host, starts, seed);
     // Another start must not repeat finished work.
-    let sent = ["delivery.intended", "delivery.received"].map(|what| world.entries(what).len());
-    world.down();
-    world.up();
-    check(world, channel, &all, seed);
-    check_every_start_recorded(world, starts, seed);
-    assert_eq!(["delivery.intended", "delivery.received"].map(|what| world.entries(what).len()), sent, "seed {seed}");
-    world.down();
-    no_process_uses(&world.home);
+    let sent = ["delivery.intended", "delivery.received"].map(|what| host.entries(what).len());
+    host.down();
+    host.up();
+    check(host, channel, &all, seed);
+    check_every_start_recorded(host, starts, seed);
+    assert_eq!(["delivery.intended", "delivery.received"].map(|what| host.entries(what).len()), sent, "seed {seed}");
+    host.down();
+    no_process_uses(&host.home);
 }
 
 /// Checks that every message is finished exactly once and has its own answer.
-fn check(world: &World, channel: &dyn Channel, all: &[Settled], seed: u64) {
+fn check(host: &TestHost, channel: &dyn Channel, all: &[Settled], seed: u64) {
     let ids: Vec<String> = all.iter().map(|message| message.id.clone()).collect();
     let unknown: HashSet<String> =
         all.iter().filter(|message| message.unknown).map(|message| message.id.clone()).collect();
     assert!(unknown.is_empty() || channel.can_be_unknown(), "seed {seed}: {unknown:?}");
-    each_settled_once(world, &ids, &unknown, seed);
+    each_settled_once(host, &ids, &unknown, seed);
     channel.check(all, seed);
     // In a turn with several messages, the scripted model answers only the last one.
     for message in all.iter().filter(|message| !message.notice && !message.unknown) {
@@ -276,7 +276,7 @@ fn finished(view: Value) -> io::Result<Value> {
 
 /// Kills the host or a sandbox at random moments. Returns the number of restarts.
 fn kill_in_stream(
-    world: &World,
+    host: &TestHost,
     channel: &dyn Channel,
     rng: &mut Rng,
     (messages, kills): (u64, u64),
@@ -288,21 +288,21 @@ fn kill_in_stream(
     for moment in moments {
         wait_for("the next messages", || taken.load(Ordering::SeqCst) >= moment);
         std::thread::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX)));
-        let sandbox = if rng.u64(..2) == 0 { awake_process(&world.status(), "/pid", rng) } else { None };
+        let sandbox = if rng.u64(..2) == 0 { awake_process(&host.status(), "/pid", rng) } else { None };
         match sandbox {
             Some(sandbox) => {
                 kill(sandbox.pid);
-                wait_for("the end of the sandbox", || !sandbox.lives());
-                world.ctl(&["audit", "verify"]).ok();
+                wait_for("the end of the sandbox", || !sandbox.is_alive());
+                host.ctl(&["audit", "verify"]).ok();
             }
             // The random choice is the host, or no sandbox is awake.
             None => {
-                let host = Process::of(world.pid().expect("it runs")).expect("it runs");
-                world.kill_host();
-                wait_for("the end of the host", || !host.lives());
-                world.ctl(&["audit", "verify"]).ok();
-                world.up();
-                channel.follow_restart(world);
+                let host_process = Process::of(host.pid().expect("it runs")).expect("it runs");
+                host.kill_host();
+                wait_for("the end of the host", || !host_process.is_alive());
+                host.ctl(&["audit", "verify"]).ok();
+                host.up();
+                channel.follow_restart(host);
                 starts += 1;
             }
         }

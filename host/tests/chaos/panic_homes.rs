@@ -5,10 +5,10 @@
 
 use crate::chaos::shortages;
 use crate::support::broken_files::{Kind, put};
-use crate::support::client::own;
-use crate::support::host_fixture::{Answer, Build, World, kill, wait_for};
-use crate::support::jail_fixture::Who;
-use crate::support::processes::{Process, below};
+use crate::support::client::current_user;
+use crate::support::host_fixture::{Answer, Build, TestHost, kill, wait_for};
+use crate::support::jail_fixture::HostUser;
+use crate::support::processes::{Process, descendants};
 use nix::sys::signal::{Signal, kill as signal};
 use nix::unistd::Pid;
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ const DISK: &str = "size=48m,nr_inodes=300";
 
 /// A home with a running host and an agent that runs a command. A state damages this home.
 struct Case<'a> {
-    world: &'a World,
-    host: i32,
+    host: &'a TestHost,
+    host_pid: i32,
     /// A command that runs `ironctl`, for a caller with another view of the file system.
     wrapper: Vec<String>,
     variable: Option<(&'static str, &'static str)>,
@@ -35,7 +35,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn at(&self, name: &str) -> PathBuf {
-        self.world.home.join(name)
+        self.host.home.join(name)
     }
 
     fn put(&self, name: &str, kind: Kind) {
@@ -48,7 +48,7 @@ impl Case<'_> {
     }
 
     fn panic(&self) -> Answer {
-        let ctl = self.world.command("ironctl");
+        let ctl = self.host.command("ironctl");
         let mut command = match self.wrapper.split_first() {
             Some((program, rest)) => {
                 let mut command = Command::new(program);
@@ -60,7 +60,7 @@ impl Case<'_> {
         if let Some((name, value)) = self.variable {
             command.env(name, value);
         }
-        command.arg("--home").arg(&self.world.home).args(["--json", "panic"]).stdin(Stdio::null());
+        command.arg("--home").arg(&self.host.home).args(["--json", "panic"]).stdin(Stdio::null());
         Answer::new(command.output().expect("ironctl runs"), &["panic"])
     }
 }
@@ -214,15 +214,15 @@ const STATES: &[State] = &[
         fs::rename(case.at("sessions"), case.at("sessions.old")).expect("renamed");
     }),
     state("everything in the home is missing", |case| {
-        for entry in fs::read_dir(&case.world.home).expect("a home").flatten() {
+        for entry in fs::read_dir(&case.host.home).expect("a home").flatten() {
             put(&entry.path(), Kind::Missing);
         }
     }),
     state("the home has another name", |case| {
-        fs::rename(&case.world.home, case.world.home.with_file_name("moved")).expect("renamed");
+        fs::rename(&case.host.home, case.host.home.with_file_name("moved")).expect("renamed");
     })
     .ends(DoesNotLast),
-    state("the home is missing", |case| put(&case.world.home, Kind::Missing)).ends(DoesNotLast),
+    state("the home is missing", |case| put(&case.host.home, Kind::Missing)).ends(DoesNotLast),
     state("the home cannot be written", |case| {
         case.put("owner.token", Kind::Missing);
         case.put(".", Kind::ReadOnly);
@@ -239,36 +239,36 @@ const STATES: &[State] = &[
         // The listener accepts connections during the whole test and answers none.
         std::mem::forget(listener);
     }),
-    state("the host is stopped", |case| stop(case.host)),
+    state("the host is stopped", |case| stop(case.host_pid)),
     state("the host and its launcher are stopped", |case| {
-        stop(case.host);
-        below(case.host).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
+        stop(case.host_pid);
+        descendants(case.host_pid).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
     }),
     state("the launcher is stopped", |case| {
-        below(case.host).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
+        descendants(case.host_pid).iter().filter(|(_, name)| *name == "ic-launcher").for_each(|(one, _)| stop(one.pid));
     }),
     state("no inodes are left, and the token is missing", |case| {
         case.put("owner.token", Kind::Missing);
-        use_up_inodes(&case.world.home);
+        use_up_inodes(&case.host.home);
     })
     .on(SmallDisk)
     .fast(),
-    state("no inodes are left, and the host answers", |case| use_up_inodes(&case.world.home)).on(SmallDisk),
+    state("no inodes are left, and the host answers", |case| use_up_inodes(&case.host.home)).on(SmallDisk),
     state("no inodes and no reserve are left", |case| {
         case.put("owner.token", Kind::Empty);
         case.put("panic.reserve", Kind::Missing);
-        use_up_inodes(&case.world.home);
+        use_up_inodes(&case.host.home);
     })
     .on(SmallDisk)
     .ends(DoesNotLast),
     state("the disk is full", |case| {
-        let mut ballast = File::create(case.world.home.with_file_name("ballast")).expect("a file");
+        let mut ballast = File::create(case.host.home.with_file_name("ballast")).expect("a file");
         while ballast.write_all(&[0; 4096]).is_ok() {}
     })
     .on(SmallDisk),
     state("the file system is read-only, and the token is missing", |case| {
         case.put("owner.token", Kind::Missing);
-        let home = case.world.home.display();
+        let home = case.host.home.display();
         let script = format!("mount --bind {home} {home} && mount -o remount,bind,ro {home} && exec \"$@\"");
         case.wrapper = ["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
     })
@@ -288,47 +288,47 @@ fn use_up_inodes(home: &Path) {
 }
 
 /// Makes a home without a running host. Its agent may run commands.
-fn template(who: Who) -> World {
-    let world = World::with(who, Build::Plain, None);
-    world.up();
-    world.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
-    world.down();
-    world
+fn template(user: HostUser) -> TestHost {
+    let host = TestHost::with(user, Build::Plain, None);
+    host.up();
+    host.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
+    host.down();
+    host
 }
 
 /// Starts a host and lets the agent run a command. Returns the pid of the host, the waiting `chat`, and the processes in the jail.
-fn start_work(world: &World) -> (i32, Child, HashMap<Process, String>) {
-    world.up();
-    let host = world.pid().expect("it runs");
-    let mut chat = world.command("ironctl");
-    chat.arg("--home").arg(&world.home).args(["chat", "a", "run sleep 1000"]);
+fn start_work(host: &TestHost) -> (i32, Child, HashMap<Process, String>) {
+    host.up();
+    let host_pid = host.pid().expect("it runs");
+    let mut chat = host.command("ironctl");
+    chat.arg("--home").arg(&host.home).args(["chat", "a", "run sleep 1000"]);
     let chat = chat.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ironctl starts");
-    wait_for("the command", || below(host).values().any(|name| name == "sleep"));
-    let mut agent = below(host);
+    wait_for("the command", || descendants(host_pid).values().any(|name| name == "sleep"));
+    let mut agent = descendants(host_pid);
     agent.retain(|_, name| name != "ic-launcher");
-    (host, chat, agent)
+    (host_pid, chat, agent)
 }
 
-fn run_case(state: &State, template: &World) {
-    let mut world = template.copy();
-    let mount = |world| shortages::SmallDisk::under(world, DISK).expect("root can mount a file system");
-    let _disk = (state.place == SmallDisk).then(|| mount(&mut world));
-    let (host, mut chat, agent) = start_work(&world);
-    let mut case = Case { world: &world, host, wrapper: Vec::new(), variable: None };
+fn run_case(state: &State, template: &TestHost) {
+    let mut host = template.copy();
+    let mount = |host| shortages::SmallDisk::under(host, DISK).expect("root can mount a file system");
+    let _disk = (state.place == SmallDisk).then(|| mount(&mut host));
+    let (host_pid, mut chat, agent) = start_work(&host);
+    let mut case = Case { host: &host, host_pid, wrapper: Vec::new(), variable: None };
     (state.break_it)(&mut case);
     let answer = case.panic();
-    let left: Vec<_> = agent.iter().filter(|(process, _)| process.lives()).collect();
-    let host_lives = Process::of(host).is_some();
-    kill(host);
+    let left: Vec<_> = agent.iter().filter(|(process, _)| process.is_alive()).collect();
+    let host_lives = Process::of(host_pid).is_some();
+    kill(host_pid);
     let _ = (chat.kill(), chat.wait());
     let said = format!("{}: {} {}{}", state.name, answer.code, answer.stdout, answer.stderr);
     println!("{said}");
     assert!(left.is_empty(), "{left:?} are alive after the stop: {said}");
-    let lasts = world.home.join("panic").symlink_metadata().is_ok();
+    let lasts = host.home.join("panic").symlink_metadata().is_ok();
     match state.end {
         Stopped => {
             assert_eq!(answer.code, 0, "{said}");
-            assert!(lasts || is_recorded(&world), "the stop does not survive a restart: {said}");
+            assert!(lasts || is_recorded(&host), "the stop does not survive a restart: {said}");
         }
         DoesNotLast => {
             let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
@@ -336,13 +336,13 @@ fn run_case(state: &State, template: &World) {
             assert!(!lasts && !host_lives, "{said}");
         }
     }
-    put(&world.home, Kind::Usable);
+    put(&host.home, Kind::Usable);
 }
 
 /// Returns whether the record contains the stop, so the next start needs no panic file. The host records the stop on a request, or if
 /// it sees the file before it is killed. Returns true if the record of the broken home cannot be read.
-fn is_recorded(world: &World) -> bool {
-    let export = world.ctl(&["audit", "export"]);
+fn is_recorded(host: &TestHost) -> bool {
+    let export = host.ctl(&["audit", "export"]);
     export.code != 0 || export.stdout.contains("host.panicked")
 }
 
@@ -357,7 +357,7 @@ fn panic_in_broken_homes_leaves_no_agent_process() {
         !is_long || waiting.lock().expect("no thread failed").len() >= 40,
         "the long tier has at least forty states"
     );
-    let (own, user) = (template(own()), is_root.then(|| template(Who::Ordinary)));
+    let (own, user) = (template(current_user()), is_root.then(|| template(HostUser::Ordinary)));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -373,46 +373,46 @@ fn panic_in_broken_homes_leaves_no_agent_process() {
 
 #[test]
 fn panic_file_stops_a_running_host_without_a_request() {
-    let world = template(own());
-    fs::remove_file(world.home.join("panic.reserve")).expect("init made it");
-    let (_, mut chat, agent) = start_work(&world);
-    assert!(world.home.join("panic.reserve").is_file(), "a start makes a missing reserve");
-    File::create(world.home.join("panic")).expect("made");
-    wait_for("the end of the agent", || agent.keys().all(|process| !process.lives()));
-    wait_for("the stop in the record", || !world.home.join("panic").exists());
+    let host = template(current_user());
+    fs::remove_file(host.home.join("panic.reserve")).expect("init made it");
+    let (_, mut chat, agent) = start_work(&host);
+    assert!(host.home.join("panic.reserve").is_file(), "a start makes a missing reserve");
+    File::create(host.home.join("panic")).expect("made");
+    wait_for("the end of the agent", || agent.keys().all(|process| !process.is_alive()));
+    wait_for("the stop in the record", || !host.home.join("panic").exists());
     let _ = (chat.kill(), chat.wait());
-    assert_eq!(world.status()["stopped"]["by"], "the panic file in the home");
+    assert_eq!(host.status()["stopped"]["by"], "the panic file in the home");
     // The same works after a resume.
-    world.ctl(&["resume"]).ok();
-    assert_eq!(world.status()["stopped"], serde_json::Value::Null);
-    File::create(world.home.join("panic")).expect("made");
-    wait_for("the next stop", || !world.status()["stopped"].is_null());
+    host.ctl(&["resume"]).ok();
+    assert_eq!(host.status()["stopped"], serde_json::Value::Null);
+    File::create(host.home.join("panic")).expect("made");
+    wait_for("the next stop", || !host.status()["stopped"].is_null());
 }
 
 #[test]
 fn member_can_neither_panic_nor_stop_the_host() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let file = world.home.join("bob.token");
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let file = host.home.join("bob.token");
     let path = file.display().to_string();
-    let made = world.ctl(&["--json", "token", "add", "--person", "Bob", "--out", &path]).ok().json();
+    let made = host.ctl(&["--json", "token", "add", "--person", "Bob", "--out", &path]).ok().json();
     assert_eq!((made["saved_to"].as_str(), made["text"].as_str()), (Some(path.as_str()), None), "{made}");
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&file).expect("made").permissions().mode() & 0o7777, 0o600);
     // The command does not overwrite the file, and makes no token that it cannot save.
-    let tokens = || world.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
+    let tokens = || host.ctl(&["--json", "token", "list"]).ok().json().as_array().map(Vec::len);
     let before = tokens();
-    world.ctl(&["token", "add", "--person", "Bob", "--out", &path]).refused("bob.token");
+    host.ctl(&["token", "add", "--person", "Bob", "--out", &path]).refused("bob.token");
     assert_eq!(tokens(), before);
     for command in ["down", "panic"] {
-        let answer = world.ctl(&["--json", "--token-file", &path, command]);
+        let answer = host.ctl(&["--json", "--token-file", &path, command]);
         let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
         assert_eq!((answer.code, &failure["error"]["code"]), (1, &"role_too_low".into()), "{command}: {failure}");
     }
-    assert_eq!(world.status()["stopped"], serde_json::Value::Null);
-    assert!(!world.home.join("panic").exists());
-    world.down();
+    assert_eq!(host.status()["stopped"], serde_json::Value::Null);
+    assert!(!host.home.join("panic").exists());
+    host.down();
 }
 
 /// Opens a port that answers every request with status 500 and an empty body.
@@ -435,9 +435,9 @@ fn closed_port() -> u16 {
 
 #[test]
 fn panic_at_an_address_fails_unless_that_host_stops() {
-    let world = World::new();
+    let host = TestHost::new();
     let panic = |port: u16| {
-        let output = world.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
+        let output = host.ctl(&["--json", "--api", &format!("http://127.0.0.1:{port}"), "panic"]);
         assert_eq!(output.stdout, "", "no success is printed");
         let line = output.stderr.lines().find(|line| line.starts_with('{')).expect("JSON");
         let failure: serde_json::Value = serde_json::from_str(line).expect("JSON");
@@ -446,11 +446,11 @@ fn panic_at_an_address_fails_unless_that_host_stops() {
     let broken = broken_host();
     assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "no host runs");
     assert_eq!(panic(closed_port()), (3, "host_unreachable".to_owned()), "no host runs");
-    fs::write(world.home.join("owner.token"), "").expect("written");
+    fs::write(host.home.join("owner.token"), "").expect("written");
     assert_eq!(panic(broken), (1, "panic_failed".to_owned()), "without a token");
-    world.ctl(&["init"]).ok();
-    world.up();
-    let host = world.status()["host"]["pid"].clone();
+    host.ctl(&["init"]).ok();
+    host.up();
+    let host_pid = host.status()["host"]["pid"].clone();
     assert_eq!(panic(broken), (1, "answer_unclear".to_owned()), "another host runs");
-    assert_eq!(world.status()["host"]["pid"], host, "the other host still runs");
+    assert_eq!(host.status()["host"]["pid"], host_pid, "the other host still runs");
 }

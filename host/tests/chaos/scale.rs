@@ -7,9 +7,9 @@
 
 use crate::chaos::kill;
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, PATIENCE, World, wait_for};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use crate::support::many_sessions::{make_sessions, name};
-use crate::support::processes::below;
+use crate::support::processes::descendants;
 use crate::support::record;
 use fastrand::Rng;
 use serde_json::Value;
@@ -25,12 +25,12 @@ const AWAKE_PER_AGENT_MAX: usize = 10;
 const MESSAGES: usize = 300;
 
 /// Makes a host of the own user with these settings. Its scripted model answers the message `slow` after ten minutes.
-pub(crate) fn world(settings: &str) -> World {
-    let world = World::with(client::own(), Build::Plain, None);
-    let script = world.home.join("script.toml");
+pub(crate) fn new_host(settings: &str) -> TestHost {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let script = host.home.join("script.toml");
     std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n").expect("written");
-    world.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
-    world
+    host.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
+    host
 }
 
 fn setting(name: &str) -> Option<u64> {
@@ -44,18 +44,18 @@ fn thousand_sessions_share_fifty_slots_without_starvation() {
     let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
     println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
     // One person sends all messages, so the quota of waiting messages must be high.
-    let world = world(&format!(
+    let host = new_host(&format!(
         "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
     ));
-    world.up();
-    (0..AGENTS).for_each(|agent| world.agent(&name(agent)));
-    world.down();
-    make_sessions(&world, AGENTS, SESSIONS / AGENTS);
-    world.up();
-    let client = Client::of(&world);
+    host.up();
+    (0..AGENTS).for_each(|agent| host.agent(&name(agent)));
+    host.down();
+    make_sessions(&host, AGENTS, SESSIONS / AGENTS);
+    host.up();
+    let client = Client::of(&host);
     let status = client.status().expect("the host answers");
     assert_eq!(status["sessions"].as_array().map(Vec::len), Some(SESSIONS), "seed {seed}");
-    assert_eq!(below(world.pid().expect("it runs")).len(), 1, "only the launcher runs");
+    assert_eq!(descendants(host.pid().expect("it runs")).len(), 1, "only the launcher runs");
     let mut rng = Rng::with_seed(seed);
     let to: Vec<(usize, usize)> = (0..count).map(|_| (rng.usize(..AGENTS), rng.usize(..SESSIONS / AGENTS))).collect();
     let over = AtomicBool::new(false);
@@ -85,12 +85,12 @@ fn thousand_sessions_share_fifty_slots_without_starvation() {
         (ids, watch.join().expect("the watcher does not panic"))
     });
     assert_eq!(most_awake, AWAKE_MAX, "seed {seed}: the limit is reached");
-    each_answered_once(&world, &ids, seed);
+    each_answered_once(&host, &ids, seed);
     let sessions = status["sessions"].as_array().expect("a list").iter();
     let named =
         |session: &Value| (session["id"].as_str().map(str::to_owned), session["agent"].as_str().map(str::to_owned));
     let agent_of = sessions.map(named).filter_map(|(id, agent)| Some((id?, agent?))).collect();
-    let waits = waits(&world, &agent_of);
+    let waits = waits(&host, &agent_of);
     assert_eq!(waits.len(), ids.len(), "seed {seed}");
     let most = |of: fn(&Wait) -> usize| waits.iter().map(of).max().unwrap_or(0);
     println!(
@@ -108,7 +108,7 @@ fn thousand_sessions_share_fifty_slots_without_starvation() {
         assert!(wait.turns <= bound, "seed {seed}: {wait:?} of at most {bound}");
         assert!(wait.overtaken_by_own <= 2 * AWAKE_PER_AGENT_MAX, "seed {seed}: {wait:?}");
     }
-    world.down();
+    host.down();
 }
 
 /// The wait of one message, counted in turns and messages.
@@ -135,11 +135,11 @@ struct Unserved {
 }
 
 /// Returns the wait of each message from the ledger.
-fn waits(world: &World, agent_of: &HashMap<String, String>) -> Vec<Wait> {
+fn waits(host: &TestHost, agent_of: &HashMap<String, String>) -> Vec<Wait> {
     let (mut ended, mut waits) = (0usize, Vec::new());
     // For each agent, the waiting messages with their sessions, in the order of the ledger.
     let mut waiting: HashMap<&str, Vec<(String, Unserved)>> = HashMap::new();
-    for entry in &world.ledger() {
+    for entry in &host.ledger() {
         let data = &entry["data"];
         let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
         let agent = agent_of.get(&text("session")).map_or("", String::as_str);
@@ -199,7 +199,7 @@ fn most_awake(client: &Client, over: &AtomicBool) -> usize {
 /// Waits until the answer to a message is delivered.
 #[track_caller]
 pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
-    let until = Instant::now() + 4 * PATIENCE;
+    let until = Instant::now() + 4 * WAIT_MAX;
     loop {
         let view = client.message(id, Duration::from_secs(5)).expect("the host answers");
         if view["status"] == "delivered" {
@@ -210,21 +210,21 @@ pub(crate) fn answered(client: &Client, id: &str, seed: u64) {
 }
 
 /// Checks that each message is answered exactly once, no session has failures, and the ledger is valid.
-pub(crate) fn each_answered_once(world: &World, ids: &[String], seed: u64) {
-    kill::each_answered_once(world, ids, seed);
-    let failed = record::count(&record::open(&world.home), "SELECT count(*) FROM sessions WHERE failures > 0");
+pub(crate) fn each_answered_once(host: &TestHost, ids: &[String], seed: u64) {
+    kill::each_answered_once(host, ids, seed);
+    let failed = record::count(&record::open(&host.home), "SELECT count(*) FROM sessions WHERE failures > 0");
     assert_eq!(failed, 0, "seed {seed}");
-    assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
+    assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "seed {seed}");
 }
 
 #[test]
 fn three_agents_share_one_slot_in_turns() {
-    let world = world("[session]\nawake_max = 1\n");
-    world.up();
-    ["slow", "a", "b", "c"].iter().for_each(|agent| world.agent(agent));
-    let client = Client::of(&world);
+    let host = new_host("[session]\nawake_max = 1\n");
+    host.up();
+    ["slow", "a", "b", "c"].iter().for_each(|agent| host.agent(agent));
+    let client = Client::of(&host);
     let blocker = client.send_in("slow", "t", "slow", "0").expect("recorded");
-    wait_for("the only slot to be in use", || !world.entries("model.asked").is_empty());
+    wait_for("the only slot to be in use", || !host.entries("model.asked").is_empty());
     let mut ids = Vec::new();
     for agent in ["a", "b", "c"] {
         for thread in ["1", "2", "3"] {
@@ -236,34 +236,34 @@ fn three_agents_share_one_slot_in_turns() {
             });
         }
     }
-    let why = world.ctl(&["--json", "why", &ids[0]]).ok().json();
+    let why = host.ctl(&["--json", "why", &ids[0]]).ok().json();
     assert_eq!(why["summary"], "Its session is waiting for a place (1st; 1 of 1 are taken).");
-    let why = world.ctl(&["--json", "why", &ids[1]]).ok().json();
+    let why = host.ctl(&["--json", "why", &ids[1]]).ok().json();
     assert_eq!(
         why["summary"], "Its session is waiting for a place (4th; 1 of 1 are taken).",
         "the first messages of b and c go first"
     );
-    let list = world.ctl(&["session", "list"]).ok().stdout;
+    let list = host.ctl(&["session", "list"]).ok().stdout;
     assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
-    assert!(world.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a slot"));
-    world.ctl(&["session", "cancel", blocker["session_id"].as_str().expect("an id")]).ok();
+    assert!(host.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a slot"));
+    host.ctl(&["session", "cancel", blocker["session_id"].as_str().expect("an id")]).ok();
     ids.iter().for_each(|id| answered(&client, id, 0));
-    let opened: Vec<String> = world.entries("turn.opened")[1..]
+    let opened: Vec<String> = host.entries("turn.opened")[1..]
         .iter()
         .map(|entry| entry["data"]["message"].as_str().expect("an id").to_owned())
         .collect();
     let in_turns: Vec<String> = (0..3).flat_map(|n| [ids[n].clone(), ids[3 + n].clone(), ids[6 + n].clone()]).collect();
     assert_eq!(opened, in_turns);
     ids.push(blocker["message_id"].as_str().expect("an id").to_owned());
-    each_answered_once(&world, &ids, 0);
+    each_answered_once(&host, &ids, 0);
 }
 
 #[test]
 fn sessions_that_compete_for_one_slot_lose_no_message() {
-    let world = world("[session]\nawake_max = 1\n");
-    world.up();
-    (0..3).for_each(|agent| world.agent(&name(agent)));
-    let client = Client::of(&world);
+    let host = new_host("[session]\nawake_max = 1\n");
+    host.up();
+    (0..3).for_each(|agent| host.agent(&name(agent)));
+    let client = Client::of(&host);
     let ids: Vec<String> = std::thread::scope(|scope| {
         let talks: Vec<_> = (0..3)
             .map(|agent| {
@@ -285,66 +285,66 @@ fn sessions_that_compete_for_one_slot_lose_no_message() {
         talks.into_iter().flat_map(|talk| talk.join().expect("the sender got its answers")).collect()
     });
     ids.iter().for_each(|id| answered(&client, id, 0));
-    each_answered_once(&world, &ids, 0);
+    each_answered_once(&host, &ids, 0);
 }
 
 #[test]
 fn idle_session_sleeps_without_a_process_and_wakes_again() {
-    let world = world("[session]\nidle_seconds = 1\n");
-    world.up();
-    world.agent("a");
-    let host = world.pid().expect("it runs");
-    let files = || std::fs::read_dir(format!("/proc/{host}/fd")).map_or(0, Iterator::count);
+    let host = new_host("[session]\nidle_seconds = 1\n");
+    host.up();
+    host.agent("a");
+    let host_pid = host.pid().expect("it runs");
+    let files = || std::fs::read_dir(format!("/proc/{host_pid}/fd")).map_or(0, Iterator::count);
     let before = files();
-    assert!(world.say("a", "my name is Ada").contains("Hello, Ada."));
+    assert!(host.say("a", "my name is Ada").contains("Hello, Ada."));
     for _ in 0..2 {
-        wait_for("the session to sleep", || world.session()["state"] == "asleep");
-        wait_for("the end of its processes", || below(host).len() == 1);
+        wait_for("the session to sleep", || host.session()["state"] == "asleep");
+        wait_for("the end of its processes", || descendants(host_pid).len() == 1);
         wait_for("the host to close its files", || files() <= before);
-        assert_eq!(world.status()["places"]["awake"], 0);
-        assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+        assert_eq!(host.status()["places"]["awake"], 0);
+        assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
     }
 }
 
 #[test]
 fn named_conversations_have_separate_sessions() {
-    let world = world("");
-    world.up();
-    world.agent("a");
-    let client = Client::of(&world);
+    let host = new_host("");
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
     for (thread, words, answer) in [
         ("one", "my name is Ada", "Hello, Ada."),
         ("two", "what is my name?", "You have not told me your name"),
         ("one", "what is my name?", "Your name is Ada."),
     ] {
-        let reply = world.ctl(&["chat", "a", words, "--thread", thread]).ok().stdout;
+        let reply = host.ctl(&["chat", "a", words, "--thread", thread]).ok().stdout;
         assert!(reply.contains(answer), "{thread}: {reply}");
     }
     assert_eq!(client.status().expect("answers")["sessions"].as_array().map(Vec::len), Some(2));
     for name in ["", "Work", "a/b", "a b", &"x".repeat(65)] {
         let refused = client.send_in("a", name, "hello", "e").expect_err("the name is invalid");
         assert!(refused.to_string().contains("thread_malformed"), "{name}: {refused}");
-        world.ctl(&["chat", "a", "hello", "--thread", name]).refused("a thread's name has 1 to 64 characters");
+        host.ctl(&["chat", "a", "hello", "--thread", name]).refused("a thread's name has 1 to 64 characters");
     }
 }
 
 #[test]
 fn inconsistent_session_limits_are_refused() {
-    let world = World::new();
+    let host = TestHost::new();
     for (settings, words) in [
         ("awake_max = 5000", "session.awake_max must be at most 4096"),
         ("awake_max = 2\nawake_per_agent_max = 3", "no more than that"),
         ("awake_max = -1", "awake_max"),
     ] {
-        world.configure(&format!("[session]\n{settings}\n"));
-        world.ctl(&["config", "check"]).refused(words);
+        host.configure(&format!("[session]\n{settings}\n"));
+        host.ctl(&["config", "check"]).refused(words);
     }
 }
 
 #[test]
 fn start_finds_open_work_by_indexes_only() {
-    let world = World::new();
-    let db = record::open(&world.home);
+    let host = TestHost::new();
+    let db = record::open(&host.home);
     for sql in [
         "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1",
         "SELECT session_id FROM turns WHERE state = 'open'",

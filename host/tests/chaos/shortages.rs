@@ -3,8 +3,8 @@
 //! The tests use the real programs. The test of inodes mounts a file system and therefore needs root. See `failures`.
 
 use crate::chaos::kill::{answered, insist};
-use crate::support::client::{Client, Raw, own};
-use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::client::{Client, Raw, current_user};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -19,18 +19,18 @@ pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
     /// Moves the home of a stopped host to a tmpfs with these options. Returns `None` if the test may not mount one.
-    pub(crate) fn under(world: &mut World, options: &str) -> Option<Self> {
+    pub(crate) fn under(host: &mut TestHost, options: &str) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             return None;
         }
-        let at = world.home.with_file_name("disk");
+        let at = host.home.with_file_name("disk");
         fs::create_dir(&at).expect("a directory");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("{options},mode=755"), "tmpfs"]).arg(&at);
         if !mount.status().is_ok_and(|status| status.success()) {
             return None;
         }
-        world.move_home(at.join("h"));
+        host.move_home(at.join("h"));
         Some(Self(at))
     }
 }
@@ -42,21 +42,21 @@ impl Drop for SmallDisk {
     }
 }
 
-fn ready(world: &World) -> (u16, Value) {
-    let (status, answer) = Raw::of(world).get_with(&[], "/readyz");
+fn ready(host: &TestHost) -> (u16, Value) {
+    let (status, answer) = Raw::of(host).get_with(&[], "/readyz");
     (status, answer["error"]["code"].clone())
 }
 
 /// Returns how often a session waited for a resource, according to the log.
-fn wait_count(world: &World) -> usize {
-    let log = fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+fn wait_count(host: &TestHost) -> usize {
+    let log = fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
     log.lines().filter(|line| line.contains("the session waits: ")).count()
 }
 
 /// Checks that no session was parked and no failure was counted.
-fn check_no_session_failed(world: &World) {
-    assert!(world.entries("session.parked").is_empty());
-    let sessions = Raw::of(world).get("/v1/sessions").1;
+fn check_no_session_failed(host: &TestHost) {
+    assert!(host.entries("session.parked").is_empty());
+    let sessions = Raw::of(host).get("/v1/sessions").1;
     for session in sessions.as_array().expect("a list") {
         assert_eq!(session["failures"], 0, "{session}");
         assert_ne!(session["state"], "parked", "{session}");
@@ -65,13 +65,13 @@ fn check_no_session_failed(world: &World) {
 
 #[test]
 fn inode_shortage_parks_no_session_and_notifies_people() {
-    let mut world = World::with(own(), Build::Plain, None);
-    world.configure("[session]\nbackoff_ms = 1\n");
-    let Some(disk) = SmallDisk::under(&mut world, "size=64m,nr_inodes=2000") else { return };
-    world.up();
-    world.agent("a");
-    assert!(world.say("a", "my name is Ada").contains("Ada"));
-    world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
+    let mut host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure("[session]\nbackoff_ms = 1\n");
+    let Some(disk) = SmallDisk::under(&mut host, "size=64m,nr_inodes=2000") else { return };
+    host.up();
+    host.agent("a");
+    assert!(host.say("a", "my name is Ada").contains("Ada"));
+    host.ctl(&["session", "stop", host.session()["id"].as_str().expect("an id")]).ok();
     let many = disk.0.join("many");
     fs::create_dir(&many).expect("a directory");
     for number in 0.. {
@@ -79,29 +79,29 @@ fn inode_shortage_parks_no_session_and_notifies_people() {
             break;
         }
     }
-    let client = Client::of(&world);
+    let client = Client::of(&host);
     let asleep = client.send("a", "what is my name?", "one").expect("a message needs no inode");
     let fresh = client.send_in("a", "fresh", "echo word", "two").expect("a message needs no inode");
-    wait_for("both sessions to wait often", || wait_count(&world) >= 2 * TRIES);
-    assert_eq!(ready(&world), (503, json!("inodes_used_up")));
-    let warnings = world.status()["host"]["warnings"].to_string();
+    wait_for("both sessions to wait often", || wait_count(&host) >= 2 * TRIES);
+    assert_eq!(ready(&host), (503, json!("inodes_used_up")));
+    let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("inodes") && warnings.contains("sessions/"), "the warning says what to free: {warnings}");
     let id = asleep["message_id"].as_str().expect("an id");
     let view = client.message(id, Duration::ZERO).expect("the host answers");
     assert_eq!(view["status"], "queued");
     assert!(view["reason"].as_str().is_some_and(|reason| reason.contains("inodes")), "{view}");
-    let why = world.ctl(&["--json", "why", id]).ok().json();
+    let why = host.ctl(&["--json", "why", id]).ok().json();
     assert!(why["summary"].as_str().is_some_and(|summary| summary.contains("inodes")), "{why}");
-    let chat = world.ctl(&["chat", "a", "echo three", "--wait", "4s"]);
+    let chat = host.ctl(&["chat", "a", "echo three", "--wait", "4s"]);
     assert_eq!(chat.code, 1, "{}", chat.stderr);
     assert!(chat.stderr.contains("waits: ") && chat.stderr.contains("inodes"), "{}", chat.stderr);
     fs::remove_dir_all(&many).expect("removed");
     for taken in [&asleep, &fresh] {
         insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
     }
-    wait_for("the host to be ready", || ready(&world).0 == 200);
-    check_no_session_failed(&world);
-    world.down();
+    wait_for("the host to be ready", || ready(&host).0 == 200);
+    check_no_session_failed(&host);
+    host.down();
 }
 
 /// Sets the descriptor limit of a process.
@@ -112,31 +112,31 @@ fn limit_descriptors(pid: i64, count: &str) {
 
 #[test]
 fn descriptor_shortage_parks_no_session_and_work_continues() {
-    let world = World::with(own(), Build::Plain, None);
-    world.configure("[session]\nbackoff_ms = 1\n");
-    world.up();
-    world.agent("a");
-    let client = Client::of(&world);
-    let launcher = world.status()["host"]["launcher_pid"].as_i64().expect("a number");
-    let host = i64::from(world.pid().expect("it runs"));
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure("[session]\nbackoff_ms = 1\n");
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    let launcher = host.status()["host"]["launcher_pid"].as_i64().expect("a number");
+    let host_pid = i64::from(host.pid().expect("it runs"));
     // First the launcher cannot receive the link, then it cannot make the jail, then the host cannot open a file.
-    for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host, "3")] {
+    for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host_pid, "3")] {
         let event = format!("{pid}-{count}");
         limit_descriptors(launcher, "4");
         let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is accepted");
-        let before = wait_count(&world);
+        let before = wait_count(&host);
         limit_descriptors(pid, count);
-        if pid == host {
+        if pid == host_pid {
             limit_descriptors(launcher, "1024");
         }
-        wait_for("the session to wait often", || wait_count(&world) >= before + TRIES);
+        wait_for("the session to wait often", || wait_count(&host) >= before + TRIES);
         limit_descriptors(pid, "1024");
         limit_descriptors(launcher, "1024");
         let id = taken["message_id"].as_str().expect("an id");
         let view = insist("answer a message", || answered(&client, id));
         assert_eq!(view["notice"], false, "{view}");
-        world.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
+        host.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
     }
-    check_no_session_failed(&world);
-    assert_eq!(ready(&world), (200, Value::Null));
+    check_no_session_failed(&host);
+    assert_eq!(ready(&host), (200, Value::Null));
 }

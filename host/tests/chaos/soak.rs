@@ -5,7 +5,7 @@
 
 use crate::chaos::kill::{Sent, all_answered_once, answered, insist, run_of};
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, World, copy_as_is, kill, wait_for};
+use crate::support::host_fixture::{Build, TestHost, copy_with_owners, kill, wait_for};
 use fastrand::Rng;
 
 /// The number of steps without `IRONCLAW_SOAK_STEPS`.
@@ -23,7 +23,7 @@ struct Snapshot {
 
 /// A host with a settable clock, and a directory for heads outside of its home.
 struct Soak {
-    world: World,
+    host: TestHost,
     client: Client,
     heads: tempfile::TempDir,
     sent: Vec<Sent>,
@@ -35,17 +35,17 @@ struct Soak {
 
 impl Soak {
     fn begin() -> Self {
-        let world = World::with(client::own(), Build::Failpoints, None);
+        let host = TestHost::with(client::current_user(), Build::Failpoints, None);
         let heads = tempfile::tempdir().expect("a directory");
-        world.configure(&format!(
+        host.configure(&format!(
             "[ledger]\nheads = {:?}\nrotate_entries = 64\nhead_every_entries = 8\nhead_every_seconds = 2\n[session]\nidle_seconds = 1\n",
             heads.path().display().to_string()
         ));
-        world.up();
-        world.agent("a");
-        world.agent("b");
-        let client = Client::of(&world);
-        Self { world, client, heads, sent: Vec::new(), events: 0, snapshot: None, lost: false }
+        host.up();
+        host.agent("a");
+        host.agent("b");
+        let client = Client::of(&host);
+        Self { host, client, heads, sent: Vec::new(), events: 0, snapshot: None, lost: false }
     }
 
     /// Sends one message. Waits for its answer in half of the cases.
@@ -74,18 +74,18 @@ impl Soak {
 
     /// Starts the host with a clock that is shifted by `shift_ms`.
     fn up_at(&mut self, shift_ms: i64) {
-        self.world.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&shift_ms.to_string()));
-        self.world.up();
+        self.host.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&shift_ms.to_string()));
+        self.host.up();
     }
 
     fn take_snapshot(&mut self) {
         self.wait_for_answers();
-        self.world.down();
+        self.host.down();
         let directory = tempfile::tempdir().expect("a directory");
-        copy_as_is(&self.world.home, &directory.path().join("home"));
+        copy_with_owners(&self.host.home, &directory.path().join("home"));
         let ledger = self.entries();
         self.snapshot = Some(Snapshot { directory, ledger, sent: self.sent.len() });
-        self.world.up();
+        self.host.up();
     }
 
     /// Restores the home from the snapshot.
@@ -96,17 +96,17 @@ impl Soak {
             // A kill directly after an answer can come before the next head outside, and then the host could not warn.
             wait_for("a head outside", || self.has_head_outside(snapshot.ledger.len()));
         }
-        self.world.kill_host();
+        self.host.kill_host();
         let before = self.verify();
         assert!(before.is_ok() || self.lost, "{before:?}");
-        for entry in std::fs::read_dir(&self.world.home).expect("a home") {
+        for entry in std::fs::read_dir(&self.host.home).expect("a home") {
             let path = entry.expect("readable").path();
             if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }.expect("removed");
         }
         let kept = snapshot.directory.path().join("home");
         for entry in std::fs::read_dir(&kept).expect("a copy") {
             let path = entry.expect("readable").path();
-            copy_as_is(&path, &self.world.home.join(path.file_name().expect("a name")));
+            copy_with_owners(&path, &self.host.home.join(path.file_name().expect("a name")));
         }
         let forgotten = self.sent.len() - snapshot.sent;
         self.sent.truncate(snapshot.sent);
@@ -124,11 +124,11 @@ impl Soak {
                 }
             }
         }
-        self.world.up();
+        self.host.up();
         if forgotten > 0 {
-            let warned = || self.world.status()["host"]["warnings"].to_string();
+            let warned = || self.host.status()["host"]["warnings"].to_string();
             wait_for("the host to notice", || warned().contains("know another history from entry"));
-            assert!(!self.world.entries("ledger.behind_heads").is_empty());
+            assert!(!self.host.entries("ledger.behind_heads").is_empty());
         }
     }
 
@@ -143,34 +143,34 @@ impl Soak {
 
     /// Returns the exported entries without the final head, which each export signs again.
     fn entries(&self) -> Vec<String> {
-        let exported = self.world.ctl(&["audit", "export"]).ok().stdout;
+        let exported = self.host.ctl(&["audit", "export"]).ok().stdout;
         exported.lines().filter(|line| line.starts_with(r#"{"seq":"#)).map(str::to_owned).collect()
     }
 
     /// Verifies the ledger against the heads outside.
     fn verify(&self) -> Result<String, String> {
-        let answer = self.world.ctl(&["audit", "verify"]);
+        let answer = self.host.ctl(&["audit", "verify"]);
         if answer.code == 0 { Ok(answer.stdout) } else { Err(answer.stdout + &answer.stderr) }
     }
 
     /// Verifies all chains of the ledger and their links, without the heads outside.
     fn check_chains(&self) {
         let file = self.heads.path().join("exported.jsonl");
-        std::fs::write(&file, self.world.ctl(&["audit", "export"]).ok().stdout).expect("written");
+        std::fs::write(&file, self.host.ctl(&["audit", "export"]).ok().stdout).expect("written");
         let shown = file.display().to_string();
-        self.world.ctl(&["audit", "verify", "--file", &shown]).ok();
+        self.host.ctl(&["audit", "verify", "--file", &shown]).ok();
         std::fs::remove_file(&file).expect("removed");
     }
 
     fn rotate(&self) {
-        let answer = self.world.ctl(&["audit", "rotate"]);
+        let answer = self.host.ctl(&["audit", "rotate"]);
         if !answer.stderr.contains("holds nothing but its genesis") {
             answer.ok();
         }
     }
 
     fn kill_a_sandbox(&self) {
-        let status = self.world.status();
+        let status = self.host.status();
         let sessions = status["sessions"].as_array().expect("a list").iter();
         if let Some(pid) = sessions.filter_map(|session| session["pid"].as_i64()).next() {
             kill(pid as i32);
@@ -188,20 +188,20 @@ fn soak_loses_no_message_and_keeps_the_ledger_valid() {
         match what {
             0..=7 => soak.send_message(&mut rng),
             8 => {
-                soak.world.kill_host();
-                soak.world.up();
+                soak.host.kill_host();
+                soak.host.up();
             }
             9 => soak.kill_a_sandbox(),
             10 => {
-                soak.world.down();
+                soak.host.down();
                 soak.up_at(0);
             }
             11 => {
-                soak.world.kill_host();
+                soak.host.kill_host();
                 soak.up_at(-HOUR_MS);
             }
             12 => {
-                soak.world.kill_host();
+                soak.host.kill_host();
                 soak.up_at(40 * 24 * HOUR_MS);
             }
             13 => soak.rotate(),
@@ -211,18 +211,18 @@ fn soak_loses_no_message_and_keeps_the_ledger_valid() {
     }
     soak.wait_for_answers();
     soak.sent.sort_by(|a, b| a.id.cmp(&b.id));
-    all_answered_once(&soak.world, &soak.sent, seed);
+    all_answered_once(&soak.host, &soak.sent, seed);
     soak.check_chains();
     assert_eq!(soak.verify().is_err(), soak.lost, "seed {seed}: {:?}", soak.verify());
     // Every run has at least one rotation and one restore.
     soak.take_snapshot();
-    soak.world.ctl(&["audit", "rotate"]).ok();
+    soak.host.ctl(&["audit", "rotate"]).ok();
     soak.send_message(&mut rng);
     soak.restore();
     assert!(soak.lost, "seed {seed}");
     soak.wait_for_answers();
-    all_answered_once(&soak.world, &soak.sent, seed);
+    all_answered_once(&soak.host, &soak.sent, seed);
     soak.check_chains();
     assert!(soak.verify().is_err(), "seed {seed}: the heads outside still reveal the loss");
-    soak.world.down();
+    soak.host.down();
 }

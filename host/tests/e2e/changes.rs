@@ -8,7 +8,7 @@ mod deciders;
 
 use crate::chaos::kill::{run_of, slice};
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Answer, Build, World, alive, wait_for};
+use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
 use fastrand::Rng;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// A host whose agent proposes each kind of change in a conversation.
 pub(crate) struct ChangeFixture {
-    pub(crate) world: World,
+    pub(crate) host: TestHost,
     directory: tempfile::TempDir,
 }
 
@@ -48,7 +48,7 @@ const PROPOSALS: [(&str, &str, &str); 10] = [
 
 impl ChangeFixture {
     pub(crate) fn new(build: Build) -> Self {
-        let world = World::with(client::own(), build, None);
+        let host = TestHost::with(client::current_user(), build, None);
         let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
         let shared = directory.path().canonicalize().expect("an existing directory");
@@ -61,44 +61,44 @@ impl ChangeFixture {
         let shared = shared.display().to_string();
         let proposals = PROPOSALS.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
         let rules = rules(proposals.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
-        let script = world.home.join("script.toml");
+        let script = host.home.join("script.toml");
         std::fs::write(&script, rules).expect("written");
-        world.configure(&format!(
+        host.configure(&format!(
             "[model]\nscript = {:?}\n[mounts]\nallow = [{shared:?}]\n[session]\nidle_seconds = 600\n",
             script.display().to_string()
         ));
-        world.up();
-        world.agent("a");
-        world.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
-        world.ctl(&["person", "add", "bob"]).ok();
-        world.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
-        world.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
-        Self { world, directory }
+        host.up();
+        host.agent("a");
+        host.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
+        host.ctl(&["person", "add", "bob"]).ok();
+        host.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
+        host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
+        Self { host, directory }
     }
 
     /// Returns a fixture for another host, whose script has [`rules`].
-    pub(crate) fn over(world: World, directory: tempfile::TempDir) -> Self {
-        Self { world, directory }
+    pub(crate) fn over(host: TestHost, directory: tempfile::TempDir) -> Self {
+        Self { host, directory }
     }
 
     /// Proposes a change in the conversation and returns its id.
     pub(crate) fn propose(&self, word: &str) -> String {
-        let reply = self.world.say("a", &format!("want {word}"));
+        let reply = self.host.say("a", &format!("want {word}"));
         let id = reply.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(|part| part.starts_with("chg_"));
         id.unwrap_or_else(|| panic!("{word}: {reply}")).to_owned()
     }
 
     /// Proposes a change of the agent as the owner, with this JSON.
     pub(crate) fn submit(&self, kind: &str, payload: impl std::fmt::Display) -> Answer {
-        self.world.submit("a", kind, payload)
+        self.host.submit("a", kind, payload)
     }
 
     pub(crate) fn show(&self, id: &str) -> Value {
-        self.world.ctl(&["--json", "change", "show", id]).ok().json()
+        self.host.ctl(&["--json", "change", "show", id]).ok().json()
     }
 
     pub(crate) fn waiting(&self) -> Vec<String> {
-        let list = self.world.ctl(&["--json", "change", "list"]).ok().json();
+        let list = self.host.ctl(&["--json", "change", "list"]).ok().json();
         let list = list.as_array().expect("a list").clone();
         list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
     }
@@ -111,11 +111,11 @@ impl ChangeFixture {
 
     /// Returns the notices in the conversation, in order.
     pub(crate) fn notices(&self) -> Vec<String> {
-        let list = self.world.ctl(&["--json", "session", "list"]).ok().json();
+        let list = self.host.ctl(&["--json", "session", "list"]).ok().json();
         let sessions = list.as_array().expect("a list").clone();
         let mut notices = Vec::new();
         for session in sessions {
-            let text = self.world.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
+            let text = self.host.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
             for line in text.lines() {
                 let item: Value = serde_json::from_str(line).expect("a line of JSON");
                 let spans = item["spans"].as_array().filter(|_| item["kind"] == "message");
@@ -128,7 +128,7 @@ impl ChangeFixture {
     }
 
     pub(crate) fn agent(&self) -> Value {
-        self.world.ctl(&["--json", "agent", "show", "a"]).ok().json()
+        self.host.ctl(&["--json", "agent", "show", "a"]).ok().json()
     }
 
     /// Returns all state that a change of any kind can alter.
@@ -137,8 +137,8 @@ impl ChangeFixture {
             "agent": { "persona": self.agent()["persona"], "tools": self.agent()["enabled_tools"], "access": self.agent()["access"],
                 "roles": self.agent()["roles"], "mounts": self.agent()["mounts"], "wirings": self.agent()["wirings"], "mcp": self.agent()["mcp"],
                 "packages": self.agent()["packages"] },
-            "agents": self.world.ctl(&["--json", "agent", "list"]).ok().json().as_array().expect("a list").len(),
-            "mcp": self.world.ctl(&["--json", "mcp", "list"]).ok().json(),
+            "agents": self.host.ctl(&["--json", "agent", "list"]).ok().json().as_array().expect("a list").len(),
+            "mcp": self.host.ctl(&["--json", "mcp", "list"]).ok().json(),
         })
     }
 }
@@ -161,19 +161,19 @@ fn has_effect(fixture: &ChangeFixture, word: &str) -> bool {
     match word {
         "persona" => agent["persona"] == "Answer briefly.",
         "tools" => {
-            let refused = fixture.world.say("a", "read plan.txt").contains("not enabled");
+            let refused = fixture.host.say("a", "read plan.txt").contains("not enabled");
             agent["enabled_tools"] == json!(["list_dir"]) && refused
         }
         "wiring" => agent["wirings"].to_string().contains("^!a"),
         "permissions" => agent["access"] == "members" && agent["roles"].to_string().contains("bob"),
-        "mounts" => fixture.world.say("a", "read /papers/plan.txt").contains("the plan"),
+        "mounts" => fixture.host.say("a", "read /papers/plan.txt").contains("the plan"),
         "create" => {
-            let made = fixture.world.ctl(&["--json", "agent", "show", "newcomer"]);
+            let made = fixture.host.ctl(&["--json", "agent", "show", "newcomer"]);
             made.code == 0
                 && made.json()["persona"] == "Find sources."
                 && made.json()["enabled_tools"] == json!(["read_file"])
         }
-        "register" => fixture.world.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
+        "register" => fixture.host.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
         "access" => agent["mcp"].to_string().contains("add_event"),
         other => panic!("{other}"),
     }
@@ -204,7 +204,7 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
         assert_eq!(held["reason"], "it was asked for", "{held}");
         assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
         assert!(!has_effect(&fixture, word), "{word}: held");
-        let approved = fixture.world.ctl(&["approve", &id]).ok();
+        let approved = fixture.host.ctl(&["approve", &id]).ok();
         assert!(approved.stdout.contains(&id), "the output names the approved change: {}", approved.stdout);
         let done = fixture.settled(&id);
         assert_eq!(done["status"], "applied", "{word}: {done}");
@@ -217,7 +217,7 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
         assert!(now.len() > earlier, "{word}");
         earlier = now.len();
     }
-    fixture.world.ctl(&["audit", "verify"]).ok();
+    fixture.host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
@@ -226,21 +226,21 @@ fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
     let reject = |word: &str| {
         let before = fixture.changeable_state();
         let id = fixture.propose(word);
-        fixture.world.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
+        fixture.host.ctl(&["reject", &id, "--reason", &format!("not {word} today")]).ok();
         let done = fixture.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("rejected"), &Value::Null), "{word}: {done}");
         assert_eq!(fixture.changeable_state(), before, "{word}");
         let notices = fixture.notices();
         let is_reported = notices.iter().any(|text| text.contains(&id) && text.contains(&format!("not {word} today")));
         assert!(is_reported, "{word}: {notices:?}");
-        fixture.world.ctl(&["approve", &id]).refused("rejected already");
+        fixture.host.ctl(&["approve", &id]).refused("rejected already");
         assert_eq!(fixture.changeable_state(), before, "{word}");
     };
     reject("register");
     assert_eq!(fixture.changeable_state()["mcp"], json!([]));
     // Access to a server that does not exist cannot be proposed.
     let id = fixture.propose("register");
-    fixture.world.ctl(&["approve", &id]).ok();
+    fixture.host.ctl(&["approve", &id]).ok();
     fixture.settled(&id);
     for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
         reject(word);
@@ -250,12 +250,12 @@ fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
 #[test]
 fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
     let fixture = ChangeFixture::new(Build::Plain);
-    let reply = fixture.world.say("a", "want foreign");
+    let reply = fixture.host.say("a", "want foreign");
     assert!(reply.contains("enabled_tools"), "{reply}");
-    let reply = fixture.world.say("a", "want unknown");
+    let reply = fixture.host.say("a", "want unknown");
     assert!(reply.contains("exec"), "{reply}");
     assert!(fixture.waiting().is_empty());
-    let refused = fixture.world.entries("call.refused");
+    let refused = fixture.host.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     // A person cannot propose it either.
     fixture.submit("persona", r#"{"instructions":"x","enabled_tools":["run_command"]}"#).refused("enabled_tools");
@@ -281,42 +281,41 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         let mut fixture = ChangeFixture::new(Build::Failpoints);
         let id = fixture.propose("persona");
         // A kill after the proposal leaves the change pending.
-        fixture.world.kill_host();
-        fixture.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        fixture.world.up();
-        fixture.world.set_env("IRONCLAW_FAILPOINT", None);
+        fixture.host.kill_host();
+        fixture.host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        fixture.host.up();
+        fixture.host.set_env("IRONCLAW_FAILPOINT", None);
         assert_eq!(fixture.waiting(), [id.as_str()], "{point}");
         assert_eq!(fixture.agent()["persona"], "", "{point}: no person has decided");
-        let host = fixture.world.pid().expect("the host runs");
+        let host_pid = fixture.host.pid().expect("the host runs");
         // The answer may or may not arrive before the host dies.
-        drop(fixture.world.ctl(&["approve", &id]));
-        wait_for(&format!("the host to die at {point}"), || !alive(host));
-        fixture.world.up();
+        drop(fixture.host.ctl(&["approve", &id]));
+        wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
+        fixture.host.up();
         let done = fixture.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
         assert_eq!(fixture.agent()["persona"], "Answer briefly.", "{point}");
-        let of = |what: &str| {
-            fixture.world.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
-        };
+        let of =
+            |what: &str| fixture.host.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
         assert_eq!(fixture.notices().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
-        fixture.world.kill_host();
-        fixture.world.up();
+        fixture.host.kill_host();
+        fixture.host.up();
         assert_eq!(fixture.show(&id)["status"], "applied", "{point}");
-        fixture.world.ctl(&["approve", &id]).refused("already");
+        fixture.host.ctl(&["approve", &id]).refused("already");
     }
     // A kill after a rejection, before its notice. `packages_change` tests failed changes.
     let point = "change_rejected";
     let mut fixture = ChangeFixture::new(Build::Failpoints);
     let id = fixture.propose("persona");
-    fixture.world.down();
-    fixture.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-    fixture.world.up();
-    fixture.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = fixture.world.pid().expect("the host runs");
-    drop(fixture.world.ctl(&["reject", &id]));
-    wait_for(&format!("the host to die at {point}"), || !alive(host));
-    fixture.world.up();
+    fixture.host.down();
+    fixture.host.set_env("IRONCLAW_FAILPOINT", Some(point));
+    fixture.host.up();
+    fixture.host.set_env("IRONCLAW_FAILPOINT", None);
+    let host_pid = fixture.host.pid().expect("the host runs");
+    drop(fixture.host.ctl(&["reject", &id]));
+    wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
+    fixture.host.up();
     assert_eq!(fixture.settled(&id)["status"], "rejected", "{point}");
     assert_eq!(fixture.agent()["persona"], "", "{point}");
     assert!(fixture.notices().iter().any(|text| text.contains(&id)), "{point}");
@@ -325,18 +324,18 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
 #[test]
 fn invalid_policy_prevents_the_start_and_is_explained() {
     let fixture = ChangeFixture::new(Build::Plain);
-    fixture.world.down();
-    let policy = fixture.world.home.join("policy.toml");
+    fixture.host.down();
+    let policy = fixture.host.home.join("policy.toml");
     std::fs::write(&policy, "[default]\napprovals = 0\n").expect("written");
-    let refused = fixture.world.ctl(&["up", "--detach"]);
+    let refused = fixture.host.ctl(&["up", "--detach"]);
     assert!(refused.code != 0 && refused.stderr.contains("a person always decides"), "{}", refused.stderr);
-    fixture.world.ctl(&["config", "check"]).refused("a person always decides");
+    fixture.host.ctl(&["config", "check"]).refused("a person always decides");
     std::fs::write(&policy, "[default]\napprovals = 2\nrequester_may_approve = false\n").expect("written");
-    fixture.world.up();
+    fixture.host.up();
     let id = fixture.propose("persona");
-    fixture.world.ctl(&["approve", &id]).refused("another person has to approve it");
+    fixture.host.ctl(&["approve", &id]).refused("another person has to approve it");
     // A command with an immediate effect would bypass the policy.
-    fixture.world.ctl(&["agent", "add", "another"]).refused("policy");
+    fixture.host.ctl(&["agent", "add", "another"]).refused("policy");
 }
 
 #[test]
@@ -344,7 +343,7 @@ fn mount_replaced_by_a_link_or_outside_is_refused() {
     let fixture = ChangeFixture::new(Build::Plain);
     let shared: &Path = fixture.directory.path();
     std::os::unix::fs::symlink("/", shared.join("link")).expect("linked");
-    let home = fixture.world.home.display().to_string();
+    let home = fixture.host.home.display().to_string();
     let below = |name: &str| format!("{}/{name}", shared.display());
     for (source, why) in [
         ("/", "it is the root directory"),
@@ -359,16 +358,16 @@ fn mount_replaced_by_a_link_or_outside_is_refused() {
     }
     assert!(fixture.waiting().is_empty());
     let id = fixture.propose("mounts");
-    fixture.world.ctl(&["approve", &id]).ok();
+    fixture.host.ctl(&["approve", &id]).ok();
     assert_eq!(fixture.settled(&id)["status"], "applied");
-    wait_for("the mount", || fixture.world.say("a", "read /papers/plan.txt").contains("the plan"));
-    assert!(!fixture.world.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
+    wait_for("the mount", || fixture.host.say("a", "read /papers/plan.txt").contains("the plan"));
+    assert!(!fixture.host.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
     assert!(!shared.join("papers/new.txt").exists());
-    fixture.world.down();
+    fixture.host.down();
     std::fs::rename(shared.join("papers"), shared.join("moved")).expect("moved");
     std::os::unix::fs::symlink("/etc", shared.join("papers")).expect("linked");
-    fixture.world.up();
-    let said = fixture.world.ctl(&["chat", "a", "read /papers/passwd"]).refused("/papers, which is a symbolic link");
+    fixture.host.up();
+    let said = fixture.host.ctl(&["chat", "a", "read /papers/passwd"]).refused("/papers, which is a symbolic link");
     assert!(!said.stdout.contains("root:"), "{}", said.stdout);
 }
 
@@ -377,10 +376,10 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
     let fixture = ChangeFixture::new(Build::Plain);
     let before = fixture.changeable_state();
     for version in ["1.0.0", "../../../etc"] {
-        let reply = fixture.world.say("a", &format!("install skill weather {version}"));
+        let reply = fixture.host.say("a", &format!("install skill weather {version}"));
         assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
     }
-    let refused = fixture.world.entries("call.refused");
+    let refused = fixture.host.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for payload in [r#"{"skill":"weather","version":"1.0.0"}"#, r#"{"access":"everyone","skill":"weather"}"#] {
         fixture.submit("permissions", payload).refused("skill");
@@ -392,9 +391,9 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
 #[test]
 fn role_needs_the_whole_identity_and_not_a_prefix() {
     let fixture = ChangeFixture::new(Build::Plain);
-    fixture.world.ctl(&["person", "add", "mallory"]).ok();
-    fixture.world.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
-    fixture.world.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
+    fixture.host.ctl(&["person", "add", "mallory"]).ok();
+    fixture.host.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
+    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
     let grant =
         |identity: &str| fixture.submit("permissions", json!({ "grant": [{ "identity": identity, "role": "admin" }] }));
     for (cut, why) in [
@@ -409,9 +408,9 @@ fn role_needs_the_whole_identity_and_not_a_prefix() {
     let shown = fixture.show(&id)["shown"].as_str().expect("a text").to_owned();
     assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
     // The directory was granted to another agent meanwhile, so the shown page is outdated.
-    fixture.world.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
-    fixture.world.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
-    fixture.world.ctl(&["approve", &id]).refused("differs from the time of the request");
+    fixture.host.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
+    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
+    fixture.host.ctl(&["approve", &id]).refused("differs from the time of the request");
     assert_eq!(fixture.show(&id)["status"], "withdrawn");
     let roles = fixture.agent()["roles"].to_string();
     assert!(!roles.contains("mallory") && !roles.contains("bob"), "{roles}");
@@ -422,40 +421,40 @@ fn reason_of_a_rejection_is_not_taken_for_user_text() {
     let fixture = ChangeFixture::new(Build::Plain);
     let id = fixture.propose("persona");
     // The script answers text of the user. It would propose this change if it took the reason for such text.
-    fixture.world.ctl(&["reject", &id, "--reason", "want create"]).ok();
+    fixture.host.ctl(&["reject", &id, "--reason", "want create"]).ok();
     wait_for("the notice in the conversation", || fixture.notices().iter().any(|text| text.contains("want create")));
-    fixture.world.say("a", "hello");
-    fixture.world.say("a", "echo again");
+    fixture.host.say("a", "hello");
+    fixture.host.say("a", "echo again");
     assert!(fixture.waiting().is_empty(), "no change was proposed");
 }
 
 #[test]
 fn immediate_command_does_not_bypass_the_policy() {
     let fixture = ChangeFixture::new(Build::Plain);
-    fixture.world.down();
+    fixture.host.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nroles = [\"owner\"]\n";
-    std::fs::write(fixture.world.home.join("policy.toml"), policy).expect("written");
-    fixture.world.up();
-    fixture.world.ctl(&["agent", "add", "another"]).refused("policy");
-    fixture.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&fixture.world, "carol");
+    std::fs::write(fixture.host.home.join("policy.toml"), policy).expect("written");
+    fixture.host.up();
+    fixture.host.ctl(&["agent", "add", "another"]).refused("policy");
+    fixture.host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let carol = Raw::of_person(&fixture.host, "carol");
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
-    fixture.world.ctl(&["agent", "connect", "a", "desk"]).ok();
+    fixture.host.ctl(&["agent", "connect", "a", "desk"]).ok();
     // To remove the channel of an agent needs as many approvals as to disconnect it.
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
-    fixture.world.ctl(&["agent", "disconnect", "a", "desk"]).ok();
+    fixture.host.ctl(&["agent", "disconnect", "a", "desk"]).ok();
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert_eq!(status, 200, "an unused channel can be removed: {said}");
     // Two people approve a wiring and a new agent through the gateway.
     let payload = r#"{"name":"another"}"#;
     let made = fixture
-        .world
+        .host
         .ctl(&["--json", "change", "submit", "--kind", "create_agent", "--payload", payload, "--reason", "r"])
         .ok();
     let id = made.json()["id"].as_str().expect("an id").to_owned();
-    fixture.world.ctl(&["approve", &id]).ok();
+    fixture.host.ctl(&["approve", &id]).ok();
     assert_eq!(fixture.show(&id)["status"], "pending", "one of two approvals");
     let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
     let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);

@@ -3,8 +3,8 @@
 //! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows both counts.
 //! The test does not count the wake-ups of threads, which depend on the load and the processors. See `docs/performance.md`.
 
-use crate::support::client::{Client, own};
-use crate::support::host_fixture::{Build, World};
+use crate::support::client::{Client, current_user};
+use crate::support::host_fixture::{Build, TestHost};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -23,11 +23,11 @@ const WHY: &str = "A change that adds a commit or a page to each message needs a
 
 #[test]
 fn commits_and_pages_of_a_warm_round_are_pinned() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    let client = Client::of(&world);
-    let log = world.home.join("state.db-wal");
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    let log = host.home.join("state.db-wal");
     let mut rounds = Vec::new();
     for number in 0..WARM_UP + 2 * ROUNDS {
         let before = Log::of(&log);

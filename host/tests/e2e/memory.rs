@@ -4,7 +4,7 @@
 
 use crate::chaos::kill::{answered, insist};
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::Value;
 
 /// A context for only a few messages.
@@ -15,83 +15,83 @@ fn labels(item: &Value) -> Vec<&str> {
 }
 
 /// Returns the exported conversation of the only session.
-fn exported(world: &World) -> Vec<Value> {
-    let session = world.session()["id"].as_str().expect("an id").to_owned();
-    let text = world.ctl(&["session", "export", &session]).ok().stdout;
+fn exported(host: &TestHost) -> Vec<Value> {
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    let text = host.ctl(&["session", "export", &session]).ok().stdout;
     text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
 /// Sends messages until a summary replaces the oldest.
-fn talk_until_summarised(world: &World) {
+fn talk_until_summarised(host: &TestHost) {
     for round in 0..20 {
-        if !world.entries("summary.sealed").is_empty() {
+        if !host.entries("summary.sealed").is_empty() {
             return;
         }
-        world.say("a", &format!("echo {round} {}", "lorem ipsum ".repeat(60)));
+        host.say("a", &format!("echo {round} {}", "lorem ipsum ".repeat(60)));
     }
     panic!("no summary after twenty long messages");
 }
 
 #[test]
 fn summary_is_not_taken_for_user_text() {
-    let world = World::new();
-    world.configure(SMALL_CONTEXT);
-    world.up();
-    world.agent("a");
-    world.say("a", "my name is Ada");
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    talk_until_summarised(&world);
+    let host = TestHost::new();
+    host.configure(SMALL_CONTEXT);
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada");
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
+    talk_until_summarised(&host);
 
     for restarted in [false, true] {
         if restarted {
-            world.kill_host();
-            world.up();
+            host.kill_host();
+            host.up();
         }
-        let said = world.say("a", "what does the summary say?");
+        let said = host.say("a", "what does the summary say?");
         assert!(said.contains("the person: my name is Ada"), "{said}");
         // The next context has the same text in a summary, without the request and the message.
-        let said = world.say("a", "what is my name?");
+        let said = host.say("a", "what is my name?");
         assert!(said.starts_with("You have not told me your name"), "after a restart: {restarted}: {said}");
     }
-    let items = exported(&world);
+    let items = exported(&host);
     let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
     assert_eq!(labels(summary), ["LlmDerived"], "{summary}");
     assert_eq!(summary["spans"][0]["author"], "model", "{summary}");
     assert_eq!(summary["covers"][0], 2, "{summary}");
     assert!(items.iter().any(|item| item["text"] == "my name is Ada"), "the summarised items stay in the record");
-    world.ctl(&["audit", "verify"]).ok();
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
 fn summary_inherits_the_external_label() {
-    let world = World::new();
-    world.configure(SMALL_CONTEXT);
-    world.up();
-    world.agent("a");
-    world.say("a", "write notes.txt: buy milk");
-    world.say("a", "read notes.txt");
-    talk_until_summarised(&world);
-    let items = exported(&world);
+    let host = TestHost::new();
+    host.configure(SMALL_CONTEXT);
+    host.up();
+    host.agent("a");
+    host.say("a", "write notes.txt: buy milk");
+    host.say("a", "read notes.txt");
+    talk_until_summarised(&host);
+    let items = exported(&host);
     let summary = items.iter().find(|item| item["kind"] == "summary").expect("a summary");
     assert_eq!(labels(summary), ["External", "LlmDerived"], "{summary}");
     // A later output has the label too, although its context does not contain the file.
-    world.say("a", "keep the summary in mind");
-    let notes = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    host.say("a", "keep the summary in mind");
+    let notes = host.ctl(&["--json", "memory", "list", "a"]).ok().json();
     assert_eq!(labels(&notes[0]), ["External", "LlmDerived"], "{notes}");
 }
 
 #[test]
 fn note_keeps_its_author_and_labels_over_a_restart() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.agent("b");
-    assert!(world.say("a", "keep the boat leaves at nine").contains("kept as mem_"));
-    world.say("a", "write notes.txt: x");
-    world.say("a", "read notes.txt");
-    world.say("a", "keep the ferry is blue");
-    world.ctl(&["memory", "add", "a", "The ferry is owned by Bo."]).ok();
-    let before = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.agent("b");
+    assert!(host.say("a", "keep the boat leaves at nine").contains("kept as mem_"));
+    host.say("a", "write notes.txt: x");
+    host.say("a", "read notes.txt");
+    host.say("a", "keep the ferry is blue");
+    host.ctl(&["memory", "add", "a", "The ferry is owned by Bo."]).ok();
+    let before = host.ctl(&["--json", "memory", "list", "a"]).ok().json();
     let seen: Vec<_> =
         before.as_array().expect("notes").iter().map(|note| (note["author"].as_str(), labels(note))).collect();
     assert!(seen[0].0.is_some_and(|author| author.starts_with("person per_")), "{before}");
@@ -99,10 +99,10 @@ fn note_keeps_its_author_and_labels_over_a_restart() {
     assert_eq!(seen[1], (Some("model"), vec!["External", "LlmDerived"]), "this note follows a read file: {before}");
     assert_eq!(seen[2], (Some("model"), vec!["LlmDerived"]), "{before}");
 
-    world.kill_host();
-    world.up();
-    assert_eq!(world.ctl(&["--json", "memory", "list", "a"]).ok().json(), before);
-    let said = world.say("a", "recall FERRY blue");
+    host.kill_host();
+    host.up();
+    assert_eq!(host.ctl(&["--json", "memory", "list", "a"]).ok().json(), before);
+    let said = host.say("a", "recall FERRY blue");
     let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
     let texts: Vec<_> = found["notes"].as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
     assert_eq!(
@@ -112,112 +112,112 @@ fn note_keeps_its_author_and_labels_over_a_restart() {
     );
     assert_eq!(labels(&found["notes"][0]), ["External", "LlmDerived"], "{said}");
     // The result of `recall` is external content, and a note passes its label on to an output.
-    let items = exported(&world);
+    let items = exported(&host);
     let result = items.iter().rfind(|item| item["tool"] == "recall").expect("a result");
     assert_eq!(labels(result), ["External", "LlmDerived"], "{result}");
     assert_eq!(
-        world.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()[0]["text"],
+        host.ctl(&["--json", "memory", "search", "a", "nine"]).ok().json()[0]["text"],
         "the boat leaves at nine"
     );
 }
 
 #[test]
 fn agent_finds_no_note_of_another_agent_or_a_removed_one() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.agent("b");
-    world.say("a", "keep the vault is green");
-    assert!(world.say("b", "recall vault").contains("no note has any of these words"));
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.agent("b");
+    host.say("a", "keep the vault is green");
+    assert!(host.say("b", "recall vault").contains("no note has any of these words"));
     // The operators of the full-text query language have no effect.
     for query in ["\" OR text:*", "vault* NEAR(", "-text : ^ {", "' ; DROP TABLE memories"] {
-        let said = world.say("b", &format!("recall {query}"));
+        let said = host.say("b", &format!("recall {query}"));
         assert!(said.contains("no note has any of these words"), "{query}: {said}");
     }
-    let note = world.ctl(&["--json", "memory", "list", "a"]).ok().json()[0]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["memory", "remove", "b", &note]).refused("has no note");
-    world.ctl(&["memory", "remove", "a", &note]).ok();
-    assert!(world.say("a", "recall vault").contains("no note has any of these words"));
-    assert_eq!(world.entries("memory.forgotten").len(), 1);
-    world.ctl(&["memory", "add", "a", " "]).refused("1 to 4096 bytes");
-    world.ctl(&["memory", "list", "unknown"]).refused("no agent");
-    world.agent("c");
-    world.say("c", "keep the cellar is dry");
-    world.ctl(&["agent", "remove", "c", "--yes"]).ok();
+    let note = host.ctl(&["--json", "memory", "list", "a"]).ok().json()[0]["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["memory", "remove", "b", &note]).refused("has no note");
+    host.ctl(&["memory", "remove", "a", &note]).ok();
+    assert!(host.say("a", "recall vault").contains("no note has any of these words"));
+    assert_eq!(host.entries("memory.forgotten").len(), 1);
+    host.ctl(&["memory", "add", "a", " "]).refused("1 to 4096 bytes");
+    host.ctl(&["memory", "list", "unknown"]).refused("no agent");
+    host.agent("c");
+    host.say("c", "keep the cellar is dry");
+    host.ctl(&["agent", "remove", "c", "--yes"]).ok();
     let left =
-        crate::support::record::count(&crate::support::record::open(&world.home), "SELECT count(*) FROM memories");
+        crate::support::record::count(&crate::support::record::open(&host.home), "SELECT count(*) FROM memories");
     assert_eq!(left, 0, "the notes of a removed agent are erased");
 }
 
 #[test]
 fn note_goes_with_its_last_conversation_unless_personal() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.say("a", "keep the boat leaves at nine");
-    world.say("a", "keep the inn is full");
-    world.say("a", "keep the key is under the mat");
-    world.ctl(&["chat", "a", "--thread", "two", "keep the inn is full"]).ok();
-    world.ctl(&["memory", "add", "a", "the key is under the mat"]).ok();
-    let status = world.status();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.say("a", "keep the boat leaves at nine");
+    host.say("a", "keep the inn is full");
+    host.say("a", "keep the key is under the mat");
+    host.ctl(&["chat", "a", "--thread", "two", "keep the inn is full"]).ok();
+    host.ctl(&["memory", "add", "a", "the key is under the mat"]).ok();
+    let status = host.status();
     let sessions = status["sessions"].as_array().expect("a list");
     let first = sessions.iter().find(|session| !session["origin"].as_str().unwrap_or_default().ends_with("two"));
     let first = first.expect("the first session")["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["session", "remove", &first, "--yes"]).ok();
-    let left = world.ctl(&["--json", "memory", "list", "a"]).ok().json();
+    host.ctl(&["session", "remove", &first, "--yes"]).ok();
+    let left = host.ctl(&["--json", "memory", "list", "a"]).ok().json();
     let left: Vec<_> = left.as_array().expect("notes").iter().map(|note| note["text"].clone()).collect();
     assert_eq!(left, ["the key is under the mat", "the inn is full"]);
 }
 
 #[test]
 fn conversation_continues_after_its_named_items_are_dropped() {
-    let world = World::new();
+    let host = TestHost::new();
     // The bound is smaller than one request, so each turn drops items that the awake sandbox still names.
-    world.configure("[items]\nsession_items_max = 4\n");
-    world.up();
-    world.agent("a");
+    host.configure("[items]\nsession_items_max = 4\n");
+    host.up();
+    host.agent("a");
     for round in 0..6 {
-        let said = world.say("a", &format!("write n.txt: {round}"));
+        let said = host.say("a", &format!("write n.txt: {round}"));
         assert!(said.ends_with("I wrote n.txt."), "{said}");
     }
 }
 
 #[test]
 fn recorded_effect_is_not_repeated_after_a_crash() {
-    let mut world = World::with(crate::support::jail_fixture::Who::Ordinary, Build::Failpoints, None);
-    world.up();
-    world.agent("a");
-    world.down();
-    world.set_env("IRONCLAW_FAILPOINT", Some("call_reported"));
-    world.up();
-    let died = world.ctl(&["chat", "a", "append log.txt: once"]);
+    let mut host = TestHost::with(crate::support::jail_fixture::HostUser::Ordinary, Build::Failpoints, None);
+    host.up();
+    host.agent("a");
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some("call_reported"));
+    host.up();
+    let died = host.ctl(&["chat", "a", "append log.txt: once"]);
     assert_ne!(died.code, 0, "the host dies between the result and the answer");
-    wait_for("the host to be gone", || world.pid().is_none());
-    world.set_env("IRONCLAW_FAILPOINT", None);
-    world.up();
-    wait_for("the answer", || !world.entries("delivery.received").is_empty());
-    assert_eq!(world.say("a", "read log.txt"), "log.txt:\nonce");
+    wait_for("the host to be gone", || host.pid().is_none());
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up();
+    wait_for("the answer", || !host.entries("delivery.received").is_empty());
+    assert_eq!(host.say("a", "read log.txt"), "log.txt:\nonce");
 }
 
 #[test]
 fn messages_of_a_crashed_turn_are_answered_separately() {
-    let mut world = World::with(client::own(), Build::Failpoints, None);
-    world.up();
-    world.agent("a");
-    let asker = Client::of(&world);
-    world.ctl(&["panic"]).ok();
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    host.up();
+    host.agent("a");
+    let asker = Client::of(&host);
+    host.ctl(&["panic"]).ok();
     let ids = ["echo one", "echo two"].map(|text| {
         let taken = asker.send("a", text, text).expect("a recorded message");
         taken["message_id"].as_str().expect("an id").to_owned()
     });
-    world.down();
-    world.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
-    world.up();
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
+    host.up();
     // The host dies during the turn of both messages, possibly before it answers this request.
-    world.ctl(&["resume"]);
-    wait_for("the host to be gone", || world.pid().is_none());
-    world.set_env("IRONCLAW_FAILPOINT", None);
-    world.up();
+    host.ctl(&["resume"]);
+    wait_for("the host to be gone", || host.pid().is_none());
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up();
     let replies = ids.map(|id| insist("answer a message", || answered(&asker, &id))["reply"].clone());
     assert!(replies[0].as_str().is_some_and(|reply| reply.ends_with("one")), "{replies:?}");
     assert!(replies[1].as_str().is_some_and(|reply| reply.ends_with("two")), "{replies:?}");
@@ -225,48 +225,48 @@ fn messages_of_a_crashed_turn_are_answered_separately() {
 
 #[test]
 fn conversation_stays_within_its_bound_and_continues() {
-    let world = World::new();
-    world.configure("[items]\nsession_items_max = 12\n");
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.configure("[items]\nsession_items_max = 12\n");
+    host.up();
+    host.agent("a");
     for round in 0..10 {
-        assert!(world.say("a", &format!("echo {round}")).ends_with(&round.to_string()));
+        assert!(host.say("a", &format!("echo {round}")).ends_with(&round.to_string()));
     }
-    let items = exported(&world);
+    let items = exported(&host);
     assert!(items.len() <= 12, "{} items", items.len());
     assert_eq!(items.last().expect("the answer")["text"], "9");
-    assert!(!world.entries("items.dropped").is_empty());
-    world.kill_host();
-    world.up();
-    assert_eq!(world.say("a", "echo still here"), "still here");
-    world.ctl(&["audit", "verify"]).ok();
+    assert!(!host.entries("items.dropped").is_empty());
+    host.kill_host();
+    host.up();
+    assert_eq!(host.say("a", "echo still here"), "still here");
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
 fn tighter_bounds_apply_from_the_next_start_on() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
     for round in 0..5 {
-        world.say("a", &format!("echo {round}"));
+        host.say("a", &format!("echo {round}"));
     }
-    assert!(exported(&world).len() >= 10);
-    world.down();
-    world.configure("[items]\nsession_items_max = 4\n");
-    world.up();
+    assert!(exported(&host).len() >= 10);
+    host.down();
+    host.configure("[items]\nsession_items_max = 4\n");
+    host.up();
     // The start itself enforces the bounds, without a new message.
-    wait_for("the oldest to be dropped", || exported(&world).len() <= 4);
-    assert_eq!(world.entries("items.dropped").len(), 1);
+    wait_for("the oldest to be dropped", || exported(&host).len() <= 4);
+    assert_eq!(host.entries("items.dropped").len(), 1);
 }
 
 #[test]
 fn transcript_names_authors_and_outcomes() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.say("a", "write notes.txt: \u{1b}[31mred");
-    let session = world.session()["id"].as_str().expect("an id").to_owned();
-    let shown = world.ctl(&["--json", "session", "show", &session]).ok().json();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.say("a", "write notes.txt: \u{1b}[31mred");
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    let shown = host.ctl(&["--json", "session", "show", &session]).ok().json();
     assert_eq!(shown["id"], session.as_str(), "{shown}");
     let kinds: Vec<_> = shown["transcript"]
         .as_array()
@@ -290,12 +290,12 @@ fn transcript_names_authors_and_outcomes() {
     assert_eq!((labels(result), &result["ok"]), (vec!["External"], &Value::Bool(true)), "{result}");
     assert_eq!(answer["receipt"], "received", "{answer}");
 
-    let plain = world.ctl(&["session", "show", &session]).ok().stdout;
+    let plain = host.ctl(&["session", "show", &session]).ok().stdout;
     assert!(!plain.contains('\u{1b}') && plain.contains("\\u{1b}[31mred"), "{plain}");
-    let file = world.home.join("talk.md").display().to_string();
-    world.ctl(&["session", "export", &session, "--out", &file, "--format", "markdown"]).ok();
+    let file = host.home.join("talk.md").display().to_string();
+    host.ctl(&["session", "export", &session, "--out", &file, "--format", "markdown"]).ok();
     let written = std::fs::read_to_string(&file).expect("written");
     assert!(written.contains("> → write_file") && !written.contains('\u{1b}'), "{written}");
-    world.ctl(&["session", "export", &session, "--out", &file]).refused("never overwrites a file");
-    world.ctl(&["session", "export", "ses_unknown"]).refused("no session");
+    host.ctl(&["session", "export", &session, "--out", &file]).refused("never overwrites a file");
+    host.ctl(&["session", "export", "ses_unknown"]).refused("no session");
 }

@@ -6,7 +6,7 @@ mod registry;
 
 pub(crate) use registry::Registry;
 
-use crate::support::jail_fixture::{self, ORDINARY_UID, Who, example, host_users, own};
+use crate::support::jail_fixture::{self, HostUser, ORDINARY_UID, example, host_users, set_owner};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -27,16 +27,16 @@ fn run(command: &mut Command) -> String {
 
 /// The home of a user, with the sources of its packages.
 struct FetchFixture {
-    who: Who,
+    user: HostUser,
     directory: tempfile::TempDir,
     registry: Registry,
 }
 
 impl FetchFixture {
-    fn new(who: Who) -> Self {
+    fn new(user: HostUser) -> Self {
         let directory = jail_fixture::directory();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
-        let fixture = Self { who, directory, registry: Registry::new() };
+        let fixture = Self { user, directory, registry: Registry::new() };
         for name in ["home", "work"] {
             let path = fixture.path(name);
             std::fs::create_dir(&path).expect("a directory");
@@ -45,8 +45,8 @@ impl FetchFixture {
         // A package script that runs leaves a file here, under any uid.
         std::fs::create_dir(fixture.path("traces")).expect("a directory");
         std::fs::set_permissions(fixture.path("traces"), PermissionsExt::from_mode(0o777)).expect("permissions");
-        own(&fixture.path("home"), if who == Who::Root { 0 } else { ORDINARY_UID });
-        own(&fixture.path("work"), if who == Who::Root { 200_002 } else { ORDINARY_UID });
+        set_owner(&fixture.path("home"), if user == HostUser::Root { 0 } else { ORDINARY_UID });
+        set_owner(&fixture.path("work"), if user == HostUser::Root { 200_002 } else { ORDINARY_UID });
         let copied = Command::new("cp").arg(example("packages_driver")).arg(directory_of(&fixture)).status();
         assert!(
             copied.is_ok_and(|status| status.success()),
@@ -79,7 +79,7 @@ impl FetchFixture {
         let mut command = Command::new(self.path("packages_driver"));
         command.arg(self.path(directory)).arg(order.to_string());
         command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
-        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+        if self.user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {
             command.uid(ORDINARY_UID).gid(ORDINARY_UID);
         }
         jail_fixture::answer(command)
@@ -148,8 +148,8 @@ pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
 fn package_with_forbidden_content_is_refused() {
-    for who in host_users() {
-        let fixture = FetchFixture::new(who);
+    for user in host_users() {
+        let fixture = FetchFixture::new(user);
         fixture.registry.offer(&[
             fixture.archive("good", |_| ()),
             fixture.archive("evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755)),
@@ -159,7 +159,7 @@ fn package_with_forbidden_content_is_refused() {
             fixture.archive("evil-link", |tree| symlink("/etc/passwd", tree.join("usr/bin/out")).expect("linked")),
             fixture.archive("evil-name", |tree| program(&tree.join("usr/bin/a\u{1b}b"), 0o755)),
         ]);
-        assert_eq!(fixture.make(&["good"], &[])["installed"], json!(["good=1.0-1"]), "{who:?}");
+        assert_eq!(fixture.make(&["good"], &[])["installed"], json!(["good=1.0-1"]), "{user:?}");
         let before = fixture.layers();
         assert_eq!(before.len(), 1);
         for (name, words) in [
@@ -169,25 +169,25 @@ fn package_with_forbidden_content_is_refused() {
             ("evil-name", "a name that is not plain text"),
         ] {
             let result = fixture.make(&["good", name], &[]);
-            assert_eq!(result["code"], "packages_unfit", "{who:?} {result}");
-            assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{who:?} {result}");
+            assert_eq!(result["code"], "packages_unfit", "{user:?} {result}");
+            assert!(result["message"].as_str().is_some_and(|message| message.contains(words)), "{user:?} {result}");
         }
         let result = fixture.make(&["good", "nowhere"], &[]);
-        assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
-        assert!(result["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{who:?} {result}");
+        assert_eq!(result["code"], "packages_client_failed", "{user:?} {result}");
+        assert!(result["message"].as_str().is_some_and(|message| message.contains("nowhere")), "{user:?} {result}");
         let result = fixture.make(&["good"], &["nowhere"]);
-        assert_eq!(result["code"], "packages_client_failed", "{who:?} {result}");
+        assert_eq!(result["code"], "packages_client_failed", "{user:?} {result}");
         let result = fixture.make(&["-o=x"], &[]);
-        assert_eq!(result["code"], "packages_name", "{who:?} {result}");
-        assert_eq!(fixture.layers(), before, "{who:?}");
-        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{who:?}");
+        assert_eq!(result["code"], "packages_name", "{user:?} {result}");
+        assert_eq!(fixture.layers(), before, "{user:?}");
+        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{user:?}");
     }
 }
 
 #[test]
 fn packages_are_in_one_read_only_layer_and_no_script_ran() {
-    for who in host_users() {
-        let fixture = FetchFixture::new(who);
+    for user in host_users() {
+        let fixture = FetchFixture::new(user);
         let good = fixture.archive("good", |tree| {
             std::fs::create_dir_all(tree.join("etc/good")).expect("a directory");
             std::fs::write(tree.join("etc/good/settings"), "x").expect("written");
@@ -198,25 +198,25 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         fixture.registry.offer(&[good]);
         fixture.registry.publish("hello-npm", &fixture.path("traces").join("npm"));
         let result = fixture.make(&["good"], &["hello-npm"]);
-        assert_eq!(result["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{who:?} {result}");
-        assert_eq!(result["left_out"], json!({ "etc": 3 }), "{who:?} {result}");
-        assert_eq!(fixture.layers(), [result["digest"].as_str().unwrap_or_default()], "{who:?}");
+        assert_eq!(result["installed"], json!(["good=1.0-1", "hello-npm=1.2.3"]), "{user:?} {result}");
+        assert_eq!(result["left_out"], json!({ "etc": 3 }), "{user:?} {result}");
+        assert_eq!(fixture.layers(), [result["digest"].as_str().unwrap_or_default()], "{user:?}");
         let layer = PathBuf::from(result["path"].as_str().expect("a path"));
         assert_eq!(names(&layer), ["usr"]);
-        assert_eq!(names(&layer.join("usr/bin")), ["good", "hello-npm", "older", "well"], "{who:?}");
+        assert_eq!(names(&layer.join("usr/bin")), ["good", "hello-npm", "older", "well"], "{user:?}");
         let run = Command::new(layer.join("usr/bin/well")).output().expect("it can be executed");
         assert_eq!(run.stdout, b"hello\n");
         for path in ["usr", "usr/bin", "usr/bin/good", "usr/lib/node_modules/hello-npm/cli.js"] {
             let found = std::fs::metadata(layer.join(path)).expect(path);
             // The owner can write to directories, so that `rm -rf` removes the home.
             let mode = if found.is_dir() { 0o755 } else { 0o555 };
-            assert_eq!(found.mode() & 0o7777, mode, "{who:?} {path}");
+            assert_eq!(found.mode() & 0o7777, mode, "{user:?} {path}");
             let owner =
-                if who == Who::Root { 0 } else { std::fs::metadata(fixture.path("home")).expect("a home").uid() };
-            assert_eq!(found.uid(), owner, "{who:?} {path}");
+                if user == HostUser::Root { 0 } else { std::fs::metadata(fixture.path("home")).expect("a home").uid() };
+            assert_eq!(found.uid(), owner, "{user:?} {path}");
         }
-        assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{who:?}");
-        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{who:?}");
+        assert_eq!(names(&layer.join("usr/lib/node_modules/hello-npm")), ["cli.js", "package.json"], "{user:?}");
+        assert_eq!(names(&fixture.path("traces")), Vec::<String>::new(), "{user:?}");
         // A repeated call after an interrupted one for the same change gives the same layer.
         let change = ironclaw_contract::ids::ChangeId::new();
         let left = layer
@@ -228,17 +228,17 @@ fn packages_are_in_one_read_only_layer_and_no_script_ran() {
         std::fs::write(left.join("left"), "x").expect("written");
         std::fs::set_permissions(&left, PermissionsExt::from_mode(0o555)).expect("permissions");
         for path in left.ancestors().take(5) {
-            own(path, if who == Who::Root { 0 } else { ORDINARY_UID });
+            set_owner(path, if user == HostUser::Root { 0 } else { ORDINARY_UID });
         }
         let again = fixture.ask("home", json!({ "apt": ["good"], "npm": ["hello-npm"], "change": change }));
-        assert_eq!(again["digest"], result["digest"], "{who:?} {again}");
-        assert_eq!(fixture.layers().len(), 1, "{who:?}");
+        assert_eq!(again["digest"], result["digest"], "{user:?} {again}");
+        assert_eq!(fixture.layers().len(), 1, "{user:?}");
     }
 }
 
 #[test]
 fn oversized_or_slow_fetch_is_refused_in_time() {
-    let fixture = FetchFixture::new(Who::Ordinary);
+    let fixture = FetchFixture::new(HostUser::Ordinary);
     fixture.registry.offer(&[fixture.archive("large", |tree| {
         std::fs::write(tree.join("usr/large"), vec![0; 2 << 20]).expect("written");
     })]);
@@ -260,7 +260,7 @@ fn oversized_or_slow_fetch_is_refused_in_time() {
 
 #[test]
 fn missing_client_is_named_with_a_remedy() {
-    let fixture = FetchFixture::new(Who::Ordinary);
+    let fixture = FetchFixture::new(HostUser::Ordinary);
     for (kind, setting) in [("apt", "apt = \"/usr/bin/no-apt\""), ("npm", "npm = \"/usr/bin/no-npm\"")] {
         let result = fixture.ask("home", json!({ kind: ["jq"], "settings": setting }));
         assert_eq!(result["code"], "packages_client_missing", "{result}");
@@ -274,8 +274,8 @@ fn missing_client_is_named_with_a_remedy() {
 
 #[test]
 fn client_sees_only_programs_and_changes_nothing() {
-    for who in host_users() {
-        let fixture = FetchFixture::new(who);
+    for user in host_users() {
+        let fixture = FetchFixture::new(user);
         let look = |script: &str, ports: Value| {
             let result = fixture.ask("work", json!({ "look": script, "ports": ports }));
             (result["exit"]["code"].as_i64(), result["said"].as_str().unwrap_or_default().trim().to_owned())
@@ -283,12 +283,12 @@ fn client_sees_only_programs_and_changes_nothing() {
         let port = fixture.registry.port;
         let ports = || json!([port]);
         // The client cannot list its root directory.
-        assert_eq!(look("echo /*", ports()).1, "/*", "{who:?}");
+        assert_eq!(look("echo /*", ports()).1, "/*", "{user:?}");
         let there = "for name in bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var work; do [ -e /$name ] && echo -n \"$name \"; done; [ -e /dev/tty ] || echo .";
-        assert_eq!(look(there, ports()), (Some(0), "bin dev lib usr work .".to_owned()), "{who:?}");
+        assert_eq!(look(there, ports()), (Some(0), "bin dev lib usr work .".to_owned()), "{user:?}");
         let variables = look("env | grep -vE '^(PWD|SHLVL|_|OLDPWD)='", ports());
-        assert_eq!(variables, (Some(0), "PATH=/usr/bin".to_owned()), "{who:?}");
-        assert_eq!(look("echo $UID $$ $PPID", ports()), (Some(0), "1000 2 1".to_owned()), "{who:?}");
+        assert_eq!(variables, (Some(0), "PATH=/usr/bin".to_owned()), "{user:?}");
+        assert_eq!(look("echo $UID $$ $PPID", ports()), (Some(0), "1000 2 1".to_owned()), "{user:?}");
         for (script, words) in [
             ("echo x > /usr/bin/x", "Read-only file system"),
             ("echo x > /x", "Read-only file system"),
@@ -300,15 +300,15 @@ fn client_sees_only_programs_and_changes_nothing() {
             ("mount -t tmpfs x /work", ""),
         ] {
             let (code, said) = look(script, ports());
-            assert!(code != Some(0) && said.contains(words), "{who:?} {script}: {code:?} {said}");
+            assert!(code != Some(0) && said.contains(words), "{user:?} {script}: {code:?} {said}");
         }
         let reach = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
-        assert_eq!(look(&reach, ports()).1, "reached", "{who:?}");
+        assert_eq!(look(&reach, ports()).1, "reached", "{user:?}");
         let (code, said) = look(&reach, Value::Null);
-        assert!(code != Some(0) && !said.contains("reached"), "{who:?} without a network: {said}");
+        assert!(code != Some(0) && !said.contains("reached"), "{user:?} without a network: {said}");
         if kernel() >= PORTS_KERNEL_MIN {
             let (code, said) = look(&reach, json!([443]));
-            assert!(code != Some(0) && said.contains("denied"), "{who:?} another port: {said}");
+            assert!(code != Some(0) && said.contains("denied"), "{user:?} another port: {said}");
         }
     }
 }
@@ -347,8 +347,8 @@ print "connected
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn client_reaches_no_unlisted_port_by_any_protocol() {
-    for who in host_users() {
-        let fixture = FetchFixture::new(who);
+    for user in host_users() {
+        let fixture = FetchFixture::new(user);
         let script = format!(
             "exec perl - {} <<'END'
 {OTHER_CONNECTIONS}END
@@ -366,7 +366,7 @@ fn client_reaches_no_unlisted_port_by_any_protocol() {
                     "{call}: Operation not permitted
 "
                 )),
-                "{who:?} {call}: {said}"
+                "{user:?} {call}: {said}"
             );
         }
         assert!(
@@ -374,9 +374,9 @@ fn client_reaches_no_unlisted_port_by_any_protocol() {
                 "connected
 "
             ) && !said.contains("made"),
-            "{who:?}: {said}"
+            "{user:?}: {said}"
         );
-        assert_eq!(look(json!([443])).contains("connected"), kernel() < PORTS_KERNEL_MIN, "{who:?}");
+        assert_eq!(look(json!([443])).contains("connected"), kernel() < PORTS_KERNEL_MIN, "{user:?}");
     }
 }
 

@@ -4,8 +4,8 @@
 
 use crate::e2e::changes::{ChangeFixture, rules};
 use crate::e2e::packages::{Registry, archive, names, program};
-use crate::support::host_fixture::{Build, World, alive, kill, wait_for};
-use crate::support::jail_fixture::{Who, host_users};
+use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
+use crate::support::jail_fixture::{HostUser, host_users};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ struct Software {
 }
 
 impl Software {
-    fn new(who: Who, build: Build) -> Self {
-        Self::with(who, build, "", "")
+    fn new(user: HostUser, build: Build) -> Self {
+        Self::with(user, build, "", "")
     }
 
     /// Starts a host with more settings of `[packages]`, and with a fail point until its next start.
-    fn with(who: Who, build: Build, settings: &str, point: &str) -> Self {
-        let mut world = World::with(who, build, None);
+    fn with(user: HostUser, build: Build, settings: &str, point: &str) -> Self {
+        let mut host = TestHost::with(user, build, None);
         let directory = tempfile::tempdir().expect("a directory");
         let archives = directory.path().to_owned();
         std::fs::create_dir(archives.join("traces")).expect("a directory");
@@ -61,28 +61,28 @@ impl Software {
         registry.publish("hello-npm", &archives.join("traces/npm"));
         let (sources, port) = (archives.join("own.list"), registry.port);
         std::fs::write(&sources, format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n")).expect("written");
-        let script = world.home.join("script.toml");
+        let script = host.home.join("script.toml");
         let proposals = PROPOSALS.iter().map(|(word, payload)| (*word, "packages", *payload));
         std::fs::write(&script, rules(proposals)).expect("written");
-        world.configure(&format!(
+        host.configure(&format!(
             "[model]\nscript = {:?}\n[session]\nidle_seconds = 600\nlaunch_attempts_max = 2\nbackoff_ms = 10\n[packages]\n\
              apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{port}/npm/\"\nports = [{port}]\n{settings}",
             script.display().to_string(),
             sources.display().to_string(),
         ));
         if !point.is_empty() {
-            world.set_env("IRONCLAW_FAILPOINT", Some(point));
+            host.set_env("IRONCLAW_FAILPOINT", Some(point));
         }
-        world.up();
-        world.set_env("IRONCLAW_FAILPOINT", None);
-        world.agent("a");
-        let store = Self { changes: ChangeFixture::over(world, directory), archives, registry };
-        store.world().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
+        host.up();
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.agent("a");
+        let store = Self { changes: ChangeFixture::over(host, directory), archives, registry };
+        store.host().change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         store
     }
 
-    fn world(&self) -> &World {
-        &self.changes.world
+    fn host(&self) -> &TestHost {
+        &self.changes.host
     }
 
     /// Proposes packages for the agent, approves them, and returns the change afterwards.
@@ -93,18 +93,18 @@ impl Software {
 
     /// Approves a change and returns it afterwards, applied or failed.
     fn approve(&self, id: &str) -> Value {
-        let answer = self.world().ctl(&["approve", id]);
+        let answer = self.host().ctl(&["approve", id]);
         assert!(answer.stdout.contains(id), "the output names the approved change: {}{}", answer.stdout, answer.stderr);
         self.changes.settled(id)
     }
 
     fn agent(&self, name: &str) -> Value {
-        self.world().ctl(&["--json", "agent", "show", name]).ok().json()
+        self.host().ctl(&["--json", "agent", "show", name]).ok().json()
     }
 
     /// Returns the directory of an agent.
     fn agent_directory(&self, name: &str) -> PathBuf {
-        self.world().home.join("agents").join(self.agent(name)["id"].as_str().expect("an id"))
+        self.host().home.join("agents").join(self.agent(name)["id"].as_str().expect("an id"))
     }
 
     /// Returns the layers of an agent, and checks that no fetched files are left.
@@ -118,7 +118,7 @@ impl Software {
     fn runs(&self, agent: &str, command: &str, words: &str) {
         let mut said = String::new();
         wait_for(&format!("{command:?} to print {words:?}"), || {
-            said = self.world().say(agent, &format!("run {command}"));
+            said = self.host().say(agent, &format!("run {command}"));
             said.contains(words)
         });
     }
@@ -131,41 +131,41 @@ impl Software {
 
 impl Drop for Software {
     fn drop(&mut self) {
-        self.changes.world.kill_host();
+        self.changes.host.kill_host();
         // Layers are read-only, and the test has to remove the directory.
-        let agents = self.changes.world.home.join("agents");
+        let agents = self.changes.host.home.join("agents");
         let _ = std::process::Command::new("chmod").args(["-R", "u+w"]).arg(agents).status();
     }
 }
 
 #[test]
 fn rejected_or_invalid_software_is_not_fetched() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
-        let reply = store.world().say("a", &format!("want {word}"));
+        let reply = store.host().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
         assert_eq!(store.changes.waiting(), Vec::<String>::new(), "{word}");
     }
     let id = store.changes.propose("both");
-    store.world().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
+    store.host().ctl(&["reject", &id, "--reason", "not on this machine"]).ok();
     assert_eq!(store.changes.settled(&id)["status"], "rejected");
     wait_for("the notice in the conversation", || store.notices(&id, "not on this machine") == 1);
-    store.world().ctl(&["approve", &id]).refused("rejected already");
+    store.host().ctl(&["approve", &id]).refused("rejected already");
     store.runs("a", "good; echo tried", "tried\n");
-    assert!(store.world().say("a", "run good").contains("not found"));
+    assert!(store.host().say("a", "run good").contains("not found"));
     assert_eq!(store.agent("a")["packages"], Value::Null);
     assert_eq!(store.registry.connections(), 0, "nothing is fetched before an approval");
-    assert_eq!(names(&store.world().home.join("agents")), Vec::<String>::new());
+    assert_eq!(names(&store.host().home.join("agents")), Vec::<String>::new());
 }
 
 #[test]
 fn missing_package_client_is_refused_and_named() {
-    let store = Software::with(Who::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
-    let reply = store.world().say("a", "want good");
+    let store = Software::with(HostUser::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
+    let reply = store.host().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
     store.changes.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
     assert_eq!(store.changes.waiting(), Vec::<String>::new());
-    let refused = store.world().entries("change.refused");
+    let refused = store.host().entries("change.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
     for entry in refused {
         assert_eq!(
@@ -180,8 +180,8 @@ fn missing_package_client_is_refused_and_named() {
 
 #[test]
 fn failed_fetch_keeps_the_old_layer_and_is_explained() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
-    store.world().change("a", "packages", &json!(["good"]));
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.host().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
     assert_eq!(layers, [had["layer"].as_str().expect("a digest")]);
@@ -204,61 +204,61 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
         wait_for("the notice in the conversation", || store.notices(&id, "could not be applied") == 1);
         assert_eq!(store.notices(&id, "nothing was changed"), 1, "{word}");
         // The notice quotes no package and does not reveal the path of the home.
-        let home = store.world().home.display().to_string();
+        let home = store.host().home.display().to_string();
         for words in [why, &home] {
             assert_eq!(store.notices(&id, words), 0, "{word}: {:?}", store.changes.notices());
         }
-        store.world().ctl(&["approve", &id]).refused("already");
+        store.host().ctl(&["approve", &id]).refused("already");
     }
-    assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
+    assert!(store.host().say("a", "run good").contains("good is here\n[exit code 0]"));
     assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new());
     // The failed fetch does not block the next change.
     let id = store.changes.propose("better");
     assert_eq!(store.approve(&id)["status"], "applied");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
-    store.world().ctl(&["audit", "verify"]).ok();
+    store.host().ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
 fn approved_software_is_in_the_jail_without_running_scripts() {
-    for who in host_users() {
-        let store = Software::new(who, Build::Plain);
+    for user in host_users() {
+        let store = Software::new(user, Build::Plain);
         store.runs("a", "good || hello-npm", "not found");
         let id = store.changes.propose("both");
-        assert_eq!(store.changes.waiting(), [id.as_str()], "{who:?}");
+        assert_eq!(store.changes.waiting(), [id.as_str()], "{user:?}");
         let held = store.changes.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
         let shown = held["shown"].as_str().expect("a text");
         let own = store.archives.join("own.list").display().to_string();
         let registry = format!("http://127.0.0.1:{}/npm/", store.registry.port);
         for words in ["good", "hello-npm", "apt", "npm", "/usr/bin/apt-get", "/usr/bin/npm", &own, &registry] {
-            assert!(shown.contains(words), "{who:?} {words}: {shown}");
+            assert!(shown.contains(words), "{user:?} {words}: {shown}");
         }
-        assert_eq!(store.registry.connections(), 0, "{who:?}: nothing is fetched before an approval");
+        assert_eq!(store.registry.connections(), 0, "{user:?}: nothing is fetched before an approval");
         let done = store.approve(&id);
-        assert_eq!(done["status"], "applied", "{who:?} {done}");
+        assert_eq!(done["status"], "applied", "{user:?} {done}");
         store.runs("a", "good; hello-npm", "good is here\nhello\n[exit code 0]");
         let said = store
-            .world()
+            .host()
             .say("a", "run command -v good; command -v hello-npm; touch /usr/bin/good; echo x >> /usr/bin/good");
         assert!(
             said.contains("/usr/bin/good\n/usr/bin/hello-npm\n") && said.contains("Read-only file system"),
             "{said}"
         );
         let has = store.agent("a")["packages"].clone();
-        assert_eq!((&has["apt"], &has["npm"]), (&json!(["good"]), &json!(["hello-npm"])), "{who:?} {has}");
+        assert_eq!((&has["apt"], &has["npm"]), (&json!(["good"]), &json!(["hello-npm"])), "{user:?} {has}");
         let layer = has["layer"].as_str().expect("a digest").to_owned();
-        assert_eq!(store.layers("a"), [layer.as_str()], "{who:?}");
+        assert_eq!(store.layers("a"), [layer.as_str()], "{user:?}");
         wait_for("the notice in the conversation", || store.notices(&id, "is applied") == 1);
         let notices = store.changes.notices();
-        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{who:?} {notices:?}");
-        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{who:?} {notices:?}");
-        let set = store.world().entries("agent.packages");
-        assert_eq!(set.len(), 1, "{who:?} {set:?}");
-        assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{who:?} {set:?}");
-        assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new(), "{who:?}");
-        store.world().ctl(&["doctor", "--prove"]).ok();
-        store.world().ctl(&["audit", "verify"]).ok();
+        assert_eq!(store.notices(&id, "fetched: good=1.0-1, hello-npm=1.2.3"), 1, "{user:?} {notices:?}");
+        assert_eq!(store.notices(&id, "not below /usr: 2 of etc"), 1, "{user:?} {notices:?}");
+        let set = store.host().entries("agent.packages");
+        assert_eq!(set.len(), 1, "{user:?} {set:?}");
+        assert_eq!(set[0]["data"]["layer"], layer.as_str(), "{user:?} {set:?}");
+        assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new(), "{user:?}");
+        store.host().ctl(&["doctor", "--prove"]).ok();
+        store.host().ctl(&["audit", "verify"]).ok();
     }
 }
 
@@ -266,17 +266,17 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
 fn fetch_interrupted_by_a_kill_is_completed_once() {
     for point in ["packages.fetched", "packages.placed", "change_prepared"] {
         // The change of `enabled_tools` in the fixture reaches the last fail point too.
-        let mut store = Software::new(Who::Ordinary, Build::Failpoints);
+        let mut store = Software::new(HostUser::Ordinary, Build::Failpoints);
         let id = store.changes.propose("good");
-        store.changes.world.down();
-        store.changes.world.set_env("IRONCLAW_FAILPOINT", Some(point));
-        store.changes.world.up();
-        store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = store.world().pid().expect("the host runs");
+        store.changes.host.down();
+        store.changes.host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        store.changes.host.up();
+        store.changes.host.set_env("IRONCLAW_FAILPOINT", None);
+        let host_pid = store.host().pid().expect("the host runs");
         let place = store.agent_directory("a");
         // The answer may or may not arrive before the host dies.
-        drop(store.world().ctl(&["approve", &id]));
-        wait_for(&format!("the host to die at {point}"), || !alive(host));
+        drop(store.host().ctl(&["approve", &id]));
+        wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
         let left = (names(&place.join("fetching")).len(), names(&place.join("layers")).len());
         let expected = match point {
             "packages.fetched" => (1, 0),
@@ -284,19 +284,18 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
             _ => (0, 1),
         };
         assert_eq!(left, expected, "{point}: the files of an interrupted fetch");
-        store.changes.world.up();
+        store.changes.host.up();
         let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{point}: {done}");
         let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
-        let of = |what: &str| {
-            store.world().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
-        };
+        let of =
+            |what: &str| store.host().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
         assert_eq!((of("change.approved"), of("change.applied")), (1, 1), "{point}");
         assert_eq!(store.notices(&id, "is applied"), 1, "{point}");
-        store.changes.world.kill_host();
-        store.changes.world.up();
+        store.changes.host.kill_host();
+        store.changes.host.up();
         assert_eq!(store.changes.show(&id)["status"], "applied", "{point}");
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
@@ -305,21 +304,21 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
 
 #[test]
 fn failed_fetch_is_reported_once_after_a_kill() {
-    let mut store = Software::new(Who::Ordinary, Build::Failpoints);
+    let mut store = Software::new(HostUser::Ordinary, Build::Failpoints);
     let id = store.changes.propose("suid");
-    store.changes.world.down();
-    store.changes.world.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
-    store.changes.world.up();
-    store.changes.world.set_env("IRONCLAW_FAILPOINT", None);
-    let host = store.world().pid().expect("the host runs");
-    drop(store.world().ctl(&["approve", &id]));
-    wait_for("the host to die at change_failed", || !alive(host));
+    store.changes.host.down();
+    store.changes.host.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
+    store.changes.host.up();
+    store.changes.host.set_env("IRONCLAW_FAILPOINT", None);
+    let host_pid = store.host().pid().expect("the host runs");
+    drop(store.host().ctl(&["approve", &id]));
+    wait_for("the host to die at change_failed", || !alive(host_pid));
     let asked = store.registry.connections();
     assert!(asked > 0, "the packages were fetched");
     // The second start does not fetch or report again either.
     for start in 0..2 {
-        store.changes.world.kill_host();
-        store.changes.world.up();
+        store.changes.host.kill_host();
+        store.changes.host.up();
         let done = store.changes.settled(&id);
         assert_eq!((&done["status"], &done["applied_at"]), (&json!("failed"), &Value::Null), "{start}: {done}");
         assert!(done["outcome"].as_str().is_some_and(|said| said.contains("which is set-uid")), "{start}: {done}");
@@ -328,18 +327,17 @@ fn failed_fetch_is_reported_once_after_a_kill() {
         assert_eq!(store.notices(&id, "could not be applied"), 1, "{start}");
         assert_eq!(store.layers("a"), Vec::<String>::new(), "{start}");
         assert_eq!(store.agent("a")["packages"], Value::Null, "{start}");
-        let of = |what: &str| {
-            store.world().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count()
-        };
+        let of =
+            |what: &str| store.host().entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
         assert_eq!((of("change.approved"), of("change.failed"), of("change.applied")), (1, 1, 0), "{start}");
     }
     assert_eq!(store.registry.connections(), asked, "nothing is fetched again");
-    store.world().ctl(&["approve", &id]).refused("already");
+    store.host().ctl(&["approve", &id]).refused("already");
 }
 
 #[test]
 fn package_that_replaces_a_program_is_refused_by_name() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
     let trace = store.archives.join("traces/npm");
     store.registry.publish_with("evil-npm", &trace, &json!({ "sh": "cli.js" }), &json!({}));
     let done = store.request(&json!({ "npm": ["evil-npm"] }));
@@ -351,63 +349,63 @@ fn package_that_replaces_a_program_is_refused_by_name() {
 
 #[test]
 fn blocked_dependency_fails_without_the_path_of_the_home() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
     let blocked = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/x.tgz", blocked.local_addr().expect("an address"));
     let trace = store.archives.join("traces/npm");
     store.registry.publish_with("needy-npm", &trace, &json!({}), &json!({ "other": address }));
     let done = store.request(&json!({ "npm": ["needy-npm"] }));
     assert_eq!(done["status"], "failed", "{done}");
-    let home = store.world().home.display().to_string();
+    let home = store.host().home.display().to_string();
     assert!(done["outcome"].as_str().is_some_and(|said| !said.is_empty() && !said.contains(&home)), "{done}");
 }
 
 #[test]
 fn hanging_fetch_blocks_no_other_change() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
     store.registry.set_silent(true);
     let (asked, id) = (store.registry.connections(), store.changes.propose("good"));
-    let mut approving = store.world().command("ironctl");
-    approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
+    let mut approving = store.host().command("ironctl");
+    approving.arg("--home").arg(&store.host().home).args(["approve", &id]);
     approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut approving = approving.spawn().expect("ironctl runs");
     wait_for("a connection to the registry", || store.registry.connections() > asked);
     // Changes of the same agent and of another one are applied.
-    store.world().change("a", "persona", &json!({ "instructions": "be brief" }));
-    store.world().agent("b");
-    store.world().change("b", "persona", &json!({ "instructions": "be brief" }));
+    store.host().change("a", "persona", &json!({ "instructions": "be brief" }));
+    store.host().agent("b");
+    store.host().change("b", "persona", &json!({ "instructions": "be brief" }));
     assert_eq!(store.changes.show(&id)["status"], "approved", "the fetch is in progress");
-    store.world().kill_host();
+    store.host().kill_host();
     approving.wait().expect("ironctl ends");
 }
 
 #[test]
 fn stop_during_a_fetch_does_not_fail_the_change() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
     for (word, stop) in [("good", "down"), ("better", "panic"), ("good", "launcher")] {
         let id = store.changes.propose(word);
-        let (asked, host) = (store.registry.connections(), store.world().pid().expect("the host runs"));
+        let (asked, host_pid) = (store.registry.connections(), store.host().pid().expect("the host runs"));
         store.registry.set_silent(true);
-        let mut approving = store.world().command("ironctl");
-        approving.arg("--home").arg(&store.world().home).args(["approve", &id]);
+        let mut approving = store.host().command("ironctl");
+        approving.arg("--home").arg(&store.host().home).args(["approve", &id]);
         approving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut approving = approving.spawn().expect("ironctl runs");
         wait_for("a connection to the registry", || store.registry.connections() > asked);
         if stop == "launcher" {
-            let launcher = store.world().status()["host"]["launcher_pid"].as_i64().expect("a number");
+            let launcher = store.host().status()["host"]["launcher_pid"].as_i64().expect("a number");
             kill(i32::try_from(launcher).expect("a process id"));
-            wait_for("the host to end without its launcher", || !alive(host));
+            wait_for("the host to end without its launcher", || !alive(host_pid));
         } else {
-            store.world().ctl(&[stop]).ok();
+            store.host().ctl(&[stop]).ok();
         }
         if stop == "panic" {
             assert_eq!(store.changes.show(&id)["status"], "approved", "no change is applied during an emergency stop");
         }
         store.registry.set_silent(false);
         if stop == "panic" {
-            store.world().ctl(&["resume"]).ok();
+            store.host().ctl(&["resume"]).ok();
         } else {
-            store.world().up();
+            store.host().up();
         }
         let done = store.changes.settled(&id);
         assert_eq!(done["status"], "applied", "{stop}: {done}");
@@ -420,48 +418,48 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
 
 #[test]
 fn damaged_layer_is_not_used_until_it_is_fetched_again() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
-    store.world().agent("b");
-    store.world().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.host().agent("b");
+    store.host().change("b", "enabled_tools", &json!({ "add": ["run_command"] }));
     for agent in ["a", "b"] {
-        store.world().change(agent, "packages", &json!(["good"]));
+        store.host().change(agent, "packages", &json!(["good"]));
         store.runs(agent, "good", "good is here\n[exit code 0]");
     }
     let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
     assert_eq!(store.layers("b"), [layer.as_str()], "the same packages give the same layer");
     let damaged = store.agent_directory("b").join("layers").join(&layer);
-    store.world().down();
+    store.host().down();
     // The damaged file keeps its length and mode.
     let file = damaged.join("usr/bin/good");
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("permissions");
     mode(0o755);
     std::fs::write(&file, "#!/bin/sh\necho good is HERE\n").expect("written");
     mode(0o555);
-    store.world().up();
+    store.host().up();
     // The valid layer of the other agent is not used for this one.
-    assert!(store.world().say("a", "run good").contains("good is here\n[exit code 0]"));
-    let notice = store.world().ctl(&["chat", "b", "run good"]);
+    assert!(store.host().say("a", "run good").contains("good is here\n[exit code 0]"));
+    let notice = store.host().ctl(&["chat", "b", "run good"]);
     let said = format!("{}{}", notice.stdout, notice.stderr);
     assert!(!said.contains("good is HERE\n"), "{said}");
     for words in [layer.as_str(), "are not those that were approved", "ask for the agent's packages again"] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let list = store.world().ctl(&["--json", "session", "list"]).ok().json();
+    let list = store.host().ctl(&["--json", "session", "list"]).ok().json();
     let parked =
         list.as_array().expect("a list").iter().find(|session| session["agent"] == "b").expect("a session").clone();
     let parked = parked["id"].as_str().expect("an id");
-    assert!(!store.world().entries("launch.refused").is_empty());
+    assert!(!store.host().entries("launch.refused").is_empty());
     // A change with the same names fetches them again.
-    store.world().change("b", "packages", &json!(["good"]));
+    store.host().change("b", "packages", &json!(["good"]));
     assert_eq!(store.layers("b"), [layer.as_str()]);
-    store.world().ctl(&["session", "release", parked]).ok();
+    store.host().ctl(&["session", "release", parked]).ok();
     store.runs("b", "good", "good is here\n[exit code 0]");
 }
 
 #[test]
 fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
-    let store = Software::new(Who::Ordinary, Build::Plain);
-    store.world().change("a", "packages", &json!(["good"]));
+    let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.host().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let first = store.layers("a");
     // Other packages are another layer, and no session keeps the former layer.
@@ -470,8 +468,8 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.runs("a", "better", "better is here\n[exit code 0]");
     let both = store.layers("a");
     assert!(both.len() == 2 && both.contains(&first[0]), "{both:?}");
-    store.world().down();
-    store.world().up();
+    store.host().down();
+    store.host().up();
     let second = store.layers("a");
     assert!(second.len() == 1 && second != first, "{second:?}");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
@@ -481,15 +479,15 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.runs("a", "good", "not found");
     assert_eq!(store.agent("a")["packages"], Value::Null);
     assert_eq!(store.registry.connections(), asked, "an empty list is not fetched");
-    let agents = store.world().home.join("agents");
-    store.world().down();
-    store.world().up();
+    let agents = store.host().home.join("agents");
+    store.host().down();
+    store.host().up();
     assert_eq!(names(&agents), Vec::<String>::new());
     // A removed agent keeps no layer either.
-    store.world().change("a", "packages", &json!(["good"]));
+    store.host().change("a", "packages", &json!(["good"]));
     assert_eq!(names(&agents).len(), 1);
-    store.world().ctl(&["agent", "remove", "a", "--yes"]).ok();
-    store.world().down();
-    store.world().up();
+    store.host().ctl(&["agent", "remove", "a", "--yes"]).ok();
+    store.host().down();
+    store.host().up();
     assert_eq!(names(&agents), Vec::<String>::new());
 }

@@ -4,7 +4,7 @@
 //! `chaos::kill` cover the death of the host. See `security::secrets`.
 
 use crate::security::escape::attack::{Attacked, generate};
-use crate::support::host_fixture::{Build, World, kill, wait_for};
+use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
 use crate::support::jail_fixture::host_users;
 use crate::support::processes::Process;
 use crate::support::record;
@@ -96,7 +96,7 @@ fn reply_to_another_conversation_is_refused() {
     let why = "it is addressed to another place than its session's origin";
     assert!(refused.iter().all(|entry| entry["data"]["reason"] == why), "{refused:?}");
     assert_eq!(attacked.entries("delivery.received", &id).len(), 1);
-    attacked.world.down();
+    attacked.host.down();
     let astray = "SELECT count(*) FROM deliveries d JOIN sessions s ON s.id = d.session_id \
                   WHERE d.channel <> s.channel OR d.platform_id <> s.platform_id OR d.thread_id <> s.thread_id";
     assert_eq!(record::count(&attacked.state(), astray), 0);
@@ -104,18 +104,18 @@ fn reply_to_another_conversation_is_refused() {
 
 #[test]
 fn old_messages_are_not_read_again_for_a_new_one() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
     for number in 0..24 {
-        world.say("a", &format!("echo word-{number}"));
+        host.say("a", &format!("echo word-{number}"));
     }
-    let session = world.session();
+    let session = host.session();
     let id = session["id"].as_str().expect("an id");
-    world.ctl(&["session", "stop", id]).ok();
-    let [key, _] = record::session_keys(&world.home, id.parse().expect("an id"));
+    host.ctl(&["session", "stop", id]).ok();
+    let [key, _] = record::session_keys(&host.home, id.parse().expect("an id"));
     let key = || SessionKey::new(key.clone().try_into().expect("32 bytes"));
-    let place = world.session_directory();
+    let place = host.session_directory();
     let inbound = InboundReader::open(&place.join("in/inbound.db"), &key()).expect("it opens");
     let rows = inbound.messages(0, 1000).expect("readable");
     assert!(rows.len() <= 2, "the queue has the rows of one turn and no history: {} rows", rows.len());
@@ -126,18 +126,18 @@ fn old_messages_are_not_read_again_for_a_new_one() {
 
 #[test]
 fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
     for start in 0..4 {
-        world.say("a", "write a.txt: x");
-        world.say("a", &format!("change persona to number {start}"));
+        host.say("a", "write a.txt: x");
+        host.say("a", &format!("change persona to number {start}"));
         if start % 2 == 0 {
-            world.kill_host()
+            host.kill_host()
         } else {
-            world.down()
+            host.down()
         }
-        world.up();
+        host.up();
     }
     let made = [("message.recorded", "message"), ("turn.opened", "turn"), ("call.reported", "call")];
     let made = made.into_iter().chain([
@@ -146,7 +146,7 @@ fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
         ("change.proposed", "change"),
     ]);
     for (what, id) in made {
-        let entries = world.entries(what);
+        let entries = host.entries(what);
         let ids: HashSet<&str> = entries.iter().filter_map(|entry| entry["data"][id].as_str()).collect();
         assert!(ids.len() >= 4 && ids.len() == entries.len(), "{what}: {entries:?}");
     }
@@ -154,41 +154,41 @@ fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
 
 #[test]
 fn refused_row_does_not_block_later_rows() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
     for number in 0..3 {
-        world.say("a", r#"change enabled_tools ["no_such_tool"] because I say so"#);
-        world.say("a", "say nothing");
-        assert!(world.say("a", &format!("echo still-here-{number}")).contains(&format!("still-here-{number}")));
+        host.say("a", r#"change enabled_tools ["no_such_tool"] because I say so"#);
+        host.say("a", "say nothing");
+        assert!(host.say("a", &format!("echo still-here-{number}")).contains(&format!("still-here-{number}")));
     }
-    assert_eq!(world.entries("change.refused").len(), 3);
-    assert_eq!(world.entries("delivery.received").len(), 9);
+    assert_eq!(host.entries("change.refused").len(), 3);
+    assert_eq!(host.entries("delivery.received").len(), 9);
 }
 
 #[test]
 fn restart_repeats_no_delivery_and_no_approval_request() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.say("a", "hello");
-    world.say("a", "change persona to pirate");
-    world.say("a", "loop forever");
-    let own_entries = |world: &World| -> Vec<Value> {
-        world.ledger().into_iter().filter(|entry| !["BOOT", "META"].iter().any(|kind| entry["type"] == *kind)).collect()
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    host.say("a", "change persona to pirate");
+    host.say("a", "loop forever");
+    let own_entries = |host: &TestHost| -> Vec<Value> {
+        host.ledger().into_iter().filter(|entry| !["BOOT", "META"].iter().any(|kind| entry["type"] == *kind)).collect()
     };
-    let before = own_entries(&world);
+    let before = own_entries(&host);
     for start in 0..3 {
         if start % 2 == 0 {
-            world.down()
+            host.down()
         } else {
-            world.kill_host()
+            host.kill_host()
         }
-        world.up();
+        host.up();
     }
     // An answer proves that the session has read its whole queue.
-    world.say("a", "echo last");
-    let after = own_entries(&world);
+    host.say("a", "echo last");
+    let after = own_entries(&host);
     assert_eq!(after[..before.len()], before[..]);
     let new: HashSet<&str> = after[before.len()..].iter().filter_map(|entry| entry["data"]["what"].as_str()).collect();
     let round = [
@@ -207,8 +207,8 @@ fn restart_repeats_no_delivery_and_no_approval_request() {
 
 #[test]
 fn times_in_the_record_are_numbers() {
-    let world = World::new();
-    let db = record::open(&world.home);
+    let host = TestHost::new();
+    let db = record::open(&host.home);
     let sql = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
                AND (c.name LIKE '%\\_at' ESCAPE '\\' OR c.name IN ('at','deadline')) AND c.type <> 'INTEGER'";
     let mut statement = db.prepare(sql).expect("a statement");
@@ -218,77 +218,77 @@ fn times_in_the_record_are_numbers() {
 
 #[test]
 fn sandbox_outlives_the_request_that_launched_it() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.say("a", "hello");
-    let first = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
-    world.say("a", "hello");
-    assert_eq!(world.session()["pid"].as_i64(), Some(first.pid.into()));
-    assert!(first.lives());
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    let first = Process::of(host.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
+    host.say("a", "hello");
+    assert_eq!(host.session()["pid"].as_i64(), Some(first.pid.into()));
+    assert!(first.is_alive());
 }
 
 #[test]
 fn dead_sandbox_is_noticed_at_once_and_replaced() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.say("a", "my name is Ada");
-    let pid = world.session()["pid"].as_i64().expect("awake") as i32;
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada");
+    let pid = host.session()["pid"].as_i64().expect("awake") as i32;
     kill(pid);
-    wait_for("status to say so", || world.session()["state"] == "asleep");
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
-    assert_ne!(world.session()["pid"].as_i64(), Some(pid.into()));
+    wait_for("status to say so", || host.session()["state"] == "asleep");
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
+    assert_ne!(host.session()["pid"].as_i64(), Some(pid.into()));
 }
 
 #[test]
 fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.agent("a");
-        world.say("a", "hello");
-        let sandbox = world.session()["pid"].as_i64().expect("awake") as i32;
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.agent("a");
+        host.say("a", "hello");
+        let sandbox = host.session()["pid"].as_i64().expect("awake") as i32;
         // The sandbox is suspended while the messages arrive, and then killed.
         let pid = nix::unistd::Pid::from_raw(sandbox);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
         let chat = |text: &str| -> Child {
-            let mut command = world.command("ironctl");
-            command.arg("--home").arg(&world.home).args(["chat", "a", text]);
+            let mut command = host.command("ironctl");
+            command.arg("--home").arg(&host.home).args(["chat", "a", text]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().expect("ironctl starts")
         };
         let mut chats = vec![chat("echo one")];
-        wait_for("the turn to open", || world.entries("turn.opened").len() == 2);
+        wait_for("the turn to open", || host.entries("turn.opened").len() == 2);
         for number in 3..6 {
             chats.push(chat("echo more"));
-            wait_for("the message to be recorded", || world.entries("message.recorded").len() == number);
+            wait_for("the message to be recorded", || host.entries("message.recorded").len() == number);
         }
         kill(sandbox);
         for mut chat in chats {
-            assert!(chat.wait().expect("the command ends").success(), "{who:?}: each message is answered");
+            assert!(chat.wait().expect("the command ends").success(), "{user:?}: each message is answered");
         }
-        let db = record::open(&world.home);
-        assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{who:?}");
+        let db = record::open(&host.home);
+        assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), 5, "{user:?}");
         let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
-        assert_eq!(record::count(&db, twice), 0, "{who:?}");
+        assert_eq!(record::count(&db, twice), 0, "{user:?}");
     }
 }
 
 #[test]
 fn message_that_kills_every_sandbox_ends_with_one_notice() {
-    let world = World::new();
-    world.configure("[session]\nbackoff_ms = 1\n");
-    world.up();
-    world.agent("a");
-    world.say("a", "hello");
-    let mut child = world.command("ironctl");
-    child.arg("--home").arg(&world.home).args(["--json", "chat", "a", "loop forever"]);
+    let host = TestHost::new();
+    host.configure("[session]\nbackoff_ms = 1\n");
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    let mut child = host.command("ironctl");
+    child.arg("--home").arg(&host.home).args(["--json", "chat", "a", "loop forever"]);
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ironctl starts");
     let mut killed = HashSet::new();
     wait_for("an answer", || {
         // Kills each sandbox during its open turn.
-        let session = world.session();
+        let session = host.session();
         if let Some(pid) = session["pid"].as_i64().filter(|_| session["waiting"] != 0)
             && killed.insert(pid)
         {
@@ -299,21 +299,21 @@ fn message_that_kills_every_sandbox_ends_with_one_notice() {
     let output = child.wait_with_output().expect("it ended");
     let answer: Value = serde_json::from_slice(&output.stdout).expect("an answer");
     assert_eq!(answer["notice"], true, "{answer}");
-    assert_eq!(world.entries("delivery.received").len(), 2, "one answer, one notice");
-    assert!(world.say("a", "echo again").contains("again"));
+    assert_eq!(host.entries("delivery.received").len(), 2, "one answer, one notice");
+    assert!(host.say("a", "echo again").contains("again"));
 }
 
 #[test]
 fn agent_cannot_write_to_its_own_inbound_queue() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.agent("a");
-        world.say("a", "hello");
-        let session = world.session();
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.agent("a");
+        host.say("a", "hello");
+        let session = host.session();
         let mounts: Vec<&str> =
             session["jail"]["mounts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-        assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{who:?}: {mounts:?}");
+        assert!(mounts.contains(&"/in ro") && mounts.contains(&"/run ro"), "{user:?}: {mounts:?}");
         let pid = session["pid"].as_i64().expect("awake");
         // `/in` in the jail is the directory of the host, and no other mount shows it.
         let inside = |path: &str| std::path::PathBuf::from(format!("/proc/{pid}/root{path}"));
@@ -324,33 +324,33 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
             names.filter(|name| name != "inbound.db-journal").collect()
         };
         if nix::unistd::geteuid().is_root() {
-            assert_eq!(names("/in"), HashSet::from(["inbound.db".to_owned()]), "{who:?}");
-            assert!(!names("/out").contains("inbound.db") && !names("/workspace").contains("inbound.db"), "{who:?}");
+            assert_eq!(names("/in"), HashSet::from(["inbound.db".to_owned()]), "{user:?}");
+            assert!(!names("/out").contains("inbound.db") && !names("/workspace").contains("inbound.db"), "{user:?}");
             let error = std::fs::write(inside("/in/forged"), "x").expect_err("a read-only mount");
-            assert_eq!(error.raw_os_error(), Some(libc::EROFS), "{who:?}: {error}");
+            assert_eq!(error.raw_os_error(), Some(libc::EROFS), "{user:?}: {error}");
         }
     }
 }
 
 #[test]
 fn second_reader_death_at_one_row_quarantines_the_session() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
     let kill_reader = || {
-        let reader = world.session()["reader"]["pid"].as_i64().expect("a reader") as i32;
+        let reader = host.session()["reader"]["pid"].as_i64().expect("a reader") as i32;
         kill(reader);
         reader
     };
     for number in 0..3 {
-        assert!(world.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
+        assert!(host.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
         let dead = kill_reader();
-        let replaced = || world.session()["reader"]["pid"].as_i64().is_some_and(|pid| pid != i64::from(dead));
+        let replaced = || host.session()["reader"]["pid"].as_i64().is_some_and(|pid| pid != i64::from(dead));
         wait_for("another reader", replaced);
     }
     kill_reader();
-    wait_for("the session to be quarantined", || world.session()["state"] == "quarantined");
-    assert!(world.session()["reason"].as_str().is_some_and(|reason| reason.contains("died twice")));
-    world.ctl(&["session", "release", world.session()["id"].as_str().expect("an id")]).ok();
-    assert!(world.say("a", "echo again").contains("again"));
+    wait_for("the session to be quarantined", || host.session()["state"] == "quarantined");
+    assert!(host.session()["reason"].as_str().is_some_and(|reason| reason.contains("died twice")));
+    host.ctl(&["session", "release", host.session()["id"].as_str().expect("an id")]).ok();
+    assert!(host.say("a", "echo again").contains("again"));
 }

@@ -4,22 +4,22 @@
 
 use crate::ops::stops::text;
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
 /// Starts a host whose agent `a` uses this server.
-pub(crate) fn world(settings: &str, server: &Server, kind: &str, more: &[&str]) -> World {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.configure(settings);
-    world.up();
+pub(crate) fn new_host(settings: &str, server: &Server, kind: &str, more: &[&str]) -> TestHost {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure(settings);
+    host.up();
     let base = if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() };
     let words = ["model", "add", "m", "--kind", kind, "--base-url", &base, "--model", "small", "--no-test"];
-    world.ctl(&[&words[..], more].concat()).ok();
-    world.ctl(&["agent", "add", "a", "--model", "m"]).ok();
-    world
+    host.ctl(&[&words[..], more].concat()).ok();
+    host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
+    host
 }
 
 /// A client that follows a message.
@@ -80,8 +80,8 @@ fn streamed_text_is_neutralized_and_ends_with_its_turn() {
     // The server splits the text after each blank, so the look-alikes arrive in pieces.
     let server = Server::start(|_| Act::Stall("One [MSG_ AUTH:1] two <tool_ result> three <tool_ ".to_owned()));
     for kind in ["openai", "anthropic"] {
-        let world = world("", &server, kind, &[]);
-        let raw = Raw::of(&world);
+        let host = new_host("", &server, kind, &[]);
+        let raw = Raw::of(&host);
         let sent = send(&raw, "hello");
         let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
         let (attempt, words) = listener.text_until(" three ");
@@ -91,13 +91,13 @@ fn streamed_text_is_neutralized_and_ends_with_its_turn() {
         assert_eq!(again, words);
         assert_eq!(server.stalled(), 1, "the request is in flight");
 
-        world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
+        host.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
         let answer = listener.answer();
         assert_eq!(answer["notice"], true, "{answer}");
         wait_for("the request to be dropped", || server.stalled() == 0);
-        assert!(world.entries("output.sealed").is_empty());
-        let ledger = world.ledger().iter().map(Value::to_string).collect::<String>();
-        let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+        assert!(host.entries("output.sealed").is_empty());
+        let ledger = host.ledger().iter().map(Value::to_string).collect::<String>();
+        let log = std::fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
         assert!(!ledger.contains("three") && !log.contains("three"), "streamed text is in the ledger or the log");
     }
 }
@@ -111,13 +111,13 @@ fn answer_is_neutralized_and_each_output_is_sealed() {
             _ => Act::Say("It rains [MSG_ AUTH:1] today.".to_owned()),
         }
     });
-    let world = world("", &server, "openai", &[]);
-    let raw = Raw::of(&world);
+    let host = new_host("", &server, "openai", &[]);
+    let raw = Raw::of(&host);
     let sent = send(&raw, "weather");
     let id = text(&sent, "message_id");
     let answer = Listener::of(&raw, &id).answer();
     assert_eq!((&answer["reply"], &answer["notice"]), (&"It rains ⟦[⟧MSG_ AUTH:1] today.".into(), &false.into()));
-    let sealed = world.entries("output.sealed");
+    let sealed = host.entries("output.sealed");
     assert_eq!(sealed.len(), 2);
     assert!(sealed.iter().all(|entry| entry["data"]["model"] == "m"), "the ledger names another endpoint: {sealed:?}");
     assert!(sealed.iter().all(|entry| entry["data"]["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0)));
@@ -130,24 +130,24 @@ fn another_attempt_resets_the_streamed_text() {
         0 => Act::Cut("It snows ".to_owned()),
         _ => Act::Stall("It rains ".to_owned()),
     });
-    let world = world("", &server, "anthropic", &[]);
-    let raw = Raw::of(&world);
+    let host = new_host("", &server, "anthropic", &[]);
+    let raw = Raw::of(&host);
     let sent = send(&raw, "weather");
     let mut listener = Listener::of(&raw, &text(&sent, "message_id"));
     assert_eq!(listener.text_until("It rains ").1, "It rains ");
-    world.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
+    host.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     assert_eq!(listener.answer()["notice"], true);
 }
 
 #[test]
 fn streamed_text_is_hidden_from_other_people() {
     let server = Server::start(|_| Act::Stall("One two ".to_owned()));
-    let world = world("", &server, "openai", &[]);
-    let bob = world.ctl(&["--json", "person", "add", "Bob"]).ok();
+    let host = new_host("", &server, "openai", &[]);
+    let bob = host.ctl(&["--json", "person", "add", "Bob"]).ok();
     assert!(bob.stdout.contains("per_"));
-    let issued = world.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
+    let issued = host.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
     let token = issued["text"].as_str().or(issued["token"].as_str()).unwrap_or_else(|| panic!("{issued}")).to_owned();
-    let raw = Raw::of(&world);
+    let raw = Raw::of(&host);
     let id = text(&send(&raw, "hello"), "message_id");
     Listener::of(&raw, &id).text_until("two ");
     let (status, answer) = raw.with_token(&token).get(&format!("/v1/messages/{id}/events"));
@@ -158,10 +158,10 @@ fn streamed_text_is_hidden_from_other_people() {
 fn cost_ceiling_holds_and_provider_usage_is_booked() {
     let server = Server::start(|_| Act::Say("word ".repeat(2000)));
     // The prices are 3 and 15 for a million tokens.
-    let world = world("", &server, "openai", &["--price-in", "3", "--price-out", "15"]);
-    let usage = |world: &World| world.ctl(&["--json", "usage"]).ok().json();
-    assert!(world.say("a", "hello").starts_with("word "));
-    let row = usage(&world)["rows"][0].clone();
+    let host = new_host("", &server, "openai", &["--price-in", "3", "--price-out", "15"]);
+    let usage = |host: &TestHost| host.ctl(&["--json", "usage"]).ok().json();
+    assert!(host.say("a", "hello").starts_with("word "));
+    let row = usage(&host)["rows"][0].clone();
     assert_eq!(
         (&row["model"], &row["requests"], &row["output_tokens"]),
         (&"m".into(), &1.into(), &2500.into()),
@@ -169,17 +169,17 @@ fn cost_ceiling_holds_and_provider_usage_is_booked() {
     );
     let input = row["input_tokens"].as_u64().expect("a number");
     assert_eq!(row["cost_micros"], input * 3 + 2500 * 15, "{row}");
-    assert!(world.ctl(&["usage"]).ok().stdout.contains("0.0"), "the cost is shown as an amount");
+    assert!(host.ctl(&["usage"]).ok().stdout.contains("0.0"), "the cost is shown as an amount");
 
-    world.ctl(&["agent", "set", "a", "--cost-per-day", "0.05"]).ok();
+    host.ctl(&["agent", "set", "a", "--cost-per-day", "0.05"]).ok();
     let asked = server.seen().len();
-    let answer = world.chat("a", "hello");
+    let answer = host.chat("a", "hello");
     let reply = text(&answer, "reply");
     assert!(reply.starts_with("This agent's ceiling for cost, 0.050000 a day, is reached: 0.04"), "{reply}");
     assert!(reply.contains("`ironctl agent set a --cost-per-day AMOUNT`"), "{reply}");
     assert_eq!(server.seen().len(), asked, "no request is sent");
-    world.ctl(&["agent", "set", "a", "--cost-per-day", "5"]).ok();
-    let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
+    host.ctl(&["agent", "set", "a", "--cost-per-day", "5"]).ok();
+    let again = host.ctl(&["--json", "message", "retry", "last"]).ok().json();
     assert_eq!(again["notice"], false, "{again}");
 }
 
@@ -191,17 +191,17 @@ fn model_failure_is_explained_and_a_later_retry_succeeds() {
         true => Act::Say("It works.".to_owned()),
         false => Act::Status(401, Vec::new(), "no such key: sk-karmesin".to_owned()),
     });
-    let world = world("", &server, "openai", &[]);
-    let answer = world.chat("a", "hello");
+    let host = new_host("", &server, "openai", &[]);
+    let answer = host.chat("a", "hello");
     let reply = text(&answer, "reply");
     assert!(answer["notice"] == true && reply.starts_with("The model endpoint `m` "), "{reply}");
     assert!(!reply.contains("sk-karmesin"), "{reply}");
-    let failed = &world.entries("model.failed")[0]["data"];
+    let failed = &host.entries("model.failed")[0]["data"];
     assert!(failed["code"].as_str().is_some_and(|code| code.starts_with("key_")), "{failed}");
-    let usage = world.ctl(&["--json", "usage"]).ok().json();
+    let usage = host.ctl(&["--json", "usage"]).ok().json();
     assert_eq!((&usage["rows"][0]["requests"], &usage["rows"][0]["output_tokens"]), (&1.into(), &0.into()), "{usage}");
     mended.store(true, std::sync::atomic::Ordering::SeqCst);
-    let again = world.ctl(&["--json", "message", "retry", "last"]).ok().json();
+    let again = host.ctl(&["--json", "message", "retry", "last"]).ok().json();
     assert_eq!((&again["reply"], &again["notice"]), (&"It works.".into(), &false.into()), "{again}");
-    world.ctl(&["message", "retry", "last"]).refused("is answered");
+    host.ctl(&["message", "retry", "last"]).refused("is answered");
 }

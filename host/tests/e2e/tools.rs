@@ -3,22 +3,22 @@
 //! They use the real programs, and a model server on loopback that records the prompts. See `changes`.
 
 use crate::e2e::streaming;
-use crate::support::host_fixture::World;
+use crate::support::host_fixture::TestHost;
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
 const USUAL: [&str; 7] =
     ["list_dir", "read_file", "recall", "remember", "request_capability_change", "search_files", "write_file"];
 
-fn tools_of(world: &World, agent: &str) -> Vec<String> {
-    let shown = world.ctl(&["--json", "agent", "show", agent]).ok().json();
+fn tools_of(host: &TestHost, agent: &str) -> Vec<String> {
+    let shown = host.ctl(&["--json", "agent", "show", agent]).ok().json();
     let mut tools: Vec<String> = serde_json::from_value(shown["enabled_tools"].clone()).expect("names");
     tools.sort();
     tools
 }
 
-fn refusal(world: &World, payload: &Value) -> String {
-    let answer = world.submit("a", "enabled_tools", payload);
+fn refusal(host: &TestHost, payload: &Value) -> String {
+    let answer = host.submit("a", "enabled_tools", payload);
     assert_eq!(answer.code, 1, "{payload}: {}", answer.stdout);
     let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
     error["error"]["code"].as_str().expect("a code").to_owned()
@@ -26,17 +26,17 @@ fn refusal(world: &World, payload: &Value) -> String {
 
 #[test]
 fn agent_has_exactly_the_tools_it_was_created_with() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    assert_eq!(tools_of(&world, "a"), USUAL);
-    world.ctl(&["agent", "add", "b", "--tool", "read_file"]).ok();
-    assert_eq!(tools_of(&world, "b"), ["read_file"]);
-    let reply = world.say("b", "change persona to a pirate");
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    assert_eq!(tools_of(&host, "a"), USUAL);
+    host.ctl(&["agent", "add", "b", "--tool", "read_file"]).ok();
+    assert_eq!(tools_of(&host, "b"), ["read_file"]);
+    let reply = host.say("b", "change persona to a pirate");
     assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
-    assert_eq!(world.entries("call.refused").len(), 1);
+    assert_eq!(host.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
-        let answer = world.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
+        let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
         assert!(
             answer.stderr.contains("request_capability_change"),
             "the refusal lists the valid tools: {}",
@@ -47,19 +47,19 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
 
 #[test]
 fn adding_and_removing_tools_keeps_the_others() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    let answer = world.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    let answer = host.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
     let id = answer["id"].as_str().expect("an id");
-    let shown = world.ctl(&["change", "show", id]).ok().stdout;
+    let shown = host.ctl(&["change", "show", id]).ok().stdout;
     assert!(shown.contains("Added: \"run_command\".\n  Removed: none."), "{shown}");
-    assert_eq!(world.ctl(&["--json", "approve", id]).ok().json()["status"], "applied");
+    assert_eq!(host.ctl(&["--json", "approve", id]).ok().json()["status"], "applied");
     let mut with_commands: Vec<&str> = USUAL.into_iter().chain(["run_command"]).collect();
     with_commands.sort_unstable();
-    assert_eq!(tools_of(&world, "a"), with_commands);
-    world.change("a", "enabled_tools", &json!({ "add": ["recall"], "remove": ["run_command", "write_file"] }));
-    assert_eq!(tools_of(&world, "a"), USUAL.into_iter().filter(|tool| *tool != "write_file").collect::<Vec<_>>());
+    assert_eq!(tools_of(&host, "a"), with_commands);
+    host.change("a", "enabled_tools", &json!({ "add": ["recall"], "remove": ["run_command", "write_file"] }));
+    assert_eq!(tools_of(&host, "a"), USUAL.into_iter().filter(|tool| *tool != "write_file").collect::<Vec<_>>());
 
     for (payload, code) in [
         (json!({ "add": ["fly"] }), "tool_unknown"),
@@ -71,37 +71,37 @@ fn adding_and_removing_tools_keeps_the_others() {
         (json!({ "add": ["recall"], "remove": ["recall"] }), "payload_malformed"),
         (json!({ "add": ["recall"], "all": [] }), "payload_malformed"),
     ] {
-        assert_eq!(refusal(&world, &payload), code, "{payload}");
+        assert_eq!(refusal(&host, &payload), code, "{payload}");
     }
 }
 
 #[test]
 fn agent_proposes_one_more_tool_in_the_chat() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    let reply = world.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    let reply = host.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
     assert!(reply.contains("pending as chg_"), "{reply}");
-    let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
+    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
     let id = waiting[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(world.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
-    assert_eq!(tools_of(&world, "a").len(), USUAL.len() + 1);
+    assert_eq!(host.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
+    assert_eq!(tools_of(&host, "a").len(), USUAL.len() + 1);
 }
 
 #[test]
 fn model_sees_the_outcome_last_and_no_text_of_the_script() {
     let server = Server::start(|seen: &Seen| Act::Say(format!("answer to: {}", seen.asked())));
-    let world = streaming::world("", &server, "openai", &[]);
-    world.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();
-    world.say("a", "hello");
-    let reply = world.say("a", "change persona to a pirate");
+    let host = streaming::new_host("", &server, "openai", &[]);
+    host.ctl(&["agent", "set", "a", "--model", "scripted"]).ok();
+    host.say("a", "hello");
+    let reply = host.say("a", "change persona to a pirate");
     assert!(reply.contains("pending as chg_"), "{reply}");
-    let waiting = world.ctl(&["--json", "change", "list"]).ok().json();
+    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
     let id = waiting[0]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
-    world.ctl(&["agent", "set", "a", "--model", "m"]).ok();
-    world.say("a", "first words");
-    world.say("a", "second words");
+    host.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
+    host.ctl(&["agent", "set", "a", "--model", "m"]).ok();
+    host.say("a", "first words");
+    host.say("a", "second words");
 
     let seen = server.seen();
     let [.., first, second] = &seen[..] else { panic!("the model server needs two requests") };

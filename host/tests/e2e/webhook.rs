@@ -3,15 +3,15 @@
 //! They use the real daemon and its port. See `deliveries` for outgoing messages.
 
 use crate::support::client;
-use crate::support::hooks::{Hook, Receiver, Response, now, receipt, world};
-use crate::support::host_fixture::{Build, World, alive, wait_for};
+use crate::support::hooks::{Hook, Receiver, Response, new_host, now, receipt};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-fn messages(world: &World) -> usize {
-    world.entries("message.recorded").len()
+fn messages(host: &TestHost) -> usize {
+    host.entries("message.recorded").len()
 }
 
 #[track_caller]
@@ -21,10 +21,10 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 
 #[test]
 fn unsigned_event_is_refused_and_reveals_no_channel() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
-    let other = Hook::add(&world, "desk", &receiver, &[]);
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let other = Hook::add(&host, "desk", &receiver, &[]);
     let (body, at) = (Hook::words("hello"), now());
     let signature = hook.sign("e1", at, &body);
     let at = at.to_string();
@@ -48,16 +48,16 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
         refused(answer, 401, "signature_invalid");
         assert_eq!(answer.1, answers[0].1, "all refusals are the same");
     }
-    assert_eq!(messages(&world), 0);
-    assert!(world.entries("webhook.refused").len() <= 2, "the entries are bounded");
+    assert_eq!(messages(&host), 0);
+    assert!(host.entries("webhook.refused").len() <= 2, "the entries are bounded");
     assert_eq!(hook.post(&right, &body).0, 200, "an unused event id is still valid");
 }
 
 #[test]
 fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
     let body = Hook::words("hello");
     let at_time = |at: i64| {
         let signature = hook.sign("e", at, &body);
@@ -89,42 +89,42 @@ fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
         let (found, _, _) = client::exchange(hook.connect(), method, path, &[("host", "x")], "");
         assert_eq!(found, status, "{method} {path}");
     }
-    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
     refused(&hook.send("e", &body), 503, "channel_unheard");
-    assert_eq!(messages(&world), 0);
-    assert_eq!(world.status()["sessions"], json!([]));
-    world.ctl(&["agent", "connect", "a", "shop"]).ok();
+    assert_eq!(messages(&host), 0);
+    assert_eq!(host.status()["sessions"], json!([]));
+    host.ctl(&["agent", "connect", "a", "shop"]).ok();
     hook.say("e", "hello");
 }
 
 #[test]
 fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
+    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
     assert_eq!(hook.say("e1", "hello"), message, "a retry with a new signature is the same message");
     refused(&hook.send("e1", &Hook::words("hello!")), 409, "event_reused");
     let other = json!({ "sender": "ann", "text": "hello", "thread": "t" }).to_string();
     refused(&hook.send("e1", &other), 409, "event_reused");
-    receipt(&world, &message, "received");
-    world.down();
-    world.up();
-    hook.follow_restart(&world);
+    receipt(&host, &message, "received");
+    host.down();
+    host.up();
+    hook.follow_restart(&host);
     assert_eq!(hook.say("e1", "hello"), message, "the id is known after a restart");
     let second = hook.say("e2", "hello");
     assert_ne!(second, message);
-    receipt(&world, &second, "received");
-    assert_eq!((messages(&world), receiver.replies().len()), (2, 2));
+    receipt(&host, &second, "received");
+    assert_eq!((messages(&host), receiver.replies().len()), (2, 2));
 }
 
 #[test]
 fn flood_is_throttled_and_locks_no_one_out() {
-    let world = world(Build::Plain, "requests_per_minute = 5\n");
+    let host = new_host(Build::Plain, "requests_per_minute = 5\n");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
     let other = Receiver::accepting();
-    let desk = Hook::add(&world, "desk", &other, &[]);
+    let desk = Hook::add(&host, "desk", &other, &[]);
     let mut slowed = 0;
     for _ in 0..200 {
         let (status, answer) = hook.post(&[("webhook-id", "e")], "{}");
@@ -136,7 +136,7 @@ fn flood_is_throttled_and_locks_no_one_out() {
     let statuses: Vec<u16> = (0..20).map(|n| hook.send(&format!("f{n}"), &Hook::words("hello")).0).collect();
     assert!(statuses.contains(&429) && statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
     desk.say("e1", "hello");
-    receipt(&world, &message, "received");
+    receipt(&host, &message, "received");
     // Incomplete requests occupy connections, but another client still gets one.
     let half: Vec<TcpStream> = (0..80)
         .map(|_| {
@@ -147,21 +147,21 @@ fn flood_is_throttled_and_locks_no_one_out() {
         .collect();
     desk.say("e2", "hello");
     drop(half);
-    let noted = world.entries("webhook.refused");
+    let noted = host.entries("webhook.refused");
     assert!(noted.len() <= 6, "{noted:?}");
 }
 
 #[test]
 fn message_is_acknowledged_only_after_it_is_stored() {
-    let mut world = world(Build::Failpoints, "");
+    let mut host = new_host(Build::Failpoints, "");
     let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
-    world.down();
-    world.set_env("IRONCLAW_FAILPOINT", Some("record"));
-    world.up();
-    world.set_env("IRONCLAW_FAILPOINT", None);
-    hook.follow_restart(&world);
-    let host = world.pid().expect("the host runs");
+    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some("record"));
+    host.up();
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    hook.follow_restart(&host);
+    let host_pid = host.pid().expect("the host runs");
     let (body, at) = (Hook::words("hello"), now());
     let mut stream = hook.connect();
     let (signature, path) = (hook.sign("e1", at, &body), hook.path());
@@ -176,23 +176,23 @@ fn message_is_acknowledged_only_after_it_is_stored() {
     // The connection may end with an error. Only the received bytes count.
     let _ = stream.read_to_string(&mut answer);
     assert_eq!(answer, "", "the message was acknowledged before it was stored");
-    wait_for("the host to die", || !alive(host));
-    world.up();
-    hook.follow_restart(&world);
+    wait_for("the host to die", || !alive(host_pid));
+    host.up();
+    hook.follow_restart(&host);
     let message = hook.say("e1", "hello");
-    receipt(&world, &message, "received");
+    receipt(&host, &message, "received");
     let recorded: Vec<Value> =
-        world.entries("message.recorded").iter().map(|entry| entry["data"]["message"].clone()).collect();
+        host.entries("message.recorded").iter().map(|entry| entry["data"]["message"].clone()).collect();
     assert_eq!(recorded, [Value::from(message)], "the message is recorded once");
     assert_eq!(receiver.replies().len(), 1);
 }
 
 #[test]
 fn linked_sender_gets_signed_replies_and_threads_are_separate() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
-    let tested = world.ctl(&["--json", "channel", "test", "shop"]).ok().json();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let tested = host.ctl(&["--json", "channel", "test", "shop"]).ok().json();
     assert_eq!(tested["received"], true, "{tested}");
     assert_eq!(receiver.got()[0].body["type"], "test");
     let say = |id: &str, thread: &str, text: &str| {
@@ -201,7 +201,7 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
         let (status, answer) = hook.send(id, &body.to_string());
         assert_eq!(status, 200, "{answer}");
         let message = answer["message_id"].as_str().expect("an id").to_owned();
-        receipt(&world, &message, "received");
+        receipt(&host, &message, "received");
         message
     };
     say("e1", "one", "my name is Ada");
@@ -214,44 +214,43 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
     assert_eq!(body["delivery"], replies[1].id.as_str());
     assert_eq!((&body["type"], &body["sender"], &body["thread"]), (&"reply".into(), &"ann".into(), &"one".into()));
     assert_eq!(body["message_ids"], json!([message]));
-    let why = world.ctl(&["--json", "why", &message]).ok().json();
+    let why = host.ctl(&["--json", "why", &message]).ok().json();
     assert_eq!(why["message"]["status"], "delivered");
     let stages: Vec<&str> =
         why["stages"].as_array().expect("a list").iter().filter_map(|stage| stage["stage"].as_str()).collect();
     let sending = stages.iter().position(|stage| *stage == "delivery.sending").expect("taken up");
     assert!(stages[sending + 1..].contains(&"delivery.received"), "{stages:?}");
-    world.ctl(&["audit", "verify"]).ok();
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
 fn channel_is_for_operators_and_its_secret_is_shown_once() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let add = |name: &str, url: &str| world.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
+    let add = |name: &str, url: &str| host.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
     for name in ["loopback", "host", "Shop", "a b", "a:b"] {
         add(name, &receiver.url).refused("name");
     }
     add("shop", "http://example.org/").refused("plain http");
-    world
-        .ctl(&["channel", "add", "webhook", "shop", "--url", &receiver.url, "--agent", "none"])
+    host.ctl(&["channel", "add", "webhook", "shop", "--url", &receiver.url, "--agent", "none"])
         .refused("there is no agent");
-    let hook = Hook::add(&world, "shop", &receiver, &["--idempotent"]);
+    let hook = Hook::add(&host, "shop", &receiver, &["--idempotent"]);
     add("shop", &receiver.url).refused("already");
-    let listed = world.ctl(&["--json", "channel", "list"]).ok().json();
+    let listed = host.ctl(&["--json", "channel", "list"]).ok().json();
     assert_eq!((&listed[0]["idempotent"], &listed[0]["agent"]), (&true.into(), &"a".into()), "{listed}");
-    world.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = client::Raw::of_person(&world, "Bob");
+    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
+    let bob = client::Raw::of_person(&host, "Bob");
     assert_eq!(bob.get("/v1/channels").0, 403);
     assert_eq!(bob.get("/v1/dead"), (200, json!([])));
     // An admin cannot add a channel whose name has linked people: the holder of its secret could write as them.
-    world.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
-    let eve = client::Raw::of_person(&world, "Eve");
-    world.ctl(&["channel", "remove", "shop", "--yes"]).ok();
+    host.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
+    let eve = client::Raw::of_person(&host, "Eve");
+    host.ctl(&["channel", "remove", "shop", "--yes"]).ok();
     let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url, "agent": "a" }).to_string();
     refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");
     refused(&hook.send("e", &Hook::words("hello")), 401, "signature_invalid");
-    let mut brought = world.command("ironctl");
-    brought.arg("--home").arg(&world.home).args([
+    let mut brought = host.command("ironctl");
+    brought.arg("--home").arg(&host.home).args([
         "--json",
         "channel",
         "add",
@@ -268,59 +267,59 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
     let said = String::from_utf8(said.stdout).expect("text");
     assert!(said.contains("\"shop\"") && !said.contains("whsec_"), "{said}");
     hook.say("e", "hello");
-    world.down();
-    for (path, bytes) in crate::support::record::files(&world.home) {
+    host.down();
+    for (path, bytes) in crate::support::record::files(&host.home) {
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains(&hook.secret[6..]), "{}", path.display());
     }
     for what in ["channel.added", "channel.connected", "channel.removed"] {
-        assert!(!world.entries(what).is_empty(), "{what}");
+        assert!(!host.entries(what).is_empty(), "{what}");
     }
 }
 
 #[test]
 fn event_id_of_an_erased_session_is_still_known() {
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
     let message = hook.say("e1", "hello");
-    let why = receipt(&world, &message, "received");
+    let why = receipt(&host, &message, "received");
     let session = why["message"]["session_id"].as_str().expect("a session");
-    world.ctl(&["session", "remove", session, "--yes"]).ok();
+    host.ctl(&["session", "remove", session, "--yes"]).ok();
     let again = hook.send("e1", &Hook::words("hello"));
     assert_eq!((again.0, again.1["message_id"].as_str()), (200, Some(message.as_str())), "{again:?}");
-    assert_eq!(messages(&world), 1);
+    assert_eq!(messages(&host), 1);
 }
 
 #[test]
 fn repeated_event_is_acknowledged_even_without_an_agent() {
-    let world = world(Build::Plain, "requests_per_minute = 2\n");
-    let hook = Hook::add(&world, "shop", &Receiver::accepting(), &[]);
+    let host = new_host(Build::Plain, "requests_per_minute = 2\n");
+    let hook = Hook::add(&host, "shop", &Receiver::accepting(), &[]);
     let first = hook.say("e1", "hello");
     let again = || hook.send("e1", &Hook::words("hello"));
     for _ in 0..5 {
         assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
     }
     hook.say("e2", "hello");
-    world.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
     assert_eq!(again().1["message_id"].as_str(), Some(first.as_str()));
 }
 
 #[test]
 fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
-    let mut world = world(Build::Failpoints, "backoff_ms = 20\n");
+    let mut host = new_host(Build::Failpoints, "backoff_ms = 20\n");
     let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
-    let mut hook = Hook::add(&world, "shop", &receiver, &[]);
-    world.down();
-    let shift = world.home.with_file_name("shift");
+    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.down();
+    let shift = host.home.with_file_name("shift");
     std::fs::write(&shift, "3600000").expect("written");
-    world.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
-    world.up();
-    world.say("a", "hello");
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    host.up();
+    host.say("a", "hello");
     std::fs::write(&shift, "0").expect("written");
-    hook.follow_restart(&world);
+    hook.follow_restart(&host);
     let message = hook.say("e1", "hello");
-    receipt(&world, &message, "received");
+    receipt(&host, &message, "received");
     assert_eq!(receiver.replies().len(), 2, "the second attempt is not delayed");
 }
 
@@ -330,15 +329,15 @@ fn example_of_the_webhook_page_runs_as_written() {
     let manual = include_str!("../../../docs/operate/webhooks.md");
     let example = manual.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
     let example = example.split("```").next().expect("the end of the example");
-    let world = world(Build::Plain, "");
+    let host = new_host(Build::Plain, "");
     let receiver = Receiver::new(|_, _| Response::Status(204));
-    let hook = Hook::add(&world, "shop", &receiver, &[]);
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
     // Links the sender of the example with the command on the page.
-    world.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
-    world.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
+    host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
+    host.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
     let link =
         manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("a line with the command");
-    world.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
+    host.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
     assert_ne!(script, example, "the example has the URL that this test replaces");
     let script = format!("SECRET='{}'\n{script}", hook.secret);
@@ -349,5 +348,5 @@ fn example_of_the_webhook_page_runs_as_written() {
     assert!(answer["message_id"].is_string(), "{answer}");
     // The message belongs to Alice, so the owner cannot follow it.
     wait_for("the reply", || receiver.replies().len() == 1);
-    wait_for("the receipt", || world.entries("delivery.received").len() == 1);
+    wait_for("the receipt", || host.entries("delivery.received").len() == 1);
 }

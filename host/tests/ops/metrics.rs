@@ -2,8 +2,8 @@
 //!
 //! They use the real sockets. See `chaos::failures` for a host that is not ready.
 
-use crate::support::client::{Client, Raw, exchange, own};
-use crate::support::host_fixture::{Build, World};
+use crate::support::client::{Client, Raw, current_user, exchange};
+use crate::support::host_fixture::{Build, TestHost};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -11,11 +11,11 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 /// Returns `/metrics` over the unix socket, with the owner's token.
-pub(crate) fn scrape(world: &World) -> (u16, String) {
+pub(crate) fn scrape(host: &TestHost) -> (u16, String) {
     let run: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(world.home.join("run.json")).expect("it runs")).expect("JSON");
+        serde_json::from_slice(&std::fs::read(host.home.join("run.json")).expect("it runs")).expect("JSON");
     let mut stream = UnixStream::connect(run["socket"].as_str().expect("a socket")).expect("the host listens");
-    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
     write!(
         stream,
         "GET /metrics HTTP/1.1\r\nhost: ironclaw\r\nconnection: close\r\nauthorization: Bearer {}\r\n\r\n",
@@ -29,8 +29,8 @@ pub(crate) fn scrape(world: &World) -> (u16, String) {
 }
 
 /// Returns the value of each metric by its name with labels.
-pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
-    let (status, text) = scrape(world);
+pub(crate) fn figures(host: &TestHost) -> HashMap<String, f64> {
+    let (status, text) = scrape(host);
     assert_eq!(status, 200, "{text}");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -41,10 +41,10 @@ pub(crate) fn figures(world: &World) -> HashMap<String, f64> {
 
 #[test]
 fn request_without_a_token_gets_only_liveness_and_readiness() {
-    let world = World::with(own(), Build::Plain, None);
-    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    world.up();
-    let raw = Raw::of(&world);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    host.up();
+    let raw = Raw::of(&host);
     assert_eq!(raw.get_with(&[], "/healthz"), (200, json!({ "alive": true })));
     assert_eq!(raw.get_with(&[], "/readyz"), (200, json!({ "ready": true })));
     for path in ["/metrics", "/healthz/", "/readyz/x", "//healthz", "/v1/status", "/openapi.json"] {
@@ -71,13 +71,13 @@ fn request_without_a_token_gets_only_liveness_and_readiness() {
 
 #[test]
 fn metrics_count_events_and_contain_no_id_name_or_text() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.agent("parrot-agent");
-    world.say("parrot-agent", "echo a-secret-word");
-    world.say("parrot-agent", "hello");
-    Raw::of(&world).get_with(&[], "/v1/status");
-    let found = figures(&world);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("parrot-agent");
+    host.say("parrot-agent", "echo a-secret-word");
+    host.say("parrot-agent", "hello");
+    Raw::of(&host).get_with(&[], "/v1/status");
+    let found = figures(&host);
     let is = |name: &str, value: f64| assert_eq!(found.get(name), Some(&value), "{name}: {found:#?}");
     is("ironclaw_messages_total{outcome=\"recorded\"}", 2.0);
     is("ironclaw_turns_opened_total", 2.0);
@@ -92,9 +92,9 @@ fn metrics_count_events_and_contain_no_id_name_or_text() {
     is("ironclaw_panicked", 0.0);
     is("ironclaw_turns_open", 0.0);
     is("ironclaw_state_commits_total{outcome=\"done\"}", found["ironclaw_state_commit_seconds_count"]);
-    let last = world.ledger().last().expect("entries")["seq"].as_u64().expect("a number");
+    let last = host.ledger().last().expect("entries")["seq"].as_u64().expect("a number");
     assert!(found["ironclaw_ledger_seq"] <= last as f64 && found["ironclaw_ledger_seq"] > 10.0);
-    let (_, text) = scrape(&world);
+    let (_, text) = scrape(&host);
     for secret in ["a-secret-word", "parrot-agent", "ses_", "msg_", "trn_", "per_", "tok_", "owner"] {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
@@ -103,15 +103,15 @@ fn metrics_count_events_and_contain_no_id_name_or_text() {
 
 #[test]
 fn stopped_host_is_alive_but_not_ready_and_says_why() {
-    let world = World::with(own(), Build::Plain, None);
-    world.up();
-    world.ctl(&["panic"]).ok();
-    let raw = Raw::of(&world);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.ctl(&["panic"]).ok();
+    let raw = Raw::of(&host);
     let (status, answer) = raw.get_with(&[], "/readyz");
     assert_eq!((status, &answer["error"]["code"]), (503, &json!("panicked")), "{answer}");
     assert_eq!(raw.get_with(&[], "/healthz").0, 200);
-    assert_eq!(figures(&world)["ironclaw_ready"], 0.0);
-    world.ctl(&["resume"]).ok();
+    assert_eq!(figures(&host)["ironclaw_ready"], 0.0);
+    host.ctl(&["resume"]).ok();
     assert_eq!(raw.get_with(&[], "/readyz").0, 200);
-    Client::of(&world).status().expect("the host answers");
+    Client::of(&host).status().expect("the host answers");
 }

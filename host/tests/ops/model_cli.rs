@@ -2,10 +2,10 @@
 //!
 //! They use the real programs with a model server on loopback. See `security::secret_store` and `e2e::models`.
 
-use crate::support::host_fixture::{Answer, World, wait_for};
-use crate::support::jail_fixture::{ORDINARY_UID, Who};
+use crate::support::host_fixture::{Answer, TestHost, wait_for};
+use crate::support::jail_fixture::{HostUser, ORDINARY_UID};
 use crate::support::model_server::{Act, Api, Seen, Server};
-use crate::support::processes::below;
+use crate::support::processes::descendants;
 use crate::support::record::{self, Needle};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -41,10 +41,10 @@ fn guarded(seen: &Seen) -> Act {
     }
 }
 
-fn running() -> World {
-    let world = World::new();
-    world.up();
-    world
+fn running() -> TestHost {
+    let host = TestHost::new();
+    host.up();
+    host
 }
 
 /// Returns the base URL of an API of this server.
@@ -53,68 +53,68 @@ fn base(server: &Server, kind: &str) -> String {
 }
 
 /// Runs `model add NAME --kind KIND` with a model and more arguments.
-fn add(world: &World, server: &Server, name: &str, kind: &str, more: &[&str], input: &str) -> Answer {
+fn add(host: &TestHost, server: &Server, name: &str, kind: &str, more: &[&str], input: &str) -> Answer {
     let base = base(server, kind);
     let words = [&["model", "add", name, "--kind", kind, "--base-url", &base, "--model", "small"], more].concat();
-    world.ctl_given(input, &words)
+    host.ctl_given(input, &words)
 }
 
-fn names(world: &World) -> Vec<String> {
-    let listed = world.ctl(&["--json", "model", "list"]).ok().json();
+fn names(host: &TestHost) -> Vec<String> {
+    let listed = host.ctl(&["--json", "model", "list"]).ok().json();
     let listed = listed.as_array().expect("a list").iter();
     listed.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-fn secrets(world: &World) -> Value {
-    world.ctl(&["--json", "secret", "list"]).ok().json()
+fn secrets(host: &TestHost) -> Value {
+    host.ctl(&["--json", "secret", "list"]).ok().json()
 }
 
 #[test]
 fn agent_works_in_several_steps_over_both_apis() {
     let server = Server::start(guarded);
-    let world = running();
-    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    let host = running();
+    host.ctl_given(KEY, &["secret", "set", "key"]).ok();
     for (kind, api) in [("openai", Api::Chat), ("anthropic", Api::Messages)] {
         for streams in [true, false] {
             let name = format!("{kind}-{streams}");
             let how: &[&str] = if streams { &[] } else { &["--no-stream"] };
-            let said = add(&world, &server, &name, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
+            let said = add(&host, &server, &name, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
             assert!(said.stdout.contains("answered in"), "{}", said.stdout);
-            world.ctl(&["agent", "add", &name, "--model", &name]).ok();
+            host.ctl(&["agent", "add", &name, "--model", &name]).ok();
             let before = server.seen().len();
-            assert_eq!(world.say(&name, "note milk and bread"), "The file says: milk and bread", "{name}");
+            assert_eq!(host.say(&name, "note milk and bread"), "The file says: milk and bread", "{name}");
             let seen = server.seen().split_off(before);
             assert_eq!(seen.len(), 3, "{name}: {seen:?}");
             for seen in seen {
                 assert_eq!((seen.api, seen.streams(), seen.key.as_deref()), (api, streams, Some(KEY)), "{name}");
                 assert_eq!(seen.body["model"], "small", "{name}");
             }
-            assert_eq!(world.say(&name, "thank you"), "You said: thank you", "{name}: the conversation continues");
+            assert_eq!(host.say(&name, "thank you"), "You said: thank you", "{name}: the conversation continues");
         }
     }
-    assert_eq!(world.entries("call.reported").len(), 8, "two tools in each of four conversations");
+    assert_eq!(host.entries("call.reported").len(), 8, "two tools in each of four conversations");
 }
 
 #[test]
 fn host_memory_keeps_no_copy_of_a_key_or_token() {
     let server = Server::start(guarded);
-    let world = running();
-    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    let host = running();
+    host.ctl_given(KEY, &["secret", "set", "key"]).ok();
     for (kind, how) in [("openai", &[][..]), ("anthropic", &["--no-stream"])] {
-        add(&world, &server, kind, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
-        world.ctl(&["agent", "add", kind, "--model", kind]).ok();
-        assert_eq!(world.say(kind, "thank you"), "You said: thank you");
+        add(&host, &server, kind, kind, &[&["--key", "secret:key"], how].concat(), "").ok();
+        host.ctl(&["agent", "add", kind, "--model", kind]).ok();
+        assert_eq!(host.say(kind, "thank you"), "You said: thank you");
     }
-    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
     // Closes the connections, because an open one keeps its buffers.
     drop(server);
-    let host = world.pid().expect("the host runs");
+    let host_pid = host.pid().expect("the host runs");
     for needle in [KEY, token.trim()] {
-        let Some(_) = copies(host, needle) else {
+        let Some(_) = copies(host_pid, needle) else {
             assert!(!nix::unistd::geteuid().is_root(), "root may read any memory");
             return; // a security module allows an ordinary user to read only the memory of children
         };
-        wait_for("every copy to be wiped", || copies(host, needle) == Some(0));
+        wait_for("every copy to be wiped", || copies(host_pid, needle) == Some(0));
     }
 }
 
@@ -147,15 +147,15 @@ fn copies(pid: i32, needle: &str) -> Option<usize> {
 #[test]
 fn failed_endpoint_test_stores_no_endpoint_and_no_key() {
     let server = Server::start(guarded);
-    let world = running();
-    let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
+    let host = running();
+    let refused = add(&host, &server, "lab", "openai", &["--default", "--key-env", "NO_SUCH_KEY"], "");
     assert_eq!(refused.code, 2, "{}", refused.stderr);
-    let mut world = world;
-    world.set_env("LAB_KEY", Some(WRONG));
-    let refused = add(&world, &server, "lab", "openai", &["--default", "--key-env", "LAB_KEY"], "");
+    let mut host = host;
+    host.set_env("LAB_KEY", Some(WRONG));
+    let refused = add(&host, &server, "lab", "openai", &["--default", "--key-env", "LAB_KEY"], "");
     let refused = refused.refused("the test failed: the model endpoint `lab`");
     assert!(refused.stderr.contains("hint: ") && !refused.stderr.contains(WRONG), "{}", refused.stderr);
-    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
+    assert_eq!((names(&host), secrets(&host)), (vec!["scripted".to_owned()], json!([])));
     assert_eq!(
         server.seen().last().and_then(|seen| seen.key.clone()).as_deref(),
         Some(WRONG),
@@ -165,42 +165,42 @@ fn failed_endpoint_test_stores_no_endpoint_and_no_key() {
     let silent = Server::start(clerk);
     let gone = silent.url();
     drop(silent);
-    world.set_env("LAB_KEY", Some(KEY));
+    host.set_env("LAB_KEY", Some(KEY));
     let words =
         ["model", "add", "lab", "--kind", "openai", "--base-url", &gone, "--model", "m", "--key-env", "LAB_KEY"];
-    world.ctl(&words).refused("the test failed: the model endpoint `lab`");
-    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
-    world.ctl(&[&words[..], &["--no-test"]].concat()).ok();
-    assert_eq!(names(&world), ["lab", "scripted"]);
-    world.ctl(&["model", "test", "lab"]).refused("the test failed: the model endpoint `lab`");
+    host.ctl(&words).refused("the test failed: the model endpoint `lab`");
+    assert_eq!((names(&host), secrets(&host)), (vec!["scripted".to_owned()], json!([])));
+    host.ctl(&[&words[..], &["--no-test"]].concat()).ok();
+    assert_eq!(names(&host), ["lab", "scripted"]);
+    host.ctl(&["model", "test", "lab"]).refused("the test failed: the model endpoint `lab`");
     let refused: Vec<Value> =
-        world.entries("model.change_refused").into_iter().map(|entry| entry["data"]["code"].clone()).collect();
+        host.entries("model.change_refused").into_iter().map(|entry| entry["data"]["code"].clone()).collect();
     assert_eq!(refused, ["model_test_failed", "model_test_failed"]);
 }
 
 #[test]
 fn default_model_applies_to_agents_without_a_choice() {
     let server = Server::start(clerk);
-    let world = running();
-    world.agent("assistant");
-    world.ctl(&["agent", "add", "still", "--model", "scripted"]).ok();
+    let host = running();
+    host.agent("assistant");
+    host.ctl(&["agent", "add", "still", "--model", "scripted"]).ok();
     let base = base(&server, "openai");
-    let said = world.ctl(&["model", "add", "here", "--kind", "openai", "--base-url", &base, "--default"]).ok();
+    let said = host.ctl(&["model", "add", "here", "--kind", "openai", "--base-url", &base, "--default"]).ok();
     assert!(said.stderr.contains("using small, the first model at"), "{}", said.stderr);
     assert!(said.stdout.contains("here is now the default, also for assistant\n"), "{}", said.stdout);
-    assert_eq!(world.say("assistant", "hello"), "You said: hello");
-    assert!(world.say("still", "hello").contains("not an AI model"));
-    world.agent("later");
-    assert_eq!(world.say("later", "hello"), "You said: hello");
-    world.down();
-    world.up();
-    assert_eq!(world.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
-    world.ctl(&["agent", "set", "still", "--model", "here"]).ok();
-    assert_eq!(world.say("still", "hello"), "You said: hello", "the new default applies to the next message");
-    world.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
-    world.ctl(&["agent", "set", "still", "--model", "default"]).ok();
-    world.ctl(&["model", "default", "scripted"]).ok();
-    let agents = world.ctl(&["--json", "agent", "list"]).ok().json();
+    assert_eq!(host.say("assistant", "hello"), "You said: hello");
+    assert!(host.say("still", "hello").contains("not an AI model"));
+    host.agent("later");
+    assert_eq!(host.say("later", "hello"), "You said: hello");
+    host.down();
+    host.up();
+    assert_eq!(host.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
+    host.ctl(&["agent", "set", "still", "--model", "here"]).ok();
+    assert_eq!(host.say("still", "hello"), "You said: hello", "the new default applies to the next message");
+    host.ctl(&["agent", "set", "assistant", "--model", "scripted"]).ok();
+    host.ctl(&["agent", "set", "still", "--model", "default"]).ok();
+    host.ctl(&["model", "default", "scripted"]).ok();
+    let agents = host.ctl(&["--json", "agent", "list"]).ok().json();
     let of = |name: &str| {
         let found = agents.as_array().expect("a list").iter().find(|agent| agent["name"] == name).expect("an agent");
         (found["model"].clone(), found["follows_default"].clone())
@@ -208,8 +208,8 @@ fn default_model_applies_to_agents_without_a_choice() {
     assert_eq!(of("assistant"), (json!("scripted"), json!(false)));
     assert_eq!(of("still"), (json!("scripted"), json!(true)));
     assert_eq!(of("later"), (json!("scripted"), json!(true)));
-    assert_eq!(world.entries("model.default_set").len(), 2);
-    assert_eq!(world.entries("agent.model_set").len(), 6, "assistant; still, assistant, still; still, later");
+    assert_eq!(host.entries("model.default_set").len(), 2);
+    assert_eq!(host.entries("agent.model_set").len(), 6, "assistant; still, assistant, still; still, later");
 }
 
 #[test]
@@ -222,17 +222,16 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
     assert!(shown, "the README shows these commands: {commands:?}");
 
     let server = Server::start(clerk);
-    let world = World::new();
-    let first = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    let host = TestHost::new();
+    let first = host.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     let (_, next) = first.split_once("To add a model, type:\n").expect("it ends with the next commands");
     assert!(next.contains(" model add ") && next.contains(" --default\n"), "{next}");
     // Another program of this machine may use the port of the preset.
     let base = base(&server, "openai");
-    world
-        .ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
+    host.ctl(&["model", "add", "ollama", "--kind", "openai", "--base-url", &base, "--model", "small", "--default"])
         .ok();
-    assert_eq!(world.say("assistant", "hello"), "You said: hello");
-    let again = world.ctl(&["quickstart", "--no-chat"]).ok().stdout;
+    assert_eq!(host.say("assistant", "hello"), "You said: hello");
+    let again = host.ctl(&["quickstart", "--no-chat"]).ok().stdout;
     assert!(
         again.contains("assistant uses the model endpoint ollama.") && !again.contains("To add a model"),
         "{again}"
@@ -242,12 +241,12 @@ fn three_commands_lead_to_a_conversation_with_a_local_server() {
 #[test]
 fn invalid_endpoint_is_refused_before_any_request() {
     let server = Server::start(clerk);
-    let world = running();
+    let host = running();
     let here = base(&server, "openai");
-    let add = |words: &[&str]| world.ctl(&[&["model", "add"], words].concat());
+    let add = |words: &[&str]| host.ctl(&[&["model", "add"], words].concat());
     let local = |name: &'static str, more: &[&'static str]| {
         let words = [&[name, "--kind", "openai", "--base-url", &here, "--model", "small"], more].concat();
-        world.ctl(&[&["model", "add"], words.as_slice()].concat())
+        host.ctl(&[&["model", "add"], words.as_slice()].concat())
     };
     local("Lab", &[]).refused("not a valid name of a model endpoint");
     local("scripted", &[]).refused("reserved for the host");
@@ -269,101 +268,101 @@ fn invalid_endpoint_is_refused_before_any_request() {
     assert_eq!(add(&["lab"]).code, 2, "a kind is required without a preset");
     add(&["openai"]).refused("the key of openai");
     assert_eq!(server.seen().len(), 0, "no request was sent");
-    assert_eq!(names(&world), ["scripted"]);
+    assert_eq!(names(&host), ["scripted"]);
 
     local("lab", &[]).ok();
     local("lab", &[]).refused("there is a model endpoint lab already");
     local("lab", &["--replace", "--price-in", "2.5", "--price-out", "10"]).ok();
-    let listed = world.ctl(&["--json", "model", "list"]).ok().json();
+    let listed = host.ctl(&["--json", "model", "list"]).ok().json();
     assert_eq!(
         (&listed[0]["input_price_micros"], &listed[0]["output_price_micros"]),
         (&json!(2_500_000), &json!(10_000_000))
     );
-    assert_eq!((world.entries("model.added").len(), world.entries("model.changed").len()), (1, 1));
+    assert_eq!((host.entries("model.added").len(), host.entries("model.changed").len()), (1, 1));
 }
 
 #[test]
 fn endpoint_in_use_is_not_removed_and_its_users_are_named() {
     let server = Server::start(clerk);
-    let world = running();
-    world.ctl_given(KEY, &["secret", "set", "key"]).ok();
-    add(&world, &server, "first", "openai", &["--key", "key"], "").ok();
-    add(&world, &server, "second", "openai", &["--fallback", "first", "--default"], "").ok();
-    world.ctl(&["agent", "add", "a", "--model", "first"]).ok();
-    let remove = |what: &str, name: &str| world.ctl(&[what, "remove", name, "--yes"]);
+    let host = running();
+    host.ctl_given(KEY, &["secret", "set", "key"]).ok();
+    add(&host, &server, "first", "openai", &["--key", "key"], "").ok();
+    add(&host, &server, "second", "openai", &["--fallback", "first", "--default"], "").ok();
+    host.ctl(&["agent", "add", "a", "--model", "first"]).ok();
+    let remove = |what: &str, name: &str| host.ctl(&[what, "remove", name, "--yes"]);
     remove("secret", "key").refused("secret:key is in use by model first");
     remove("model", "first").refused("in use by agent a");
     remove("model", "second").refused("is the default");
     remove("model", "scripted").refused("built into the host");
     remove("model", "third").refused("there is no model endpoint \"third\"");
-    world.ctl(&["agent", "set", "a", "--model", "default"]).ok();
+    host.ctl(&["agent", "set", "a", "--model", "default"]).ok();
     remove("model", "first").refused("the fallback of second");
-    world.ctl(&["model", "default", "scripted"]).ok();
+    host.ctl(&["model", "default", "scripted"]).ok();
     remove("model", "second").ok();
     let said = remove("model", "first").ok();
     assert!(said.stderr.contains("still stored: secret:key"), "{}", said.stderr);
     remove("secret", "key").ok();
-    assert_eq!((names(&world), secrets(&world)), (vec!["scripted".to_owned()], json!([])));
-    world.ctl(&["agent", "add", "b", "--model", "first"]).refused("there is no model endpoint \"first\"");
-    world.ctl(&["agent", "set", "a", "--model", "first"]).refused("there is no model endpoint \"first\"");
-    assert_eq!(world.entries("model.removed").len(), 2);
+    assert_eq!((names(&host), secrets(&host)), (vec!["scripted".to_owned()], json!([])));
+    host.ctl(&["agent", "add", "b", "--model", "first"]).refused("there is no model endpoint \"first\"");
+    host.ctl(&["agent", "set", "a", "--model", "first"]).refused("there is no model endpoint \"first\"");
+    assert_eq!(host.entries("model.removed").len(), 2);
 }
 
 #[test]
 fn replaced_or_systemd_key_applies_from_the_next_request() {
     let server = Server::start(guarded);
-    let mut world = running();
-    world.ctl_given(WRONG, &["secret", "set", "key"]).ok();
-    add(&world, &server, "lab", "openai", &["--key", "secret:key", "--no-test"], "").ok();
-    world.ctl(&["agent", "add", "a", "--model", "lab"]).ok();
-    let answer = world.chat("a", "hello");
+    let mut host = running();
+    host.ctl_given(WRONG, &["secret", "set", "key"]).ok();
+    add(&host, &server, "lab", "openai", &["--key", "secret:key", "--no-test"], "").ok();
+    host.ctl(&["agent", "add", "a", "--model", "lab"]).ok();
+    let answer = host.chat("a", "hello");
     assert_eq!(answer["notice"], true, "{answer}");
     assert!(!answer.to_string().contains(WRONG), "{answer}");
-    world.ctl_given(KEY, &["secret", "rotate", "key"]).ok();
-    assert!(world.ctl(&["model", "test", "lab"]).ok().stdout.contains("lab answered in"));
-    assert!(world.say("a", "again").starts_with("You said: "), "the next request has the new key");
-    world.down();
-    world.ctl(&["key", "rotate", "master", "--yes"]).ok();
-    world.up();
-    assert!(world.say("a", "after a fresh master key").starts_with("You said: "));
-    world.ctl_given(WRONG, &["secret", "rotate", "key"]).ok();
-    world.down();
-    let directory = world.home.parent().expect("a directory").join("credentials");
+    host.ctl_given(KEY, &["secret", "rotate", "key"]).ok();
+    assert!(host.ctl(&["model", "test", "lab"]).ok().stdout.contains("lab answered in"));
+    assert!(host.say("a", "again").starts_with("You said: "), "the next request has the new key");
+    host.down();
+    host.ctl(&["key", "rotate", "master", "--yes"]).ok();
+    host.up();
+    assert!(host.say("a", "after a fresh master key").starts_with("You said: "));
+    host.ctl_given(WRONG, &["secret", "rotate", "key"]).ok();
+    host.down();
+    let directory = host.home.parent().expect("a directory").join("credentials");
     std::fs::create_dir(&directory).expect("made");
     let credential = directory.join("ironclaw-secret-key");
     std::fs::write(&credential, format!("{KEY}\n")).expect("written");
     std::fs::set_permissions(&credential, PermissionsExt::from_mode(0o400)).expect("permissions");
-    if world.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+    if host.user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {
         chown(&credential, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
     }
-    world.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
-    world.up();
-    assert!(world.say("a", "with a credential").starts_with("You said: "), "systemd's key precedes the stored one");
+    host.set_env("CREDENTIALS_DIRECTORY", Some(directory.to_str().expect("UTF-8")));
+    host.up();
+    assert!(host.say("a", "with a credential").starts_with("You said: "), "systemd's key precedes the stored one");
 }
 
 #[test]
 fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     let server = Server::start(guarded);
-    let world = World::new();
-    world.configure("[log]\nlevel = \"debug\"\n");
-    world.up();
-    let added = add(&world, &server, "lab", "openai", &["--default"], KEY);
+    let host = TestHost::new();
+    host.configure("[log]\nlevel = \"debug\"\n");
+    host.up();
+    let added = add(&host, &server, "lab", "openai", &["--default"], KEY);
     // By default, a server on this machine needs no key.
     added.refused("the test failed: the model endpoint `lab`");
-    world.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
-    world.ctl_given(KEY, &["secret", "set", "right"]).ok();
+    host.ctl_given(WRONG, &["secret", "set", "wrong"]).ok();
+    host.ctl_given(KEY, &["secret", "set", "right"]).ok();
     let mut outputs = Vec::new();
     for (kind, key) in [("openai", "wrong"), ("openai", "right"), ("anthropic", "wrong"), ("anthropic", "right")] {
         let name = format!("{kind}-{key}");
-        outputs.push(add(&world, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
-        outputs.push(world.ctl(&["model", "test", &name]));
-        world.ctl(&["agent", "add", &name, "--model", &name]).ok();
-        outputs.push(world.ctl(&["--json", "chat", &name, "note milk"]));
-        outputs.push(world.ctl(&["why"]));
+        outputs.push(add(&host, &server, &name, kind, &["--key", key, "--no-test"], "").ok());
+        outputs.push(host.ctl(&["model", "test", &name]));
+        host.ctl(&["agent", "add", &name, "--model", &name]).ok();
+        outputs.push(host.ctl(&["--json", "chat", &name, "note milk"]));
+        outputs.push(host.ctl(&["why"]));
     }
-    outputs.push(world.ctl(&["audit", "rotate"]).ok());
-    outputs.push(world.ctl(&["audit", "export"]).ok());
-    outputs.push(world.ctl(&["logs"]));
+    outputs.push(host.ctl(&["audit", "rotate"]).ok());
+    outputs.push(host.ctl(&["audit", "export"]).ok());
+    outputs.push(host.ctl(&["logs"]));
     let needles: Vec<Needle> = [("the key", KEY), ("the wrong key", WRONG)]
         .iter()
         .flat_map(|(name, key)| Needle::key(name, key.as_bytes()))
@@ -377,21 +376,21 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
         absent("the output", answer.stdout.as_bytes());
         absent("the output", answer.stderr.as_bytes());
     }
-    let host = world.pid().expect("the host runs");
-    let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
+    let host_pid = host.pid().expect("the host runs");
+    let mut processes: Vec<i32> = descendants(host_pid).into_keys().map(|process| process.pid).collect();
     assert!(processes.len() >= 5, "a launcher, and two processes of each jail");
-    processes.push(host);
+    processes.push(host_pid);
     for pid in processes {
         for file in ["environ", "cmdline", "comm"] {
             let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             absent(&format!("{file} of process {pid}"), &shown);
         }
     }
-    let home = || record::files(&world.home);
+    let home = || record::files(&host.home);
     for (path, bytes) in home() {
         absent(&format!("{} of the running host", path.display()), &bytes);
     }
-    world.down();
+    host.down();
     let files = home();
     assert!(files.iter().any(|(path, _)| path == Path::new("logs/host.log")));
     for (path, bytes) in files {
@@ -402,27 +401,27 @@ fn model_key_is_in_no_log_ledger_error_or_agent_process() {
 
 #[test]
 fn unopenable_endpoint_blocks_nothing_and_can_be_removed() {
-    let world = running();
+    let host = running();
     let (server, other) = (Server::start(clerk), Server::start(clerk));
-    add(&world, &server, "odd", "openai", &["--no-key"], "").ok();
-    add(&world, &other, "well", "openai", &["--no-key", "--default"], "").ok();
-    world.ctl(&["agent", "add", "a"]).ok();
-    world.down();
+    add(&host, &server, "odd", "openai", &["--no-key"], "").ok();
+    add(&host, &other, "well", "openai", &["--no-key", "--default"], "").ok();
+    host.ctl(&["agent", "add", "a"]).ok();
+    host.down();
     let sql = "UPDATE models SET base_url = 'http://8.8.8.8/v1' WHERE name = 'odd'";
-    assert_eq!(record::open_to_change(&world.home).execute(sql, []).expect("changed"), 1);
-    record::restore_owner(&world);
-    world.up();
-    assert_eq!(world.say("a", "hello"), "You said: hello");
-    let shown = world.ctl(&["--json", "model", "list"]).ok().json();
+    assert_eq!(record::open_to_change(&host.home).execute(sql, []).expect("changed"), 1);
+    record::restore_owner(&host);
+    host.up();
+    assert_eq!(host.say("a", "hello"), "You said: hello");
+    let shown = host.ctl(&["--json", "model", "list"]).ok().json();
     let odd = shown.as_array().into_iter().flatten().find(|model| model["name"] == "odd").expect("a listed endpoint");
     assert!(odd["broken"].as_str().is_some(), "{odd}");
-    assert!(world.ctl(&["model", "list"]).ok().stdout.contains("broken"));
-    let warnings = world.status()["host"]["warnings"].to_string();
+    assert!(host.ctl(&["model", "list"]).ok().stdout.contains("broken"));
+    let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("model endpoint odd cannot be used"), "{warnings}");
-    world.ctl(&["agent", "set", "a", "--model", "odd"]).ok();
-    let notice = world.chat("a", "hello")["reply"].to_string();
+    host.ctl(&["agent", "set", "a", "--model", "odd"]).ok();
+    let notice = host.chat("a", "hello")["reply"].to_string();
     assert!(notice.contains("is not valid in the record"), "{notice}");
-    world.ctl(&["agent", "set", "a", "--model", "default"]).ok();
-    world.ctl(&["model", "remove", "odd", "--yes"]).ok();
-    assert!(!world.status()["host"]["warnings"].to_string().contains("odd"));
+    host.ctl(&["agent", "set", "a", "--model", "default"]).ok();
+    host.ctl(&["model", "remove", "odd", "--yes"]).ok();
+    assert!(!host.status()["host"]["warnings"].to_string().contains("odd"));
 }

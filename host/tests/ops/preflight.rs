@@ -2,8 +2,8 @@
 //!
 //! The faults are real (a filter, a user namespace) or values in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
 
-use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{JailFixture, Who, answer, directory, host_users};
+use crate::support::host_fixture::{Build, TestHost};
+use crate::support::jail_fixture::{HostUser, JailFixture, answer, directory, host_users};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -17,29 +17,29 @@ fn faults(report: &Value) -> Vec<(String, String, String)> {
     failed.map(|check| (text(check, "name"), text(check, "found"), text(check, "remedy"))).collect()
 }
 
-fn preflight(who: Who, settings: &Path, filter: &str) -> Value {
-    let fixture = JailFixture::new(who);
+fn preflight(user: HostUser, settings: &Path, filter: &str) -> Value {
+    let fixture = JailFixture::new(user);
     answer(fixture.command(&format!("preflight:{}", settings.display()), Some(filter)))
 }
 
 #[test]
 fn preflight_accepts_this_machine() {
-    for who in host_users() {
-        let report = preflight(who, Path::new("/proc/sys"), "none");
-        assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{who:?}");
+    for user in host_users() {
+        let report = preflight(user, Path::new("/proc/sys"), "none");
+        assert_eq!((faults(&report), &report["ok"]), (Vec::new(), &Value::Bool(true)), "{user:?}");
     }
 }
 
 #[test]
 fn preflight_as_root_tests_the_configured_ids() {
-    if !host_users().contains(&Who::Root) {
+    if !host_users().contains(&HostUser::Root) {
         return; // an ordinary user cannot map other ids
     }
-    let world = World::with(Who::Root, Build::Plain, None);
-    world.configure("[jail]\nuid_base = 70000\n");
-    let program = world.programs.join("ironclaw-host");
+    let host = TestHost::with(HostUser::Root, Build::Plain, None);
+    host.configure("[jail]\nuid_base = 70000\n");
+    let program = host.programs.join("ironclaw-host");
     let program = program.to_str().expect("a plain path");
-    let home = world.home.to_str().expect("a plain path");
+    let home = host.home.to_str().expect("a plain path");
     let without = with_few_ids(&[program, "preflight", "--json"]);
     assert_eq!(faults(&without).first().map(|(name, ..)| name.as_str()), Some("host ids"), "{without}");
     let with = with_few_ids(&[program, "preflight", "--json", "--home", home]);
@@ -67,19 +67,19 @@ fn with_few_ids(words: &[&str]) -> Value {
 
 #[test]
 fn preflight_distinguishes_container_filter_and_kernel() {
-    for who in host_users() {
+    for user in host_users() {
         for (filter, check, words) in [
             ("namespaces:1", "namespaces", "a seccomp filter around this process forbids the call"),
             ("namespaces:38", "namespaces", "says that the call does not exist"),
             ("mounts:1", "root of a jail", "a seccomp filter around this process forbids the call"),
             ("mounts:38", "root of a jail", "says that the call does not exist"),
         ] {
-            let report = preflight(who, Path::new("/proc/sys"), filter);
-            assert_eq!(report["ok"], false, "{who:?} {filter}");
+            let report = preflight(user, Path::new("/proc/sys"), filter);
+            assert_eq!(report["ok"], false, "{user:?} {filter}");
             let (name, found, remedy) = faults(&report).remove(0);
-            assert_eq!(name, check, "{who:?} {filter}");
-            assert!(found.contains(words), "{who:?} {filter}: {found}");
-            assert!(remedy.contains("--security-opt seccomp=unconfined"), "{who:?} {filter}: {remedy}");
+            assert_eq!(name, check, "{user:?} {filter}");
+            assert!(found.contains(words), "{user:?} {filter}: {found}");
+            assert!(remedy.contains("--security-opt seccomp=unconfined"), "{user:?} {filter}: {remedy}");
         }
     }
 }
@@ -96,7 +96,7 @@ fn preflight_names_the_setting_that_forbids_user_namespaces() {
         let file = settings.path().join(setting);
         std::fs::create_dir_all(file.parent().expect("it has a directory")).expect("a directory");
         std::fs::write(&file, format!("{value}\n")).expect("a file");
-        let report = preflight(Who::Ordinary, settings.path(), "none");
+        let report = preflight(HostUser::Ordinary, settings.path(), "none");
         assert_eq!(report["ok"], false, "{setting}");
         let (name, _, advice) = faults(&report).remove(0);
         assert_eq!(name, check);

@@ -3,128 +3,128 @@
 //! See `chaos::lost_record` for a missing record, and `security::tamper` for a changed ledger.
 
 use crate::security::tamper::{outside, perl};
-use crate::support::host_fixture::{World, copy_as_is, wait_for};
+use crate::support::host_fixture::{TestHost, copy_with_owners, wait_for};
 use crate::support::record::open_to_change;
 use ironclaw_ledger::head;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn warnings(world: &World) -> String {
-    world.status()["host"]["warnings"].to_string()
+fn warnings(host: &TestHost) -> String {
+    host.status()["host"]["warnings"].to_string()
 }
 
 /// Returns the exit code and the output of `audit verify --json`.
-fn verified(world: &World) -> (i32, Value) {
-    let answer = world.ctl(&["--json", "audit", "verify"]);
+fn verified(host: &TestHost) -> (i32, Value) {
+    let answer = host.ctl(&["--json", "audit", "verify"]);
     (answer.code, answer.json())
 }
 
 fn restore(kept: &Path, home: &Path) {
     std::fs::remove_dir_all(home).expect("removed");
-    copy_as_is(kept, home);
+    copy_with_owners(kept, home);
 }
 
 #[test]
 fn accepted_break_is_named_in_every_later_verification() {
-    let world = World::new();
-    let heads = outside(&world);
-    world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
-    world.up();
-    world.agent("a");
-    world.ctl(&["audit", "accept", "--reason", "nothing happened"]).refused("nothing to accept");
-    world.down();
-    let kept = world.home.with_file_name("kept");
-    copy_as_is(&world.home, &kept);
-    world.up();
-    world.say("a", "echo forgotten");
-    world.ctl(&["audit", "rotate"]).ok();
-    world.say("a", "echo forgotten too");
-    world.down();
-    restore(&kept, &world.home);
-    world.up();
-    assert!(warnings(&world).contains("know another history"));
-    world.say("a", "echo instead");
-    let (code, bad) = verified(&world);
+    let host = TestHost::new();
+    let heads = outside(&host);
+    host.configure(&format!("[ledger]\nheads = {heads:?}\n"));
+    host.up();
+    host.agent("a");
+    host.ctl(&["audit", "accept", "--reason", "nothing happened"]).refused("nothing to accept");
+    host.down();
+    let kept = host.home.with_file_name("kept");
+    copy_with_owners(&host.home, &kept);
+    host.up();
+    host.say("a", "echo forgotten");
+    host.ctl(&["audit", "rotate"]).ok();
+    host.say("a", "echo forgotten too");
+    host.down();
+    restore(&kept, &host.home);
+    host.up();
+    assert!(warnings(&host).contains("know another history"));
+    host.say("a", "echo instead");
+    let (code, bad) = verified(&host);
     assert_eq!((code, &bad["ok"]), (1, &false.into()), "{bad}");
     let reason = "the disk died; \"monday's\" backup";
-    let accepted = world.ctl(&["--json", "audit", "accept", "--reason", reason]).ok().json();
+    let accepted = host.ctl(&["--json", "audit", "accept", "--reason", reason]).ok().json();
     assert!(accepted["heads"].as_u64() > Some(0), "{accepted}");
-    assert!(!warnings(&world).contains("know another history"));
-    let entry = &world.entries("ledger.break_accepted")[0];
+    assert!(!warnings(&host).contains("know another history"));
+    let entry = &host.entries("ledger.break_accepted")[0];
     assert_eq!((&entry["seq"], &entry["data"]["reason"]), (&accepted["seq"], &reason.into()));
     assert!(entry["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
     // The ledger becomes longer than the other history, over a rotation and a start.
     for text in ["one", "two", "three"] {
-        world.say("a", &format!("echo {text}"));
+        host.say("a", &format!("echo {text}"));
     }
-    world.ctl(&["audit", "rotate"]).ok();
-    world.down();
-    world.up();
-    assert!(!warnings(&world).contains("know another history"));
-    world.down();
-    let (code, whole) = verified(&world);
+    host.ctl(&["audit", "rotate"]).ok();
+    host.down();
+    host.up();
+    assert!(!warnings(&host).contains("know another history"));
+    host.down();
+    let (code, whole) = verified(&host);
     assert_eq!((code, &whole["accepted"][0]["seq"]), (0, &accepted["seq"]), "{whole}");
     assert_eq!((&whole["accepted"][0]["reason"], &whole["accepted"][0]["from"]), (&reason.into(), &accepted["from"]));
     // The Perl verifier reports the same.
-    let export = world.home.with_file_name("ledger.ndjson");
-    std::fs::write(&export, world.ctl(&["audit", "export"]).ok().stdout).expect("written");
+    let export = host.home.with_file_name("ledger.ndjson");
+    std::fs::write(&export, host.ctl(&["audit", "export"]).ok().stdout).expect("written");
     let (shown, of) = (heads.display().to_string(), export.display().to_string());
-    let by_host = world.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
+    let by_host = host.ctl(&["audit", "verify", "--file", &of, "--heads", &shown]).ok();
     assert!(by_host.stdout.contains("   accepted at "), "{}", by_host.stdout);
     assert_eq!(perl(&export, &heads), (0, by_host.stdout));
     // Another break fails the verification again.
-    restore(&kept, &world.home);
-    assert_eq!(verified(&world).0, 1);
+    restore(&kept, &host.home);
+    assert_eq!(verified(&host).0, 1);
 }
 
 /// Makes the record refuse an acceptance, and checks that no archive is renamed.
-fn refused_accept_moves_no_archive(world: &World) {
+fn refused_accept_moves_no_archive(host: &TestHost) {
     let names = || {
-        let found = std::fs::read_dir(world.home.join("ledger")).expect("archives");
+        let found = std::fs::read_dir(host.home.join("ledger")).expect("archives");
         found.map(|entry| entry.expect("a name").file_name()).collect::<BTreeSet<_>>()
     };
-    let (before, db) = (names(), open_to_change(&world.home));
+    let (before, db) = (names(), open_to_change(&host.home));
     let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON meta WHEN new.key = 'accepted_history' \
                    BEGIN SELECT RAISE(ABORT, 'refused'); END";
     db.execute_batch(trigger).expect("made");
-    assert_eq!(world.ctl(&["audit", "accept", "--reason", "only the record was saved"]).code, 1);
+    assert_eq!(host.ctl(&["audit", "accept", "--reason", "only the record was saved"]).code, 1);
     assert_eq!(names(), before);
     db.execute_batch("DROP TRIGGER refuse").expect("removed");
 }
 
 #[test]
 fn record_older_than_its_archives_is_named_and_accepted() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.down();
-    let (state, kept) = (world.home.join("state.db"), world.home.with_file_name("kept.db"));
-    copy_as_is(&state, &kept);
-    world.up();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.down();
+    let (state, kept) = (host.home.join("state.db"), host.home.with_file_name("kept.db"));
+    copy_with_owners(&state, &kept);
+    host.up();
     for text in ["one", "two"] {
-        world.say("a", &format!("echo {text}"));
-        world.ctl(&["audit", "rotate"]).ok();
+        host.say("a", &format!("echo {text}"));
+        host.ctl(&["audit", "rotate"]).ok();
     }
-    world.down();
+    host.down();
     std::fs::rename(&kept, &state).expect("put back");
-    world.up();
-    assert!(warnings(&world).contains("older than its archive"));
+    host.up();
+    assert!(warnings(&host).contains("older than its archive"));
     let counts =
-        |world: &World| (world.entries("ledger.behind_archives").len(), world.entries("state.generation").len());
-    assert_eq!(counts(&world), (1, 1));
-    assert_eq!(verified(&world).0, 1);
-    refused_accept_moves_no_archive(&world);
-    let accepted = world.ctl(&["--json", "audit", "accept", "--reason", "only the record was saved"]).ok().json();
+        |host: &TestHost| (host.entries("ledger.behind_archives").len(), host.entries("state.generation").len());
+    assert_eq!(counts(&host), (1, 1));
+    assert_eq!(verified(&host).0, 1);
+    refused_accept_moves_no_archive(&host);
+    let accepted = host.ctl(&["--json", "audit", "accept", "--reason", "only the record was saved"]).ok().json();
     assert_eq!(accepted["archives"].as_array().map(Vec::len), Some(2), "{accepted}");
-    let (code, whole) = verified(&world);
+    let (code, whole) = verified(&host);
     assert_eq!((code, whole["accepted"].as_array().map(Vec::len)), (0, Some(1)), "{whole}");
-    world.say("a", "echo on");
-    world.ctl(&["audit", "rotate"]).ok();
-    world.down();
-    world.up();
-    assert_eq!(counts(&world), (1, 1));
-    assert_eq!(verified(&world).0, 0);
+    host.say("a", "echo on");
+    host.ctl(&["audit", "rotate"]).ok();
+    host.down();
+    host.up();
+    assert_eq!(counts(&host), (1, 1));
+    assert_eq!(verified(&host).0, 0);
 }
 
 /// Returns the single directory of heads in the data directory of the user.
@@ -140,80 +140,80 @@ fn count(directory: &Path) -> usize {
 
 #[test]
 fn heads_follow_a_moved_home_and_reveal_a_copy() {
-    let mut world = World::new();
-    let data = outside(&world);
-    world.set_env("XDG_DATA_HOME", data.to_str());
-    world.configure("[ledger]\nhead_every_seconds = 1\n");
-    world.up();
-    world.agent("a");
-    world.down();
+    let mut host = TestHost::new();
+    let data = outside(&host);
+    host.set_env("XDG_DATA_HOME", data.to_str());
+    host.configure("[ledger]\nhead_every_seconds = 1\n");
+    host.up();
+    host.agent("a");
+    host.down();
     let directory = heads_directory(&data);
-    let ledger = world.ctl(&["--json", "audit", "head"]).ok().json()["ledger"].as_str().expect("an id").to_owned();
+    let ledger = host.ctl(&["--json", "audit", "head"]).ok().json()["ledger"].as_str().expect("an id").to_owned();
     assert_eq!(directory.file_name().and_then(|name| name.to_str()), Some(&ledger[..16]));
     // An earlier version named the directory after the path of the home, and the home was moved later.
     let before = count(&directory);
     std::fs::rename(&directory, directory.with_file_name("0123456789ab")).expect("renamed");
-    assert_eq!(verified(&world).1["heads"], before, "the heads are found without a host");
-    let moved = world.home.with_file_name("moved");
-    std::fs::rename(&world.home, &moved).expect("moved");
-    let original = std::mem::replace(&mut world.home, moved);
-    world.up();
-    assert!(!warnings(&world).contains("no earlier head"));
-    world.down();
+    assert_eq!(verified(&host).1["heads"], before, "the heads are found without a host");
+    let moved = host.home.with_file_name("moved");
+    std::fs::rename(&host.home, &moved).expect("moved");
+    let original = std::mem::replace(&mut host.home, moved);
+    host.up();
+    assert!(!warnings(&host).contains("no earlier head"));
+    host.down();
     assert_eq!(heads_directory(&data), directory);
-    assert!(count(&directory) > before && verified(&world).1["heads"] == count(&directory));
-    assert!(world.entries("ledger.copy_found").is_empty(), "a moved home is not a copy");
+    assert!(count(&directory) > before && verified(&host).1["heads"] == count(&directory));
+    assert!(host.entries("ledger.copy_found").is_empty(), "a moved home is not a copy");
     // A copy runs at the former path of the home, and then both hosts run at once.
-    copy_as_is(&world.home, &original);
-    let first = std::mem::replace(&mut world.home, original);
-    world.up();
-    let (copy, second) = (world.pid().expect("the host runs"), world.home.clone());
-    assert_eq!(world.entries("ledger.copy_found").len(), 1);
-    world.say("a", "echo of the copy");
-    world.home = first;
-    world.up();
-    world.say("a", "echo of the original");
-    world.say("a", "echo of the original again");
-    world.home = second;
+    copy_with_owners(&host.home, &original);
+    let first = std::mem::replace(&mut host.home, original);
+    host.up();
+    let (copy, second) = (host.pid().expect("the host runs"), host.home.clone());
+    assert_eq!(host.entries("ledger.copy_found").len(), 1);
+    host.say("a", "echo of the copy");
+    host.home = first;
+    host.up();
+    host.say("a", "echo of the original");
+    host.say("a", "echo of the original again");
+    host.home = second;
     let noticed = || {
-        world.say("a", "echo on");
-        !world.entries("ledger.copy_runs").is_empty()
+        host.say("a", "echo on");
+        !host.entries("ledger.copy_runs").is_empty()
     };
     wait_for("the copy to notice that another host signs heads", noticed);
-    let warned = warnings(&world);
+    let warned = warnings(&host);
     assert!(warned.contains("is running too"), "{warned}");
-    world.kill_host();
+    host.kill_host();
     assert!(!crate::support::host_fixture::alive(copy));
-    world.home = world.home.with_file_name("moved");
+    host.home = host.home.with_file_name("moved");
 }
 
 #[test]
 fn missing_earlier_heads_are_reported() {
-    let world = World::new();
-    let heads = outside(&world);
-    world.configure(&format!("[ledger]\nheads = {heads:?}\n"));
-    world.up();
-    assert!(!warnings(&world).contains("no earlier head"), "a new ledger has none");
-    world.down();
+    let host = TestHost::new();
+    let heads = outside(&host);
+    host.configure(&format!("[ledger]\nheads = {heads:?}\n"));
+    host.up();
+    assert!(!warnings(&host).contains("no earlier head"), "a new ledger has none");
+    host.down();
     for kept in head::all(&heads).expect("a directory") {
         std::fs::remove_file(heads.join(kept.name)).expect("removed");
     }
-    world.up();
-    assert!(warnings(&world).contains("no earlier head"));
+    host.up();
+    assert!(warnings(&host).contains("no earlier head"));
 }
 
 #[test]
 fn head_is_published_seconds_after_a_change() {
-    let world = World::new();
-    let heads = outside(&world);
-    world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    let heads = outside(&host);
+    host.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
+    host.up();
+    host.agent("a");
     let newest =
         || head::all(&heads).expect("a directory").into_iter().filter_map(|kept| kept.head).map(|head| head.seq).max();
     for text in ["one", "two"] {
         let before = newest();
-        world.say("a", &format!("echo {text}"));
+        host.say("a", &format!("echo {text}"));
         wait_for("a newer head", || newest() > before);
     }
     // The first head is kept. Each later head replaces the one before.
@@ -222,31 +222,31 @@ fn head_is_published_seconds_after_a_change() {
 
 #[test]
 fn provisional_head_is_replaced_after_a_failed_publication() {
-    let world = World::new();
-    let heads = outside(&world);
-    world.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
-    world.up();
-    world.agent("a");
+    let host = TestHost::new();
+    let heads = outside(&host);
+    host.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
+    host.up();
+    host.agent("a");
     wait_for("a provisional head", || count(&heads) == 2);
     let away = heads.with_file_name("away");
     std::fs::rename(&heads, &away).expect("moved");
-    world.say("a", "echo one");
-    wait_for("a head that cannot be kept", || !world.entries("ledger.head_not_kept").is_empty());
+    host.say("a", "echo one");
+    wait_for("a head that cannot be kept", || !host.entries("ledger.head_not_kept").is_empty());
     let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
     std::fs::rename(&away, &heads).expect("put back");
-    world.down();
+    host.down();
     assert!(!heads.join(&last.name).exists(), "the last head of the host replaces the provisional one");
     assert_eq!(count(&heads), 2, "the first head and the last one");
 }
 
 #[test]
 fn invalid_or_damaged_archive_is_named_at_once() {
-    let world = World::with(crate::support::client::own(), crate::support::host_fixture::Build::Plain, None);
-    world.up();
-    world.agent("a");
-    let message = world.chat("a", "write a.txt: x")["message_id"].as_str().expect("an id").to_owned();
-    world.ctl(&["audit", "rotate"]).ok();
-    let archive = world.home.join("ledger/chain-000000000000.ndjson");
+    let host = TestHost::with(crate::support::client::current_user(), crate::support::host_fixture::Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let message = host.chat("a", "write a.txt: x")["message_id"].as_str().expect("an id").to_owned();
+    host.ctl(&["audit", "rotate"]).ok();
+    let archive = host.home.join("ledger/chain-000000000000.ndjson");
     let (whole, away) = (std::fs::read_to_string(&archive).expect("read"), archive.with_extension("away"));
     std::fs::rename(&archive, &away).expect("moved");
     for damage in ["cut", "flipped", "empty", "binary", "directory", "fifo", "dangling"] {
@@ -262,11 +262,11 @@ fn invalid_or_damaged_archive_is_named_at_once() {
             "dangling" => std::os::unix::fs::symlink("nowhere", &archive).expect("made"),
             _ => std::fs::write(&archive, written).expect("written"),
         }
-        let verify = world.ctl_bounded(&["audit", "verify"]);
+        let verify = host.ctl_bounded(&["audit", "verify"]);
         let said = verify.stdout + &verify.stderr;
         assert_eq!(verify.code, 1, "{damage}: {said}");
         assert!(said.contains("chain-000000000000.ndjson"), "{damage}: {said}");
-        let why = world.ctl_bounded(&["--json", "why", &message]).ok().json();
+        let why = host.ctl_bounded(&["--json", "why", &message]).ok().json();
         let unknown = why["stages"]
             .as_array()
             .expect("a list")
@@ -277,12 +277,12 @@ fn invalid_or_damaged_archive_is_named_at_once() {
             .expect("removed");
     }
     std::fs::rename(&away, &archive).expect("put back");
-    assert_eq!(verified(&world).0, 0);
+    assert_eq!(verified(&host).0, 0);
     // If the whole directory is lost, its chains are missing, and rotation still works.
-    std::fs::remove_dir_all(world.home.join("ledger")).expect("removed");
-    let (code, bad) = verified(&world);
+    std::fs::remove_dir_all(host.home.join("ledger")).expect("removed");
+    let (code, bad) = verified(&host);
     assert_eq!((code, &bad["class"]), (1, &"missing".into()), "{bad}");
-    world.say("a", "echo on");
-    world.ctl(&["audit", "rotate"]).ok();
-    assert_eq!(std::fs::read_dir(world.home.join("ledger")).expect("a new directory of archives").count(), 1);
+    host.say("a", "echo on");
+    host.ctl(&["audit", "rotate"]).ok();
+    assert_eq!(std::fs::read_dir(host.home.join("ledger")).expect("a new directory of archives").count(), 1);
 }

@@ -2,7 +2,7 @@
 //!
 //! They use the host as a library for states that a running host cannot reach. See `chaos::crash`.
 
-use crate::support::host_fixture::{Build, PATIENCE, World};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::jail_fixture::host_users;
 use crate::support::record;
 use ironclaw_contract::operator::LedgerEvent;
@@ -61,7 +61,7 @@ fn waiting_searches_share_no_snapshot() {
                     }
                     Ok::<_, Error>(found)
                 };
-                state.search(PATIENCE, look).await.expect("found")
+                state.search(WAIT_MAX, look).await.expect("found")
             })
         };
         // The first search blocks the thread until the other two wait. The second runs while a write is committed.
@@ -264,7 +264,7 @@ fn caller_is_answered_while_the_record_closes() {
             };
             let come: Vec<_> = (0..8).map(|_| tokio::spawn(come(state.clone()))).collect();
             tokio::task::yield_now().await;
-            let ended = tokio::time::timeout(PATIENCE, async {
+            let ended = tokio::time::timeout(WAIT_MAX, async {
                 state.close().await;
                 for one in come {
                     one.await.expect("no panic");
@@ -310,13 +310,13 @@ fn time_never_goes_back_even_after_a_restart() {
 
 #[test]
 fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
-    let world = World::new();
-    world.configure("[turn]\nseconds_max = 1\n");
+    let host = TestHost::new();
+    host.configure("[turn]\nseconds_max = 1\n");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
     {
-        let key = record::master(&world.home).state_key();
+        let key = record::master(&host.home).state_key();
         run(async {
-            let state = State::open(&world.home.join("state.db"), &key).expect("the record opens");
+            let state = State::open(&host.home.join("state.db"), &key).expect("the record opens");
             let ahead = now + 86_400_000;
             let set = move |tx: &mut WriteTx<'_>| {
                 tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
@@ -326,25 +326,25 @@ fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
             state.close().await;
         });
     }
-    world.up();
-    world.agent("a");
-    assert!(world.say("a", "hello").contains("Hello."));
-    let suspended = world.session()["pid"].as_i64().expect("awake") as i32;
+    host.up();
+    host.agent("a");
+    assert!(host.say("a", "hello").contains("Hello."));
+    let suspended = host.session()["pid"].as_i64().expect("awake") as i32;
     // A suspended sandbox does not end its turn.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(suspended), nix::sys::signal::Signal::SIGSTOP).expect("stopped");
-    let answer = world.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
+    let answer = host.ctl(&["--json", "chat", "a", "hello", "--wait", "30s"]).ok().json();
     assert_eq!(answer["notice"], true, "{answer}");
     assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("1 seconds")), "{answer}");
 }
 
 #[test]
 fn newer_state_file_is_refused_and_unchanged() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.down();
-        let path = world.home.join("state.db");
-        let key = record::master(&world.home).state_key();
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.down();
+        let path = host.home.join("state.db");
+        let key = record::master(&host.home).state_key();
         run(async {
             let state = State::open(&path, &key).expect("the record opens");
             let newer = |tx: &mut WriteTx<'_>| tx.execute("PRAGMA user_version = 99", []);
@@ -353,32 +353,32 @@ fn newer_state_file_is_refused_and_unchanged() {
         });
         let before = std::fs::read(&path).expect("read");
         let words = "has schema 99, and this version knows up to ";
-        world.ctl(&["up", "--detach"]).refused(words);
-        world.ctl(&["init"]).refused(words);
-        world.ctl(&["audit", "verify"]).refused(words);
-        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
+        host.ctl(&["up", "--detach"]).refused(words);
+        host.ctl(&["init"]).refused(words);
+        host.ctl(&["audit", "verify"]).refused(words);
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{user:?}");
     }
 }
 
 #[test]
 fn wrong_master_key_is_refused_and_named() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.agent("a");
-        world.down();
-        let (path, key) = (world.home.join("state.db"), world.home.join("master.key"));
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.agent("a");
+        host.down();
+        let (path, key) = (host.home.join("state.db"), host.home.join("master.key"));
         let right = std::fs::read(&key).expect("read");
         let before = std::fs::read(&path).expect("read");
         std::fs::write(&key, [9; 32]).expect("written");
         for command in [&["up", "--detach"][..], &["init"], &["audit", "verify"], &["audit", "export"]] {
-            world.ctl(command).refused("wrong master key or damaged file");
+            host.ctl(command).refused("wrong master key or damaged file");
         }
         std::fs::write(&key, &right[..31]).expect("written");
-        world.ctl(&["up", "--detach"]).refused("must hold exactly 32 bytes");
+        host.ctl(&["up", "--detach"]).refused("must hold exactly 32 bytes");
         std::fs::write(&key, &right).expect("written");
-        assert_eq!(std::fs::read(&path).expect("read"), before, "{who:?}");
-        world.up();
-        assert!(world.say("a", "hello").contains("Hello."), "{who:?}");
+        assert_eq!(std::fs::read(&path).expect("read"), before, "{user:?}");
+        host.up();
+        assert!(host.say("a", "hello").contains("Hello."), "{user:?}");
     }
 }

@@ -4,8 +4,8 @@
 //! `IRONCLAW_LONG=1` tests all of them. See `host/jail/src/wall.rs`.
 
 use crate::chaos::kill::{run_of, slice};
-use crate::support::host_fixture::{Build, World, wait_for};
-use crate::support::jail_fixture::{Who, host_users};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::jail_fixture::{HostUser, host_users};
 use fastrand::Rng;
 use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
@@ -18,13 +18,13 @@ const WITHOUT_WALL: &str = "IRONCLAW_WITHOUT_WALL";
 const WALLS: u64 = 8;
 
 /// Starts a host with one sleeping session.
-fn with_session(who: Who, build: Build) -> World {
-    let world = World::with(who, build, None);
-    world.up();
-    world.agent("a");
-    world.chat("a", "hello");
-    world.ctl(&["session", "stop", world.session()["id"].as_str().expect("an id")]).ok();
-    world
+fn with_session(user: HostUser, build: Build) -> TestHost {
+    let host = TestHost::with(user, build, None);
+    host.up();
+    host.agent("a");
+    host.chat("a", "hello");
+    host.ctl(&["session", "stop", host.session()["id"].as_str().expect("an id")]).ok();
+    host
 }
 
 /// Returns the attempts of a list, by name.
@@ -53,78 +53,81 @@ fn documented() -> BTreeMap<String, String> {
 
 #[test]
 fn containment_check_passes_for_every_user_and_is_recorded() {
-    for who in host_users() {
-        let world = with_session(who, Build::Plain);
-        let answer = world.ctl(&["--json", "doctor", "--prove"]);
+    for user in host_users() {
+        let host = with_session(user, Build::Plain);
+        let answer = host.ctl(&["--json", "doctor", "--prove"]);
         let report = answer.json();
-        assert_eq!(failed_attempts(&report), Vec::new(), "{who:?}");
+        assert_eq!(failed_attempts(&report), Vec::new(), "{user:?}");
         let answer = answer.ok();
-        assert_eq!(report["ok"], true, "{who:?}");
+        assert_eq!(report["ok"], true, "{user:?}");
         for jail in ["attempts", "reader"] {
             let attempts = report[jail].as_array().expect("a list");
-            assert!(attempts.len() >= 40, "{who:?} {jail}: {}", attempts.len());
-            assert_eq!(by_name(&report[jail]).len(), attempts.len(), "{who:?} {jail}: a name is repeated");
+            assert!(attempts.len() >= 40, "{user:?} {jail}: {}", attempts.len());
+            assert_eq!(by_name(&report[jail]).len(), attempts.len(), "{user:?} {jail}: a name is repeated");
             for attempt in attempts {
                 for field in ["name", "expected", "observed", "wall"] {
-                    assert!(attempt[field].is_string(), "{who:?} {jail}: {attempt}");
+                    assert!(attempt[field].is_string(), "{user:?} {jail}: {attempt}");
                 }
-                assert_eq!(attempt["contained"], true, "{who:?} {jail}: {attempt}");
-                assert!(attempt["wall"] != "" || attempt["expected"] == "allowed", "{who:?} {jail}: {attempt}");
+                assert_eq!(attempt["contained"], true, "{user:?} {jail}: {attempt}");
+                assert!(attempt["wall"] != "" || attempt["expected"] == "allowed", "{user:?} {jail}: {attempt}");
             }
         }
         let work = by_name(&report["attempts"]).into_values().filter(|one| one["expected"] == "allowed").count();
-        assert!(work >= 4, "{who:?}: a jail must allow some attempts");
+        assert!(work >= 4, "{user:?}: a jail must allow some attempts");
         let control = &report["controls"][0];
-        assert_eq!((&control["caught"], &control["wall"]), (&Value::Bool(true), &CONTROL.name().into()), "{who:?}");
-        assert!(control["noticed"].as_u64() > Some(20), "{who:?}: {control}");
+        assert_eq!((&control["caught"], &control["wall"]), (&Value::Bool(true), &CONTROL.name().into()), "{user:?}");
+        assert!(control["noticed"].as_u64() > Some(20), "{user:?}: {control}");
         // The check leaves no file behind and has an entry in the ledger.
         for directory in ["in", "out", "workspace"] {
-            let entries = std::fs::read_dir(world.session_directory().join(directory)).expect("a directory");
+            let entries = std::fs::read_dir(host.session_directory().join(directory)).expect("a directory");
             let left: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-            assert!(left.iter().all(|name| !name.to_string_lossy().contains("probe")), "{who:?} {directory}: {left:?}");
+            assert!(
+                left.iter().all(|name| !name.to_string_lossy().contains("probe")),
+                "{user:?} {directory}: {left:?}"
+            );
         }
-        let proved = world.entries("jail.proved");
-        assert_eq!(proved.len(), 1, "{who:?}");
-        assert!(proved[0]["data"]["attempts"].as_u64() > Some(80), "{who:?}: {}", proved[0]);
-        assert!(proved[0]["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")), "{who:?}: {}", proved[0]);
-        assert!(answer.stderr.is_empty(), "{who:?}: {}", answer.stderr);
+        let proved = host.entries("jail.proved");
+        assert_eq!(proved.len(), 1, "{user:?}");
+        assert!(proved[0]["data"]["attempts"].as_u64() > Some(80), "{user:?}: {}", proved[0]);
+        assert!(proved[0]["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")), "{user:?}: {}", proved[0]);
+        assert!(answer.stderr.is_empty(), "{user:?}: {}", answer.stderr);
     }
 }
 
 #[test]
 fn containment_check_does_not_disturb_an_awake_session() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
-    world.chat("a", "my name is Ada");
-    let before = world.session();
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host.chat("a", "my name is Ada");
+    let before = host.session();
     assert_eq!(before["state"], "awake");
-    world.ctl(&["doctor", "--prove"]).ok();
-    assert_eq!(world.session()["pid"], before["pid"]);
-    assert_eq!(world.say("a", "what is my name?"), "Your name is Ada.");
+    host.ctl(&["doctor", "--prove"]).ok();
+    assert_eq!(host.session()["pid"], before["pid"]);
+    assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
 }
 
 #[test]
 fn containment_check_that_cannot_run_fails_and_is_recorded() {
-    let world = with_session(Who::Ordinary, Build::Plain);
-    let workspace = world.session_directory().join("workspace");
+    let host = with_session(HostUser::Ordinary, Build::Plain);
+    let workspace = host.session_directory().join("workspace");
     std::fs::remove_dir_all(&workspace).expect("it is there");
     std::os::unix::fs::symlink("/tmp", &workspace).expect("a link");
-    let answer = world.ctl(&["doctor", "--prove"]);
+    let answer = host.ctl(&["doctor", "--prove"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
-    let refused = world.entries("jail.not_proved");
+    let refused = host.entries("jail.not_proved");
     assert_eq!(refused.len(), 1);
     assert!(refused[0]["data"]["reason"].as_str().is_some_and(|why| why.contains("workspace")), "{}", refused[0]);
-    assert!(world.entries("jail.proved").is_empty());
+    assert!(host.entries("jail.proved").is_empty());
 }
 
 /// Returns the expected result of a check in a build without this wall.
-fn expected(wall: Wall, who: Who) -> Without {
-    match (wall, who) {
+fn expected(wall: Wall, user: HostUser) -> Without {
+    match (wall, user) {
         // For an ordinary user the kernel makes no other namespace without this one, so no jail starts.
-        (Wall::UserNamespace, Who::Ordinary) => Without::NoJail,
+        (Wall::UserNamespace, HostUser::Ordinary) => Without::NoJail,
         // Only root can change its uid and its groups.
-        (Wall::OwnUid | Wall::OwnGroups, Who::Ordinary) => Without::NoSuchWall,
+        (Wall::OwnUid | Wall::OwnGroups, HostUser::Ordinary) => Without::NoSuchWall,
         _ => Without::Failure,
     }
 }
@@ -150,32 +153,32 @@ fn containment_check_fails_without_any_single_wall() {
     let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
     let mut chance = Rng::with_seed(seed);
     std::thread::scope(|scope| {
-        for who in host_users() {
+        for user in host_users() {
             let walls = slice(Wall::ALL, count, &mut chance);
             let documented = &documented;
-            scope.spawn(move || omit_each(who, &walls, documented));
+            scope.spawn(move || omit_each(user, &walls, documented));
         }
     });
 }
 
-fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
-    let mut world = with_session(who, Build::Failpoints);
-    world.ctl(&["doctor", "--prove"]).ok();
+fn omit_each(user: HostUser, walls: &[Wall], documented: &BTreeMap<String, String>) {
+    let mut host = with_session(user, Build::Failpoints);
+    host.ctl(&["doctor", "--prove"]).ok();
     let mut unnoticed = Vec::new();
     let mut lacking = 0;
     for wall in walls {
-        world.down();
-        world.set_env(WITHOUT_WALL, Some(wall.name()));
-        world.up();
-        world.set_env(WITHOUT_WALL, None);
-        let answer = world.ctl(&["--json", "doctor", "--prove"]);
-        let expected = expected(*wall, who);
+        host.down();
+        host.set_env(WITHOUT_WALL, Some(wall.name()));
+        host.up();
+        host.set_env(WITHOUT_WALL, None);
+        let answer = host.ctl(&["--json", "doctor", "--prove"]);
+        let expected = expected(*wall, user);
         lacking += usize::from(expected == Without::Failure);
         match expected {
-            Without::NoSuchWall => assert_eq!(answer.code, 0, "{who:?} {wall:?}: {}", answer.stderr),
+            Without::NoSuchWall => assert_eq!(answer.code, 0, "{user:?} {wall:?}: {}", answer.stderr),
             Without::NoJail => {
-                assert_eq!(answer.code, 1, "{who:?} {wall:?}");
-                assert!(answer.stderr.contains("make new namespaces"), "{who:?} {wall:?}: {}", answer.stderr);
+                assert_eq!(answer.code, 1, "{user:?} {wall:?}");
+                assert!(answer.stderr.contains("make new namespaces"), "{user:?} {wall:?}: {}", answer.stderr);
             }
             Without::Failure => {
                 let report = answer.json();
@@ -187,12 +190,12 @@ fn omit_each(who: Who, walls: &[Wall], documented: &BTreeMap<String, String>) {
                     unnoticed.push(format!("{wall:?} (code {}): {escaped:?} {}", answer.code, answer.stderr));
                 }
                 // The control cannot detect a wall that is missing in both jails.
-                assert_eq!(report["controls"][0]["caught"], *wall != CONTROL, "{who:?} {wall:?}");
+                assert_eq!(report["controls"][0]["caught"], *wall != CONTROL, "{user:?} {wall:?}");
             }
         }
     }
-    assert!(unnoticed.is_empty(), "{who:?}:\n{}", unnoticed.join("\n"));
-    assert!(world.entries("jail.not_proved").len() >= lacking, "{who:?}");
+    assert!(unnoticed.is_empty(), "{user:?}:\n{}", unnoticed.join("\n"));
+    assert!(host.entries("jail.not_proved").len() >= lacking, "{user:?}");
 }
 
 #[test]
@@ -205,19 +208,19 @@ fn release_build_ignores_a_request_to_omit_a_wall() {
     };
     assert!(knows(Build::Failpoints), "the test build does not contain the variable");
     assert!(!knows(Build::Plain));
-    let mut world = with_session(Who::Ordinary, Build::Plain);
-    world.down();
-    world.set_env(WITHOUT_WALL, Some(Wall::Seccomp.name()));
-    world.up();
-    world.ctl(&["doctor", "--prove"]).ok();
+    let mut host = with_session(HostUser::Ordinary, Build::Plain);
+    host.down();
+    host.set_env(WITHOUT_WALL, Some(Wall::Seccomp.name()));
+    host.up();
+    host.ctl(&["doctor", "--prove"]).ok();
 }
 
 #[test]
 fn test_build_that_omits_an_unknown_wall_does_not_start() {
-    let mut world = with_session(Who::Ordinary, Build::Failpoints);
-    world.down();
-    world.set_env(WITHOUT_WALL, Some("drawbridge"));
+    let mut host = with_session(HostUser::Ordinary, Build::Failpoints);
+    host.down();
+    host.set_env(WITHOUT_WALL, Some("drawbridge"));
     // The launcher exits before it makes a jail, and then the host exits. `up` may return before or after that.
-    world.ctl(&["up", "--detach"]);
-    wait_for("the end of the host", || world.pid().is_none());
+    host.ctl(&["up", "--detach"]);
+    wait_for("the end of the host", || host.pid().is_none());
 }

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::support::client;
-use crate::support::host_fixture::{Build, World, alive, wait_for};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::jail_fixture::host_users;
 use crate::support::processes::Process;
 use crate::support::record::{self, Needle};
@@ -19,19 +19,19 @@ const SECRET: &str = "the heron nests behind the seventh mill";
 const NOTED: &str = "quillwort";
 
 /// Starts a conversation, and returns the needles that must disappear with its session.
-fn start_conversation(world: &World) -> (SessionId, Vec<Needle>) {
-    world.up();
-    world.agent("a");
-    world.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
-    world.say("a", &format!("write bird.txt: {SECRET}"));
-    world.say("a", &format!("echo {SECRET}"));
-    assert!(world.say("a", &format!("keep {NOTED} grows there")).contains("kept as mem_"));
-    let session: SessionId = world.session()["id"].as_str().expect("an id").parse().expect("an id of a session");
+fn start_conversation(host: &TestHost) -> (SessionId, Vec<Needle>) {
+    host.up();
+    host.agent("a");
+    host.say("a", &format!("my name is Ada. remember that bird is {SECRET}"));
+    host.say("a", &format!("write bird.txt: {SECRET}"));
+    host.say("a", &format!("echo {SECRET}"));
+    assert!(host.say("a", &format!("keep {NOTED} grows there")).contains("kept as mem_"));
+    let session: SessionId = host.session()["id"].as_str().expect("an id").parse().expect("an id of a session");
     let mut needles = vec![Needle::new("the words", SECRET), Needle::new("note", NOTED)];
-    for (which, key) in ["queue key", "content key"].iter().zip(record::session_keys(&world.home, session)) {
+    for (which, key) in ["queue key", "content key"].iter().zip(record::session_keys(&host.home, session)) {
         needles.extend(Needle::key(which, &key));
     }
-    let db = record::open(&world.home);
+    let db = record::open(&host.home);
     let mut blobs = |sql: &str, name: &str| {
         let mut statement = db.prepare(sql).expect("a statement");
         let found = statement.query_map([session.to_string()], |row| row.get::<_, Vec<u8>>(0)).expect("rows");
@@ -109,74 +109,74 @@ fn check_nothing_left(home: &Path, session: SessionId, needles: &[Needle]) {
 
 #[test]
 fn removed_session_leaves_no_recoverable_data() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        let (session, needles) = start_conversation(&world);
-        let sandbox = Process::of(world.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        let (session, needles) = start_conversation(&host);
+        let sandbox = Process::of(host.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
         // Before the removal the search finds the needles.
-        let (_kept, before) = record::copy_home(&world);
+        let (_kept, before) = record::copy_home(&host);
         let image = pages(&record::open(&before));
         let found = needles.iter().filter(|needle| needle.is_in(&image)).count();
         let sealed =
             needles.iter().filter(|needle| ["wrapped", "enc", "note"].iter().any(|kind| needle.name.starts_with(kind)));
-        assert_eq!(found, sealed.count(), "{who:?}: the record contains exactly the encrypted bodies and the note");
+        assert_eq!(found, sealed.count(), "{user:?}: the record contains exactly the encrypted bodies and the note");
 
-        let log = world.home.join("state.db-wal");
+        let log = host.home.join("state.db-wal");
         let length = |log: &std::path::Path| std::fs::metadata(log).map_or(0, |log| log.len());
         let filled = length(&log);
-        world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
-        wait_for("the end of its sandbox", || !sandbox.lives());
-        assert!(length(&log) < filled, "{who:?}: the log was truncated and contains only later writes");
-        let (_directory, copy) = record::copy_home(&world);
+        host.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
+        wait_for("the end of its sandbox", || !sandbox.is_alive());
+        assert!(length(&log) < filled, "{user:?}: the log was truncated and contains only later writes");
+        let (_directory, copy) = record::copy_home(&host);
         check_nothing_left(&copy, session, &needles);
-        assert_eq!(record::count(&record::open(&copy), "PRAGMA secure_delete"), 1, "{who:?}");
+        assert_eq!(record::count(&record::open(&copy), "PRAGMA secure_delete"), 1, "{user:?}");
         // The running host still has a valid ledger.
-        assert!(world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{who:?}");
-        assert_eq!(world.entries("session.removed").len(), 1, "{who:?}");
-        world.ctl(&["session", "show", &session.to_string()]).refused("there is no session");
+        assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "), "{user:?}");
+        assert_eq!(host.entries("session.removed").len(), 1, "{user:?}");
+        host.ctl(&["session", "show", &session.to_string()]).refused("there is no session");
     }
 }
 
 #[test]
 fn agent_has_no_memory_of_a_removed_session() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        let (session, needles) = start_conversation(&world);
-        world.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
-        let answer = world.chat("a", "what is my name?");
-        assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{who:?}");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        let (session, needles) = start_conversation(&host);
+        host.ctl(&["session", "remove", &session.to_string(), "--yes"]).ok();
+        let answer = host.chat("a", "what is my name?");
+        assert_ne!(answer["session_id"].as_str(), Some(session.to_string().as_str()), "{user:?}");
         let reply = answer["reply"].as_str().expect("a reply");
-        assert!(reply.contains("You have not told me your name"), "{who:?}: {reply}");
-        let reply = world.say("a", "read bird.txt");
-        assert!(reply.contains("could not read bird.txt"), "{who:?}: {reply}");
-        if who == client::own() {
-            let lines = client::Client::of(&world).history("a");
-            assert!(lines.iter().all(|line| !line.to_string().contains(SECRET)), "{who:?}: {lines:?}");
+        assert!(reply.contains("You have not told me your name"), "{user:?}: {reply}");
+        let reply = host.say("a", "read bird.txt");
+        assert!(reply.contains("could not read bird.txt"), "{user:?}: {reply}");
+        if user == client::current_user() {
+            let lines = client::Client::of(&host).history("a");
+            assert!(lines.iter().all(|line| !line.to_string().contains(SECRET)), "{user:?}: {lines:?}");
         }
-        world.down();
-        check_nothing_left(&world.home, session, &needles);
-        world.up();
-        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
+        host.down();
+        check_nothing_left(&host.home, session, &needles);
+        host.up();
+        assert!(host.say("a", "what is my name?").contains("You have not told me your name"), "{user:?}");
     }
 }
 
 #[test]
 fn interrupted_removal_completes_at_the_next_start() {
-    for who in host_users() {
-        let mut world = World::with(who, Build::Failpoints, None);
-        let (session, needles) = start_conversation(&world);
-        world.down();
-        world.set_env("IRONCLAW_FAILPOINT", Some("erase"));
-        world.up();
-        world.set_env("IRONCLAW_FAILPOINT", None);
-        let host = world.pid().expect("it runs");
-        assert_ne!(world.ctl(&["session", "remove", &session.to_string(), "--yes"]).code, 0, "{who:?}");
-        wait_for("the death of the host during the removal", || !alive(host));
-        assert!(world.home.join("sessions").join(session.to_string()).join("workspace/bird.txt").exists(), "{who:?}");
-        world.up();
-        let (_directory, copy) = record::copy_home(&world);
+    for user in host_users() {
+        let mut host = TestHost::with(user, Build::Failpoints, None);
+        let (session, needles) = start_conversation(&host);
+        host.down();
+        host.set_env("IRONCLAW_FAILPOINT", Some("erase"));
+        host.up();
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        let host_pid = host.pid().expect("it runs");
+        assert_ne!(host.ctl(&["session", "remove", &session.to_string(), "--yes"]).code, 0, "{user:?}");
+        wait_for("the death of the host during the removal", || !alive(host_pid));
+        assert!(host.home.join("sessions").join(session.to_string()).join("workspace/bird.txt").exists(), "{user:?}");
+        host.up();
+        let (_directory, copy) = record::copy_home(&host);
         check_nothing_left(&copy, session, &needles);
-        assert_eq!(world.status()["sessions"], Value::Array(Vec::new()), "{who:?}");
-        assert!(world.say("a", "what is my name?").contains("You have not told me your name"), "{who:?}");
+        assert_eq!(host.status()["sessions"], Value::Array(Vec::new()), "{user:?}");
+        assert!(host.say("a", "what is my name?").contains("You have not told me your name"), "{user:?}");
     }
 }

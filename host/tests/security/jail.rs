@@ -4,7 +4,7 @@
 //! `host/examples/jail_driver.rs`, which runs the scenarios.
 
 use crate::support::host_fixture::kill;
-use crate::support::jail_fixture::{JailFixture, MAPPED, Who, host_users};
+use crate::support::jail_fixture::{HostUser, JailFixture, MAPPED, host_users};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs a scenario as each user that can start a host on this machine.
-fn play_each(scenario: &str, check: impl Fn(Who, Value)) {
-    for who in host_users() {
-        check(who, JailFixture::new(who).play(scenario));
+fn play_each(scenario: &str, check: impl Fn(HostUser, Value)) {
+    for user in host_users() {
+        check(user, JailFixture::new(user).play(scenario));
     }
 }
 
 #[test]
 fn unenforceable_spec_is_refused_with_its_cause() {
-    play_each("refusals", |who, result| {
+    play_each("refusals", |user, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         for (case, words) in [
             ("missing", "/nowhere for /in: No such file"),
@@ -36,8 +36,8 @@ fn unenforceable_spec_is_refused_with_its_cause() {
             ("control", "a jail that lacks a wall on purpose takes no directory"),
             ("root", "is root's, and no jail may have it"),
         ] {
-            assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
-            assert!(error(case).contains("the jail of ses_test"), "{who:?} {case}: {}", error(case));
+            assert!(error(case).contains(words), "{user:?} {case}: {}", error(case));
+            assert!(error(case).contains("the jail of ses_test"), "{user:?} {case}: {}", error(case));
         }
         assert!(result["not_executable"]["remedy"].as_str().is_some_and(|remedy| remedy.contains("executable")));
     });
@@ -45,75 +45,75 @@ fn unenforceable_spec_is_refused_with_its_cause() {
 
 #[test]
 fn program_that_misses_its_gate_is_killed_in_time() {
-    play_each("late", |who, result| {
+    play_each("late", |user, result| {
         let error = result["late"]["error"].as_str().unwrap_or_default();
-        assert!(error.contains("did not reach its gate within 200 ms"), "{who:?}: {result}");
-        assert!(result["late_ms"].as_u64() < Some(2_000), "{who:?}: {result}");
-        assert!(result["noop_ms"].as_u64() < Some(200), "{who:?}: the late launch delayed the other one: {result}");
+        assert!(error.contains("did not reach its gate within 200 ms"), "{user:?}: {result}");
+        assert!(result["late_ms"].as_u64() < Some(2_000), "{user:?}: {result}");
+        assert!(result["noop_ms"].as_u64() < Some(200), "{user:?}: the late launch delayed the other one: {result}");
     });
 }
 
 #[test]
 fn kernel_report_matches_the_spec_even_if_a_program_hides() {
-    play_each("report", |who, result| {
-        assert_eq!(result["faults"], Value::Null, "{who:?}");
+    play_each("report", |user, result| {
+        assert_eq!(result["faults"], Value::Null, "{user:?}");
         let report = &result["report"];
         assert_eq!(report["own_namespaces"].as_array().map(Vec::len), Some(7));
         assert_eq!(report["interfaces"], serde_json::json!(["lo down"]));
         assert_eq!(report["root"], serde_json::json!(["in", "out", "workspace"]));
         assert_eq!(report["mounts"], serde_json::json!(["/ ro", "/in ro", "/out rw", "/workspace rw"]));
-        let uid = if who == Who::Root { MAPPED } else { report["uid"].as_u64().unwrap_or(0) as u32 };
+        let uid = if user == HostUser::Root { MAPPED } else { report["uid"].as_u64().unwrap_or(0) as u32 };
         assert_eq!((report["uid"].as_u64(), uid != 0), (Some(u64::from(uid)), true));
     });
 }
 
 #[test]
 fn jailed_program_sees_its_link_and_no_part_of_the_host() {
-    play_each("look", |who, seen| {
-        assert_eq!(seen["descriptors"], serde_json::json!([0, 1, 2, 3]), "{who:?}");
-        assert_eq!(seen["variables"], 0, "{who:?}");
-        assert_eq!((&seen["pid"], &seen["parent"]), (&2.into(), &1.into()), "{who:?}");
-        assert_eq!((&seen["here"], &seen["hostname"]), (&"/".into(), &"ironclaw".into()), "{who:?}");
+    play_each("look", |user, seen| {
+        assert_eq!(seen["descriptors"], serde_json::json!([0, 1, 2, 3]), "{user:?}");
+        assert_eq!(seen["variables"], 0, "{user:?}");
+        assert_eq!((&seen["pid"], &seen["parent"]), (&2.into(), &1.into()), "{user:?}");
+        assert_eq!((&seen["here"], &seen["hostname"]), (&"/".into(), &"ironclaw".into()), "{user:?}");
         assert!(
             seen["escape"].as_array().is_some_and(|places| places.iter().all(|found| *found == -1)),
-            "{who:?}: {seen}"
+            "{user:?}: {seen}"
         );
-        assert_eq!(seen["thread"], 42, "{who:?}: a program may have threads");
+        assert_eq!(seen["thread"], 42, "{user:?}: a program may have threads");
     });
 }
 
 #[test]
 fn role_in_the_launcher_is_jailed_without_its_environment() {
-    play_each("reader", |who, result| {
-        assert_eq!(result["faults"], Value::Null, "{who:?}");
-        assert_eq!(result["heard"], "HELLO 0", "{who:?}");
-        assert_eq!(result["exit"]["code"], 7, "{who:?}");
+    play_each("reader", |user, result| {
+        assert_eq!(result["faults"], Value::Null, "{user:?}");
+        assert_eq!(result["heard"], "HELLO 0", "{user:?}");
+        assert_eq!(result["exit"]["code"], 7, "{user:?}");
     });
 }
 
 #[test]
 fn signal_of_a_dead_program_is_reported() {
-    play_each("abort", |who, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{who:?}"));
+    play_each("abort", |user, result| assert_eq!(result["exit"]["signal"], libc::SIGABRT, "{user:?}"));
 }
 
 #[test]
 fn killed_jail_leaves_no_process() {
-    play_each("kill", |who, result| {
-        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
-        assert_eq!(result["left"], false, "{who:?}");
+    play_each("kill", |user, result| {
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{user:?}");
+        assert_eq!(result["left"], false, "{user:?}");
     });
 }
 
 #[test]
 fn launch_without_a_waiting_caller_is_killed() {
-    play_each("abandoned", |who, result| {
-        assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{who:?}");
+    play_each("abandoned", |user, result| {
+        assert_eq!((&result["late"], &result["left"]), (&true.into(), &false.into()), "{user:?}");
     });
 }
 
 #[test]
 fn concurrent_launches_do_not_disturb_each_other() {
-    play_each("many", |who, result| assert_eq!(result["jails"], 16, "{who:?}"));
+    play_each("many", |user, result| assert_eq!(result["jails"], 16, "{user:?}"));
 }
 
 /// Starts a host that keeps running. Returns the process ids of its launcher and of process 1 and the program in its jail.
@@ -145,16 +145,16 @@ fn wait_until_ended(pids: &[u64]) {
 
 #[test]
 fn launcher_death_ends_every_jail_and_is_detected() {
-    for who in host_users() {
-        let stage = JailFixture::new(who);
+    for user in host_users() {
+        let stage = JailFixture::new(user);
         let (mut host, mut lines, [launcher, init, program]) = start_staying(&stage, "stay");
         kill(i32::try_from(launcher).expect("a process id"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("the driver prints what it heard");
         let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
-        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{who:?}");
+        assert_eq!(result["exit"]["signal"], libc::SIGKILL, "{user:?}");
         let again = result["again"]["error"].as_str().unwrap_or_default();
-        assert_eq!(again, format!("the launcher (process {launcher}) is gone"), "{who:?}");
+        assert_eq!(again, format!("the launcher (process {launcher}) is gone"), "{user:?}");
         wait_until_ended(&[init, program]);
         host.wait().expect("the driver ends");
     }
@@ -162,8 +162,8 @@ fn launcher_death_ends_every_jail_and_is_detected() {
 
 #[test]
 fn host_death_ends_its_launcher_and_every_jail() {
-    for who in host_users() {
-        let stage = JailFixture::new(who);
+    for user in host_users() {
+        let stage = JailFixture::new(user);
         let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "stay");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
@@ -173,8 +173,8 @@ fn host_death_ends_its_launcher_and_every_jail() {
 
 #[test]
 fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
-    for who in host_users() {
-        let stage = JailFixture::new(who);
+    for user in host_users() {
+        let stage = JailFixture::new(user);
         let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "daemon");
         // The daemon is an orphan, so it is a child of process 1.
         let children = || std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).unwrap_or_default();
@@ -183,11 +183,11 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
             let found: Vec<u64> = children().split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
             match found.iter().find(|pid| **pid != program) {
                 Some(daemon) if found.len() == 2 => break *daemon,
-                _ => assert!(begun.elapsed() < PATIENCE, "{who:?}: {found:?}"),
+                _ => assert!(begun.elapsed() < PATIENCE, "{user:?}: {found:?}"),
             }
             std::thread::yield_now();
         };
-        assert!(!has_ended(daemon), "{who:?}");
+        assert!(!has_ended(daemon), "{user:?}");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
         wait_until_ended(&[launcher, init, program, daemon]);
@@ -196,10 +196,10 @@ fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
 
 #[test]
 fn replaced_mount_source_or_reserved_target_is_refused() {
-    play_each("granted", |who, result| {
+    play_each("granted", |user, result| {
         let error = |case: &str| result[case]["error"].as_str().unwrap_or("it was launched").to_owned();
         // The only fault of this program is its missing gate, so its mounts are accepted.
-        assert_eq!(result["before"], Value::Null, "{who:?}: {result}");
+        assert_eq!(result["before"], Value::Null, "{user:?}: {result}");
         for (case, words) in [
             ("swapped", "/way/to/here for /data, because "),
             ("swapped", "/way/to is a symbolic link"),
@@ -211,7 +211,7 @@ fn replaced_mount_source_or_reserved_target_is_refused() {
             ("linked_layer", "/linked over /usr: Not a directory"),
             ("relative_layer", "layer layer is not absolute"),
         ] {
-            assert!(error(case).contains(words), "{who:?} {case}: {}", error(case));
+            assert!(error(case).contains(words), "{user:?} {case}: {}", error(case));
         }
     });
 }
@@ -219,10 +219,10 @@ fn replaced_mount_source_or_reserved_target_is_refused() {
 #[test]
 fn jail_with_host_programs_and_a_layer_contains_attempts() {
     for scenario in ["programs", "programs-in-a-layer"] {
-        play_each(scenario, |who, result| {
-            let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{who:?} {scenario}: {result}"));
+        play_each(scenario, |user, result| {
+            let attempts = result["attempts"].as_array().unwrap_or_else(|| panic!("{user:?} {scenario}: {result}"));
             let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
-            assert_eq!(breached, Vec::<&Value>::new(), "{who:?} {scenario}");
+            assert_eq!(breached, Vec::<&Value>::new(), "{user:?} {scenario}");
             for tried in [
                 "execute a program of the host",
                 "copy a program of the host and execute it",
@@ -230,7 +230,7 @@ fn jail_with_host_programs_and_a_layer_contains_attempts() {
                 "write, read and delete a file in /shared",
                 "write a file into /usr",
             ] {
-                assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{who:?} {scenario}: {tried}");
+                assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{user:?} {scenario}: {tried}");
             }
         });
     }

@@ -4,8 +4,8 @@
 #![allow(unsafe_code)]
 
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, World, wait_for};
-use crate::support::jail_fixture::{ORDINARY_UID, Who, host_users};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::jail_fixture::{HostUser, ORDINARY_UID, host_users};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -13,34 +13,34 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Starts a host of the own user, with a loopback port if `open`.
-fn start_host(open: bool) -> World {
-    let world = World::with(client::own(), Build::Plain, None);
+fn start_host(open: bool) -> TestHost {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
     if open {
-        world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+        host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     }
-    world.up();
-    world
+    host.up();
+    host
 }
 
 /// Adds a person with this role and returns a token for them.
-fn person(world: &World, name: &str, role: &str) -> String {
-    world.ctl(&["person", "add", name, "--role", role]).ok();
-    token(world, name, &[])["text"].as_str().expect("a token").to_owned()
+fn person(host: &TestHost, name: &str, role: &str) -> String {
+    host.ctl(&["person", "add", name, "--role", role]).ok();
+    token(host, name, &[])["text"].as_str().expect("a token").to_owned()
 }
 
-fn token(world: &World, person: &str, more: &[&str]) -> Value {
+fn token(host: &TestHost, person: &str, more: &[&str]) -> Value {
     let arguments = [&["--json", "token", "add", "--person", person], more].concat();
-    world.ctl(&arguments).ok().json()
+    host.ctl(&arguments).ok().json()
 }
 
 /// Returns the ledger entries about requests that were refused with this code.
-fn refusals(world: &World, code: &str) -> Vec<Value> {
-    world.entries("api.refused").into_iter().filter(|line| line["data"]["code"] == code).collect()
+fn refusals(host: &TestHost, code: &str) -> Vec<Value> {
+    host.entries("api.refused").into_iter().filter(|line| line["data"]["code"] == code).collect()
 }
 
 /// Returns the number of requests that were refused with this code; one entry can count several.
-fn refusal_count(world: &World, code: &str) -> u64 {
-    refusals(world, code).iter().map(|line| line["data"]["count"].as_u64().expect("a count")).sum()
+fn refusal_count(host: &TestHost, code: &str) -> u64 {
+    refusals(host, code).iter().map(|line| line["data"]["count"].as_u64().expect("a count")).sum()
 }
 
 #[track_caller]
@@ -51,18 +51,18 @@ fn check_refused(answer: &(u16, Value), status: u16, code: &str) {
 
 #[test]
 fn invalid_token_is_refused_and_never_stored() {
-    let world = start_host(false);
-    let api = Raw::of(&world);
+    let host = start_host(false);
+    let api = Raw::of(&host);
     let owner = api.token.clone();
-    let bob = person(&world, "Bob", "member");
-    let id = token(&world, "Bob", &["--name", "old"])["token"]["id"].as_str().expect("an id").to_owned();
-    let revoked = token(&world, "Bob", &[])["text"].as_str().expect("a token").to_owned();
-    let listed = world.ctl(&["--json", "token", "list"]).ok().json();
+    let bob = person(&host, "Bob", "member");
+    let id = token(&host, "Bob", &["--name", "old"])["token"]["id"].as_str().expect("an id").to_owned();
+    let revoked = token(&host, "Bob", &[])["text"].as_str().expect("a token").to_owned();
+    let listed = host.ctl(&["--json", "token", "list"]).ok().json();
     let last = listed.as_array().expect("a list").last().expect("a token")["id"].as_str().expect("an id").to_owned();
     assert_ne!(last, id);
-    world.ctl(&["token", "remove", &last]).ok();
-    let expiring = token(&world, "Bob", &["--expires", "1s"])["text"].as_str().expect("a token").to_owned();
-    wait_for("the token to expire", || !world.entries("token.expired").is_empty());
+    host.ctl(&["token", "remove", &last]).ok();
+    let expiring = token(&host, "Bob", &["--expires", "1s"])["text"].as_str().expect("a token").to_owned();
+    wait_for("the token to expire", || !host.entries("token.expired").is_empty());
 
     let with = |token: &str| api.get_with(&[("authorization", &format!("Bearer {token}"))], "/v1/agents");
     assert_eq!(with(&bob).0, 200);
@@ -83,14 +83,14 @@ fn invalid_token_is_refused_and_never_stored() {
     check_refused(&with(&format!("{bob}, {owner}")), 401, "token_malformed");
     check_refused(&api.get_with(&[], "/v1/nowhere"), 401, "token_missing");
 
-    world.down();
+    host.down();
     for code in ["token_revoked", "token_expired", "token_malformed", "token_invalid", "token_missing"] {
-        let counted: u64 = refusals(&world, code).iter().map(|line| line["data"]["count"].as_u64().unwrap_or(0)).sum();
+        let counted: u64 = refusals(&host, code).iter().map(|line| line["data"]["count"].as_u64().unwrap_or(0)).sum();
         assert!(counted >= 1, "{code} is not in the ledger");
-        assert!(refusals(&world, code).iter().all(|line| line["type"] == "RETRACT"), "{code}");
+        assert!(refusals(&host, code).iter().all(|line| line["type"] == "RETRACT"), "{code}");
     }
-    let ledger = world.ctl(&["audit", "export"]).ok().stdout;
-    let log = std::fs::read_to_string(world.home.join("logs/host.log")).expect("a log");
+    let ledger = host.ctl(&["audit", "export"]).ok().stdout;
+    let log = std::fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
     for secret in [&owner, &bob, &revoked, &expiring] {
         assert!(
             !ledger.contains(secret.as_str()) && !log.contains(secret.as_str()),
@@ -101,83 +101,84 @@ fn invalid_token_is_refused_and_never_stored() {
 
 #[test]
 fn expired_token_stays_expired_if_the_clock_is_set_back() {
-    let world = start_host(false);
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let made = token(&world, "Bob", &["--expires", "1s"]);
+    let host = start_host(false);
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let made = token(&host, "Bob", &["--expires", "1s"]);
     let (text, id) = (made["text"].as_str().expect("a token"), made["token"]["id"].as_str().expect("an id").to_owned());
-    let api = Raw::of(&world);
+    let api = Raw::of(&host);
     let ask = |api: &Raw| api.get_with(&[("authorization", &format!("Bearer {text}"))], "/v1/agents");
     // The host records the expiry of a token that is not used.
-    wait_for("the entry about its expiry", || !world.entries("token.expired").is_empty());
+    wait_for("the entry about its expiry", || !host.entries("token.expired").is_empty());
     check_refused(&ask(&api), 401, "token_expired");
-    world.down();
+    host.down();
     // After a clock change the expiry would be in the future again.
-    let db = crate::support::record::open_to_change(&world.home);
+    let db = crate::support::record::open_to_change(&host.home);
     let changed =
         db.execute("UPDATE tokens SET expires_at = expires_at + 3600000 WHERE id = ?1", [&id]).expect("changed");
     assert_eq!(changed, 1);
     drop(db);
-    crate::support::record::restore_owner(&world);
-    world.up();
-    check_refused(&ask(&Raw::of(&world)), 401, "token_expired");
-    let shown = world.ctl(&["--json", "person", "show", "Bob"]).ok().json();
+    crate::support::record::restore_owner(&host);
+    host.up();
+    check_refused(&ask(&Raw::of(&host)), 401, "token_expired");
+    let shown = host.ctl(&["--json", "person", "show", "Bob"]).ok().json();
     assert_eq!(shown["tokens"][0]["state"], "expired", "{shown}");
-    world.ctl(&["token", "remove", &id]).refused("is expired already");
-    world.ctl(&["token", "add", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"]).refused("cannot end before");
-    world.ctl(&["token", "add", "--person", "Bob", "--expires", "soon"]).refused("invalid expiry");
-    world.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
+    host.ctl(&["token", "remove", &id]).refused("is expired already");
+    host.ctl(&["token", "add", "--person", "Bob", "--expires", "2001-01-01T00:00:00Z"]).refused("cannot end before");
+    host.ctl(&["token", "add", "--person", "Bob", "--expires", "soon"]).refused("invalid expiry");
+    host.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
 }
 
 #[test]
 fn member_token_cannot_read_or_act_for_other_people() {
-    let world = start_host(false);
-    world.agent("a");
-    let said = world.chat("a", "my name is Ada");
+    let host = start_host(false);
+    host.agent("a");
+    let said = host.chat("a", "my name is Ada");
     let message = said["message_id"].as_str().expect("an id").to_owned();
     let owner_id =
-        world.ctl(&["--json", "person", "show", "owner"]).ok().json()["id"].as_str().expect("an id").to_owned();
-    let bob = person(&world, "Bob", "member");
-    world.ctl(&["person", "link", "owner", "loopback:ada-work"]).ok();
-    world.ctl(&["person", "link", "Bob", "loopback:bob-work"]).ok();
-    world.ctl(&["person", "link", "Bob", "telegram:4711:x y"]).ok();
+        host.ctl(&["--json", "person", "show", "owner"]).ok().json()["id"].as_str().expect("an id").to_owned();
+    let bob = person(&host, "Bob", "member");
+    host.ctl(&["person", "link", "owner", "loopback:ada-work"]).ok();
+    host.ctl(&["person", "link", "Bob", "loopback:bob-work"]).ok();
+    host.ctl(&["person", "link", "Bob", "telegram:4711:x y"]).ok();
 
-    let api = Raw::of(&world).with_token(&bob);
+    let api = Raw::of(&host).with_token(&bob);
     for path in ["", "/why", "/events"] {
         check_refused(&api.get(&format!("/v1/messages/{message}{path}")), 404, "message_unknown");
     }
     assert_eq!(api.get("/v1/agents/a/history"), (200, json!([])));
-    for who in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:unknown", "Bobby"] {
-        check_refused(&api.say("a", "hello", Some(who)), 403, "identity_not_yours");
-        let path = format!("/v1/agents/a/history?as={}", who.replace(':', "%3A"));
+    for user in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:unknown", "Bobby"]
+    {
+        check_refused(&api.say("a", "hello", Some(user)), 403, "identity_not_yours");
+        let path = format!("/v1/agents/a/history?as={}", user.replace(':', "%3A"));
         check_refused(&api.get(&path), 403, "identity_not_yours");
     }
     check_refused(&api.say("a", "hello", Some("telegram:4711:x y")), 400, "identity_elsewhere");
     assert_eq!(api.say("a", "hello", Some("Bob")).0, 202);
     assert_eq!(api.say("a", "hello", Some("loopback:bob-work")).0, 202);
     // An owner cannot act as another person either.
-    for who in ["Bob", "loopback:bob-work", "telegram:4711:x y"] {
-        world.ctl(&["chat", "a", "hello", "--as", who]).refused("is no identity of yours");
+    for user in ["Bob", "loopback:bob-work", "telegram:4711:x y"] {
+        host.ctl(&["chat", "a", "hello", "--as", user]).refused("is no identity of yours");
     }
-    let as_work = world.ctl(&["--json", "chat", "a", "--as", "loopback:ada-work", "hello"]).ok().json();
+    let as_work = host.ctl(&["--json", "chat", "a", "--as", "loopback:ada-work", "hello"]).ok().json();
     assert_ne!(as_work["session_id"], said["session_id"], "each identity has its own conversation");
     // No other person gets the sessions of an unlinked identity.
-    world.ctl(&["person", "unlink", "owner", "loopback:ada-work"]).ok();
-    world.ctl(&["chat", "a", "hello", "--as", "loopback:ada-work"]).refused("is no identity of yours");
-    world.ctl(&["person", "link", "Bob", "loopback:ada-work"]).refused("another person's conversation");
+    host.ctl(&["person", "unlink", "owner", "loopback:ada-work"]).ok();
+    host.ctl(&["chat", "a", "hello", "--as", "loopback:ada-work"]).refused("is no identity of yours");
+    host.ctl(&["person", "link", "Bob", "loopback:ada-work"]).refused("another person's conversation");
     let session = as_work["session_id"].as_str().expect("an id");
-    world.ctl(&["session", "remove", session, "--yes"]).ok();
-    world.ctl(&["person", "link", "Bob", "loopback:ada-work"]).ok();
-    world.down();
-    assert_eq!(refusal_count(&world, "identity_not_yours"), 6 * 2 + 3 + 1);
-    assert_eq!(refusal_count(&world, "identity_elsewhere"), 1);
-    assert!(refusals(&world, "identity_not_yours").iter().all(|line| line["type"] == "RETRACT"));
+    host.ctl(&["session", "remove", session, "--yes"]).ok();
+    host.ctl(&["person", "link", "Bob", "loopback:ada-work"]).ok();
+    host.down();
+    assert_eq!(refusal_count(&host, "identity_not_yours"), 6 * 2 + 3 + 1);
+    assert_eq!(refusal_count(&host, "identity_elsewhere"), 1);
+    assert!(refusals(&host, "identity_not_yours").iter().all(|line| line["type"] == "RETRACT"));
 }
 
 #[test]
 fn request_completes_even_if_its_client_disconnects() {
-    let world = start_host(false);
-    world.agent("a");
-    let api = Raw::of(&world);
+    let host = start_host(false);
+    host.agent("a");
+    let api = Raw::of(&host);
     // If the server sees the disconnect first, it ignores the request. A request that has begun completes.
     wait_for("a message to be recorded", || {
         drop(api.begin("POST", "/v1/agents/a/messages", r#"{"text":"hello"}"#));
@@ -186,43 +187,43 @@ fn request_completes_even_if_its_client_disconnects() {
     wait_for("the message to be answered", || api.get("/v1/messages/last").1["status"] == "delivered");
     wait_for("the token to be replaced", || {
         drop(api.begin("POST", "/v1/tokens/current/rotate", "{}"));
-        !world.entries("token.rotated").is_empty()
+        !host.entries("token.rotated").is_empty()
     });
-    wait_for("the new token in its file", || Raw::of(&world).token != api.token);
-    assert_eq!(Raw::of(&world).get("/v1/status").0, 200);
+    wait_for("the new token in its file", || Raw::of(&host).token != api.token);
+    assert_eq!(Raw::of(&host).get("/v1/status").0, 200);
     check_refused(&api.get("/v1/status"), 401, "token_revoked");
-    assert_eq!(world.entries("token.rotated").len(), 1);
-    assert!(!world.home.join("owner.token.next").exists());
+    assert_eq!(host.entries("token.rotated").len(), 1);
+    assert!(!host.home.join("owner.token.next").exists());
 }
 
 #[test]
 fn concurrent_rotations_replace_the_token_only_once() {
-    let world = start_host(false);
+    let host = start_host(false);
     for round in 1..=5 {
-        let api = Raw::of(&world);
+        let api = Raw::of(&host);
         let answers: Vec<u16> = std::thread::scope(|scope| {
             let asking: Vec<_> =
                 (0..6).map(|_| scope.spawn(|| api.ask("POST", "/v1/tokens/current/rotate", "").0)).collect();
             asking.into_iter().map(|asking| asking.join().expect("an answer")).collect()
         });
         assert_eq!(answers.iter().filter(|status| **status == 200).count(), 1, "{answers:?}");
-        world.ctl(&["status"]).ok();
-        assert_eq!(world.entries("token.rotated").len(), round);
+        host.ctl(&["status"]).ok();
+        assert_eq!(host.entries("token.rotated").len(), round);
     }
 }
 
 #[test]
 fn event_stream_ends_when_its_token_is_revoked() {
-    let world = crate::chaos::scale::world("");
-    world.up();
-    world.agent("a");
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let made = token(&world, "Bob", &[]);
-    let bob = Raw::of(&world).with_token(made["text"].as_str().expect("a token"));
+    let host = crate::chaos::scale::new_host("");
+    host.up();
+    host.agent("a");
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let made = token(&host, "Bob", &[]);
+    let bob = Raw::of(&host).with_token(made["text"].as_str().expect("a token"));
     assert_eq!(bob.say("a", "slow", None).0, 202);
     let mut stream = bob.begin("GET", "/v1/messages/last/events", "");
-    wait_for("the request", || world.entries("model.asked").len() == 1);
-    world.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
+    wait_for("the request", || host.entries("model.asked").len() == 1);
+    host.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
     let mut said = String::new();
     stream.read_to_string(&mut said).expect("the stream ends while the message is open");
     assert!(said.starts_with("HTTP/1.1 200") && !said.contains("event: message"), "{said}");
@@ -230,54 +231,54 @@ fn event_stream_ends_when_its_token_is_revoked() {
 
 #[test]
 fn identity_has_one_person_and_the_last_owner_stays() {
-    let world = start_host(false);
-    world.ctl(&["person", "add", "Bob"]).ok();
-    world.ctl(&["person", "add", "Bob"]).refused("there is the person");
-    world.ctl(&["person", "add", "B\u{43e}b"]).refused("it looks like the person \"Bob\"");
-    world.ctl(&["person", "add", "chat:bob"]).refused("would read as an identity");
-    world.ctl(&["person", "add", "Eve", "--role", "king"]).refused("unknown role");
-    world.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
-    world.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
-    world.ctl(&["person", "link", "owner", "matrix:@bob:example.org"]).refused("is linked to Bob");
-    world.ctl(&["person", "link", "Bob", "no-colon"]).refused("is not a valid identity");
-    world.ctl(&["person", "link", "Unknown", "chat:x"]).refused("there is no person");
-    world.ctl(&["person", "unlink", "Bob", "matrix:@bob"]).refused("is not linked to Bob");
-    let odd = world.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org"]).ok();
+    let host = start_host(false);
+    host.ctl(&["person", "add", "Bob"]).ok();
+    host.ctl(&["person", "add", "Bob"]).refused("there is the person");
+    host.ctl(&["person", "add", "B\u{43e}b"]).refused("it looks like the person \"Bob\"");
+    host.ctl(&["person", "add", "chat:bob"]).refused("would read as an identity");
+    host.ctl(&["person", "add", "Eve", "--role", "king"]).refused("unknown role");
+    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
+    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
+    host.ctl(&["person", "link", "owner", "matrix:@bob:example.org"]).refused("is linked to Bob");
+    host.ctl(&["person", "link", "Bob", "no-colon"]).refused("is not a valid identity");
+    host.ctl(&["person", "link", "Unknown", "chat:x"]).refused("there is no person");
+    host.ctl(&["person", "unlink", "Bob", "matrix:@bob"]).refused("is not linked to Bob");
+    let odd = host.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org"]).ok();
     assert!(odd.stderr.contains("look twice") && odd.stderr.contains("looks like"), "{}", odd.stderr);
-    let shown = world.ctl(&["person", "show", "owner"]).ok().stdout;
+    let shown = host.ctl(&["person", "show", "owner"]).ok().stdout;
     assert!(
         shown.contains("[! holds U+043E, which reads as \"o\"; looks like matrix:@bob:example.org of Bob"),
         "{shown}"
     );
     assert!(!shown.contains("ict_"), "{shown}");
-    let owner = world.ctl(&["--json", "person", "show", "owner"]).ok().json();
+    let owner = host.ctl(&["--json", "person", "show", "owner"]).ok().json();
     let own = format!("loopback:{}", owner["id"].as_str().expect("an id"));
-    world.ctl(&["person", "unlink", "owner", &own]).refused("stays with the person");
-    world.ctl(&["person", "set", "owner", "--role", "member"]).refused("is the last owner");
-    world.ctl(&["person", "set", "Bob", "--role", "owner"]).ok();
+    host.ctl(&["person", "unlink", "owner", &own]).refused("stays with the person");
+    host.ctl(&["person", "set", "owner", "--role", "member"]).refused("is the last owner");
+    host.ctl(&["person", "set", "Bob", "--role", "owner"]).ok();
     let in_use = owner["tokens"][0]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["token", "remove", &in_use]).refused("is the token that asks");
-    assert_eq!(refusals(&world, "token_in_use").len(), 1);
-    world.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
+    host.ctl(&["token", "remove", &in_use]).refused("is the token that asks");
+    assert_eq!(refusals(&host, "token_in_use").len(), 1);
+    host.ctl(&["token", "add", "--person", "Unknown"]).refused("there is no person");
     for (what, count) in [("person.refused", 4), ("identity.refused", 4), ("token.refused", 1)] {
-        let entries = world.entries(what);
+        let entries = host.entries(what);
         assert!(entries.len() >= count, "{what}: {entries:?}");
         assert!(entries.iter().all(|line| line["type"] == "RETRACT" && line["data"]["code"].is_string()), "{what}");
     }
     for what in ["person.created", "person.role", "identity.linked", "token.created"] {
-        let entries = world.entries(what);
+        let entries = host.entries(what);
         assert!(!entries.is_empty() && entries.iter().all(|line| line["type"] == "META"), "{what}: {entries:?}");
     }
-    let ledger = world.ctl(&["audit", "export"]).ok().stdout;
+    let ledger = host.ctl(&["audit", "export"]).ok().stdout;
     assert!(!ledger.contains("@bob"), "the ledger contains a digest instead of the identity");
 }
 
 #[test]
 fn every_route_refuses_a_missing_token_and_a_low_role() {
-    let world = start_host(false);
-    world.agent("a");
-    let (member, admin) = (person(&world, "Mia", "member"), person(&world, "Ada", "admin"));
-    let owner = Raw::of(&world);
+    let host = start_host(false);
+    host.agent("a");
+    let (member, admin) = (person(&host, "Mia", "member"), person(&host, "Ada", "admin"));
+    let owner = Raw::of(&host);
     let (status, document) = owner.get("/openapi.json");
     assert_eq!(status, 200);
     let mut seen = 0;
@@ -303,13 +304,13 @@ fn every_route_refuses_a_missing_token_and_a_low_role() {
         }
     }
     assert!(seen > 20, "only {seen} pairs of a role and a forbidden route were tested");
-    assert!(refusals(&world, "role_too_low").len() < seen, "repeated refusals share entries");
+    assert!(refusals(&host, "role_too_low").len() < seen, "repeated refusals share entries");
     // A new role applies to the next request.
-    let mia = Raw::of(&world).with_token(&member);
+    let mia = Raw::of(&host).with_token(&member);
     check_refused(&mia.get("/v1/status"), 403, "role_too_low");
-    world.ctl(&["person", "set", "Mia", "--role", "admin"]).ok();
+    host.ctl(&["person", "set", "Mia", "--role", "admin"]).ok();
     assert_eq!(mia.get("/v1/status").0, 200);
-    world.ctl(&["person", "set", "Mia", "--role", "member"]).ok();
+    host.ctl(&["person", "set", "Mia", "--role", "member"]).ok();
     check_refused(&mia.get("/v1/status"), 403, "role_too_low");
     // A person sees only their own tokens; an owner sees all tokens.
     let tokens = mia.get("/v1/tokens").1;
@@ -321,8 +322,8 @@ fn every_route_refuses_a_missing_token_and_a_low_role() {
 
 #[test]
 fn served_openapi_document_equals_the_committed_one() {
-    let world = start_host(false);
-    let (status, document) = Raw::of(&world).get("/openapi.json");
+    let host = start_host(false);
+    let (status, document) = Raw::of(&host).get("/openapi.json");
     assert_eq!(status, 200);
     let committed: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("JSON");
     assert_eq!(document, committed);
@@ -330,12 +331,12 @@ fn served_openapi_document_equals_the_committed_one() {
 
 #[test]
 fn peer_in_another_user_namespace_is_refused_with_valid_token() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.ctl(&["status"]).ok();
-        let mut command = world.command("ironctl");
-        command.arg("--home").arg(&world.home).args(["--json", "status"]);
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.ctl(&["status"]).ok();
+        let mut command = host.command("ironctl");
+        command.arg("--home").arg(&host.home).args(["--json", "status"]);
         // SAFETY: between fork and exec the child makes one system call and allocates no memory.
         unsafe {
             command
@@ -343,30 +344,30 @@ fn peer_in_another_user_namespace_is_refused_with_valid_token() {
         }
         let output = command.output().expect("ironctl runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{who:?}: {said}");
-        assert!(said.contains("peer_namespace") && said.contains("another user namespace"), "{who:?}: {said}");
-        assert_eq!(refusals(&world, "peer_namespace").len(), 1, "{who:?}");
-        world.ctl(&["status"]).ok();
+        assert_eq!(output.status.code(), Some(1), "{user:?}: {said}");
+        assert!(said.contains("peer_namespace") && said.contains("another user namespace"), "{user:?}: {said}");
+        assert_eq!(refusals(&host, "peer_namespace").len(), 1, "{user:?}");
+        host.ctl(&["status"]).ok();
     }
 }
 
 #[test]
 fn session_uid_is_refused_by_file_modes_and_by_the_api() {
-    if client::own() != Who::Root {
+    if client::current_user() != HostUser::Root {
         // The sessions of an ordinary user have the uid of that user. The host refuses them because of their user namespace.
         return;
     }
-    let world = World::with(Who::Root, Build::Plain, None);
-    let directory = world.home.parent().expect("a directory").join("s");
+    let host = TestHost::with(HostUser::Root, Build::Plain, None);
+    let directory = host.home.parent().expect("a directory").join("s");
     std::fs::create_dir(&directory).expect("made");
     let socket = directory.join("api.sock");
-    world.configure(&format!("[api]\nsocket = {socket:?}\n"));
-    world.up();
-    world.agent("a");
-    world.say("a", "hello");
-    let uid = u32::try_from(world.session()["jail"]["uid"].as_u64().expect("a uid")).expect("a uid");
+    host.configure(&format!("[api]\nsocket = {socket:?}\n"));
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    let uid = u32::try_from(host.session()["jail"]["uid"].as_u64().expect("a uid")).expect("a uid");
     assert!(uid > ORDINARY_UID, "the session has its own uid");
-    let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
+    let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
     // The test runs Python under the uid of the session, which has no account on this machine.
     let ask = || {
         let script = format!(
@@ -383,36 +384,36 @@ fn session_uid_is_refused_by_file_modes_and_by_the_api() {
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).expect("set");
     let answer = ask();
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("peer_user"), "{answer}");
-    assert_eq!(refusals(&world, "peer_user").len(), 1);
+    assert_eq!(refusals(&host, "peer_user").len(), 1);
 }
 
 #[test]
 fn many_refusals_are_counted_in_few_ledger_entries() {
-    let world = start_host(false);
-    let api = Raw::of(&world).with_token(&format!("ict_{}", "0".repeat(64)));
+    let host = start_host(false);
+    let api = Raw::of(&host).with_token(&format!("ict_{}", "0".repeat(64)));
     for _ in 0..300 {
         check_refused(&api.get("/v1/agents"), 401, "token_invalid");
     }
-    world.down();
-    assert_eq!(refusal_count(&world, "token_invalid"), 300);
-    let entries = refusals(&world, "token_invalid");
+    host.down();
+    assert_eq!(refusal_count(&host, "token_invalid"), 300);
+    let entries = refusals(&host, "token_invalid");
     assert!(entries.len() < 30, "{} entries", entries.len());
 }
 
 #[test]
 fn repeated_refusals_of_a_member_make_few_ledger_entries() {
     const TIMES: u64 = 60;
-    let world = start_host(false);
-    world.agent("a");
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let old = token(&world, "Bob", &[])["token"]["id"].as_str().expect("an id").to_owned();
-    world.ctl(&["token", "remove", &old]).ok();
-    let owner = Raw::of(&world);
+    let host = start_host(false);
+    host.agent("a");
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let old = token(&host, "Bob", &[])["token"]["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["token", "remove", &old]).ok();
+    let owner = Raw::of(&host);
     let of_owner = owner.get("/v1/tokens").1.as_array().expect("a list")[0]["id"].as_str().expect("an id").to_owned();
-    let bob = token(&world, "Bob", &[]);
+    let bob = token(&host, "Bob", &[]);
     let own = bob["token"]["id"].as_str().expect("an id");
     let api = owner.with_token(bob["text"].as_str().expect("a token"));
-    let before = world.ledger().len();
+    let before = host.ledger().len();
     for _ in 0..TIMES {
         check_refused(&api.say("a", "hello", Some("owner")), 403, "identity_not_yours");
         check_refused(&api.get("/v1/agents/a/history?as=owner"), 403, "identity_not_yours");
@@ -424,7 +425,7 @@ fn repeated_refusals_of_a_member_make_few_ledger_entries() {
         check_refused(&api.ask("DELETE", &format!("/v1/tokens/{old}"), ""), 400, "token_ended");
         check_refused(&api.ask("DELETE", &format!("/v1/tokens/{own}"), ""), 409, "token_in_use");
     }
-    world.down();
+    host.down();
     for (code, times) in [
         ("identity_not_yours", 2 * TIMES),
         ("message_empty", TIMES),
@@ -433,8 +434,8 @@ fn repeated_refusals_of_a_member_make_few_ledger_entries() {
         ("token_ended", 2 * TIMES),
         ("token_in_use", TIMES),
     ] {
-        assert_eq!(refusal_count(&world, code), times, "{code}");
+        assert_eq!(refusal_count(&host, code), times, "{code}");
     }
-    let made = world.ledger().len() - before;
+    let made = host.ledger().len() - before;
     assert!(made < 60, "{made} entries");
 }

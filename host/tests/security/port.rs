@@ -4,23 +4,23 @@
 //! The tests act as a browser, as another local user and as `ironctl`. See `operators`.
 
 use crate::support::client::{self, Raw, exchange};
-use crate::support::host_fixture::{Build, PATIENCE, World};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-fn open() -> (World, Raw) {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    world.up();
-    let raw = Raw::of(&world);
-    (world, raw)
+fn open() -> (TestHost, Raw) {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    host.up();
+    let raw = Raw::of(&host);
+    (host, raw)
 }
 
 fn ask(port: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, Value) {
     let stream = TcpStream::connect(port).expect("the port is open");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
     exchange(stream, "GET", path, headers, "")
 }
 
@@ -30,26 +30,26 @@ fn code(answer: &(u16, String, Value)) -> (u16, &str) {
 
 #[test]
 fn port_opens_only_if_configured_and_only_on_loopback() {
-    let world = World::with(client::own(), Build::Plain, None);
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
     for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
-        world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
-        world.ctl(&["config", "check"]).refused("api.listen");
-        let refused = world.ctl(&["up", "--detach"]);
+        host.configure(&format!("[api]\nlisten = \"{address}\"\n"));
+        host.ctl(&["config", "check"]).refused("api.listen");
+        let refused = host.ctl(&["up", "--detach"]);
         assert_eq!(refused.code, 1, "{address}: {}", refused.stderr);
     }
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address");
-    world.configure(&format!("[api]\nlisten = \"{address}\"\n"));
-    world.ctl(&["up", "--detach"]).refused(&format!("cannot listen on {address}"));
-    world.configure("");
-    world.up();
-    let pid = world.pid().expect("it runs");
+    host.configure(&format!("[api]\nlisten = \"{address}\"\n"));
+    host.ctl(&["up", "--detach"]).refused(&format!("cannot listen on {address}"));
+    host.configure("");
+    host.up();
+    let pid = host.pid().expect("it runs");
     assert_eq!(listening(pid), Vec::<SocketAddr>::new(), "the host listens on no port");
-    world.down();
-    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    world.up();
-    let listens = listening(world.pid().expect("it runs"));
-    let named: SocketAddr = Raw::of(&world).port().parse().expect("an address");
+    host.down();
+    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    host.up();
+    let listens = listening(host.pid().expect("it runs"));
+    let named: SocketAddr = Raw::of(&host).port().parse().expect("an address");
     assert_eq!(listens, [named]);
 }
 
@@ -78,7 +78,7 @@ fn listening(pid: i32) -> Vec<SocketAddr> {
 
 #[test]
 fn foreign_web_page_is_refused_even_with_dns_rebinding() {
-    let (world, raw) = open();
+    let (test_host, raw) = open();
     let port = raw.port();
     let number = port.rsplit(':').next().expect("a port");
     let bearer = format!("Bearer {}", raw.token);
@@ -120,9 +120,9 @@ fn foreign_web_page_is_refused_even_with_dns_rebinding() {
     assert_eq!(code(&ask(&port, "/v1/status", &[("host", &port), ("cookie", &cookie)])), (401, "token_missing"));
     let query = format!("/v1/status?access_token={}", raw.token);
     assert_eq!(code(&ask(&port, &query, &[("host", &port)])), (401, "token_missing"));
-    world.down();
+    test_host.down();
     let noted = |what: &str| {
-        world
+        test_host
             .entries("api.refused")
             .iter()
             .filter(|line| line["data"]["code"] == what)
@@ -133,14 +133,14 @@ fn foreign_web_page_is_refused_even_with_dns_rebinding() {
 
 #[test]
 fn repeated_failures_are_delayed_but_valid_tokens_are_not() {
-    let (world, raw) = open();
+    let (host, raw) = open();
     let port = raw.port();
     let made = |expires: &[&str]| {
         let arguments = [&["--json", "token", "add", "--person", "owner"], expires].concat();
-        world.ctl(&arguments).ok().json()
+        host.ctl(&arguments).ok().json()
     };
     let ended = made(&[]);
-    world.ctl(&["token", "remove", ended["token"]["id"].as_str().expect("an id")]).ok();
+    host.ctl(&["token", "remove", ended["token"]["id"].as_str().expect("an id")]).ok();
     let ask_with =
         |token: &str| ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {token}"))]);
     let wrong = format!("ict_{}", "f".repeat(64));
@@ -157,15 +157,15 @@ fn repeated_failures_are_delayed_but_valid_tokens_are_not() {
 
 #[test]
 fn ironctl_uses_the_port_with_its_own_token() {
-    let (world, raw) = open();
-    world.agent("a");
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let token = world.ctl(&["token", "add", "--person", "Bob"]).ok().stdout.trim().to_owned();
-    let file = world.home.join("bob.token");
+    let (host, raw) = open();
+    host.agent("a");
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let token = host.ctl(&["token", "add", "--person", "Bob"]).ok().stdout.trim().to_owned();
+    let file = host.home.join("bob.token");
     std::fs::write(&file, &token).expect("written");
     let url = format!("http://{}", raw.port());
     let run = |more: &[&str], variable: Option<&str>| {
-        let mut command = world.command("ironctl");
+        let mut command = host.command("ironctl");
         // The home is empty, so the client has only the address and the token.
         command.args(["--home", "/nonexistent", "--api", &url]).args(more);
         if let Some(token) = variable {
@@ -186,34 +186,34 @@ fn ironctl_uses_the_port_with_its_own_token() {
     assert_eq!(run(&["--token-file", named, "agent", "list"], None).0, Some(0));
     let (status, said) = run(&["--token-file", named, "person", "list"], None);
     assert!(status == Some(1) && said.contains("Bob is member and this needs owner"), "{said}");
-    let mut command = world.command("ironctl");
+    let mut command = host.command("ironctl");
     command.args(["--home", "/nonexistent", "--api", "http://192.0.2.1:80", "status"]).env("IRONCLAW_TOKEN", &token);
     assert_eq!(command.output().expect("ironctl runs").status.code(), Some(2));
 }
 
 #[test]
 fn idle_connections_without_a_token_are_closed() {
-    let (world, raw) = open();
+    let (host, raw) = open();
     let port = raw.port();
     let mut held: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&port).expect("open")).collect();
     // There are more connections than the port accepts. The request of the owner waits and is then served.
     let answer = ask(&port, "/v1/agents", &[("host", &port), ("authorization", &format!("Bearer {}", raw.token))]);
     assert_eq!(answer.0, 200);
     let first = &mut held[0];
-    first.set_read_timeout(Some(PATIENCE)).expect("set");
+    first.set_read_timeout(Some(WAIT_MAX)).expect("set");
     let mut rest = Vec::new();
     // The host closes the connection, with or without an answer.
     let _ = first.read_to_end(&mut rest);
-    world.ctl(&["status"]).ok();
+    host.ctl(&["status"]).ok();
 }
 
 #[test]
 fn client_that_never_reads_is_disconnected() {
-    let (world, raw) = open();
+    let (host, raw) = open();
     let port = raw.port();
     let mut stream = TcpStream::connect(&port).expect("open");
     setsockopt(&stream, sockopt::RcvBuf, &4096).expect("set");
-    stream.set_write_timeout(Some(PATIENCE)).expect("set");
+    stream.set_write_timeout(Some(WAIT_MAX)).expect("set");
     let requests = format!("GET /v1/agents HTTP/1.1\r\nhost: {port}\r\n\r\n").repeat(256);
     // The answers fill the buffers of the kernel, and then the host can neither write nor read.
     let error = loop {
@@ -222,21 +222,21 @@ fn client_that_never_reads_is_disconnected() {
         }
     };
     assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
-    world.ctl(&["status"]).ok();
+    host.ctl(&["status"]).ok();
 }
 
 #[test]
 fn connections_of_a_revoked_token_do_not_block_the_port() {
-    let (world, raw) = open();
+    let (host, raw) = open();
     let port = raw.port();
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let made = world.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let made = host.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
     let bearer = format!("Bearer {}", made["text"].as_str().expect("a token"));
     // The port accepts exactly this number of connections. Each has one answered request.
     let held: Vec<TcpStream> = (0..64)
         .map(|_| {
             let mut stream = TcpStream::connect(&port).expect("open");
-            stream.set_read_timeout(Some(PATIENCE)).expect("set");
+            stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
             write!(stream, "GET /v1/agents HTTP/1.1\r\nhost: {port}\r\nauthorization: {bearer}\r\n\r\n").expect("sent");
             let mut answer = [0; 12];
             stream.read_exact(&mut answer).expect("answered");
@@ -244,12 +244,12 @@ fn connections_of_a_revoked_token_do_not_block_the_port() {
             stream
         })
         .collect();
-    world.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
+    host.ctl(&["token", "remove", made["token"]["id"].as_str().expect("an id")]).ok();
     let owner = format!("Bearer {}", raw.token);
     assert_eq!(ask(&port, "/v1/agents", &[("host", &port), ("authorization", &owner)]).0, 200);
     for mut stream in held {
         // The host closes the connection, with or without an answer.
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    world.ctl(&["status"]).ok();
+    host.ctl(&["status"]).ok();
 }

@@ -4,7 +4,7 @@
 
 use crate::support::client::{self, Raw, exchange};
 use crate::support::hooks::{self, Hook, Receiver};
-use crate::support::host_fixture::{Build, PATIENCE, World, wait_for};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ pub(crate) fn code(answer: &(u16, Value)) -> (u16, &str) {
 /// Returns an idle connection to the port, after one answered request.
 pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(port).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
     let asked = write!(stream, "GET /v1/agents HTTP/1.1\r\nhost: {port}\r\nauthorization: Bearer {token}\r\n\r\n");
     asked.ok()?;
     let mut answer = [0; 12];
@@ -34,7 +34,7 @@ pub(crate) fn idle_connection(port: &str, token: &str) -> Option<TcpStream> {
 /// Sends `GET` to the port on a new connection and returns the status.
 pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
     let stream = TcpStream::connect(port).expect("the port is open");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
     let bearer = token.map(|token| format!("Bearer {token}")).unwrap_or_default();
     let headers = [("host", port), ("authorization", bearer.as_str())];
     let headers = if token.is_some() { &headers[..] } else { &headers[..1] };
@@ -45,10 +45,10 @@ pub(crate) fn get_at(port: &str, path: &str, token: Option<&str>) -> u16 {
 fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     let quota =
         "[quota]\nconversations_per_person = 3\nconversations_per_channel = 2\nwaiting_bytes_per_person = 100000\n";
-    let world = hooks::world(Build::Plain, quota);
-    world.ctl(&["person", "add", "Bob"]).ok();
-    world.ctl(&["person", "add", "Cem"]).ok();
-    let (owner, bob) = (Raw::of(&world), Raw::of_person(&world, "Bob"));
+    let host = hooks::new_host(Build::Plain, quota);
+    host.ctl(&["person", "add", "Bob"]).ok();
+    host.ctl(&["person", "add", "Cem"]).ok();
+    let (owner, bob) = (Raw::of(&host), Raw::of_person(&host, "Bob"));
     for n in 0..3 {
         assert_eq!(message(&bob, "a", &format!("t{n}"), "hello").0, 202);
     }
@@ -57,8 +57,8 @@ fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     assert_eq!(code(&message(&bob, "a", "t1", &"x".repeat(100_001))), (429, "too_many_bytes_waiting"));
     assert_eq!(message(&owner, "a", "t9", "hello").0, 202, "another person has a separate quota");
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "desk", &receiver, &[]);
-    world.ctl(&["person", "link", "Cem", "desk:cem"]).ok();
+    let hook = Hook::add(&host, "desk", &receiver, &[]);
+    host.ctl(&["person", "link", "Cem", "desk:cem"]).ok();
     let event = |thread: &str| json!({ "sender": "cem", "thread": thread, "text": "hello" }).to_string();
     let sent: Vec<u16> = ["x", "y"].iter().map(|thread| hook.send(thread, &event(thread)).0).collect();
     assert_eq!(sent, [200, 200]);
@@ -70,44 +70,44 @@ fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     assert!(head.contains("retry-after:"), "{head}");
     assert_eq!(hook.send("x", &event("x")).0, 200, "the same event is the same message");
     wait_for("the answers to all messages", || {
-        let status = world.status();
+        let status = host.status();
         status["sessions"].as_array().expect("a list").iter().all(|session| session["waiting"] == 0)
     });
-    assert_eq!(world.entries("session.parked").len(), 0);
-    let refused: Vec<Value> = world.entries("api.refused");
+    assert_eq!(host.entries("session.parked").len(), 0);
+    let refused: Vec<Value> = host.entries("api.refused");
     assert!(refused.iter().any(|entry| entry["data"]["code"] == "too_many_conversations"), "{refused:?}");
 }
 
 #[test]
 fn workspace_over_its_quota_stops_only_its_own_session() {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.configure("[quota]\nworkspace_files = 24\n");
-    world.up();
-    world.agent("a");
-    world.agent("b");
-    let mut answers = (0..40).map(|n| world.chat("a", &format!("write n{n}.txt: x")));
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure("[quota]\nworkspace_files = 24\n");
+    host.up();
+    host.agent("a");
+    host.agent("b");
+    let mut answers = (0..40).map(|n| host.chat("a", &format!("write n{n}.txt: x")));
     let notice = answers.find(|answer| answer["notice"] == true).expect("a notice before the last file");
     assert!(notice["reply"].as_str().expect("words").contains("quota.workspace_files"), "{notice}");
-    assert_eq!(world.chat("a", "hello")["notice"], true, "no sandbox starts for this session");
-    assert_eq!(world.chat("b", "hello")["notice"], false, "another session is not affected");
-    let over = world.entries("workspace.over");
+    assert_eq!(host.chat("a", "hello")["notice"], true, "no sandbox starts for this session");
+    assert_eq!(host.chat("b", "hello")["notice"], false, "another session is not affected");
+    let over = host.entries("workspace.over");
     assert!(over.iter().all(|entry| entry["data"]["limit"] == "workspace_files") && !over.is_empty(), "{over:?}");
-    for session in std::fs::read_dir(world.home.join("sessions")).expect("sessions").flatten() {
+    for session in std::fs::read_dir(host.home.join("sessions")).expect("sessions").flatten() {
         for file in std::fs::read_dir(session.path().join("workspace")).expect("a workspace").flatten() {
             std::fs::remove_file(file.path()).expect("the operator can remove it");
         }
     }
-    assert_eq!(world.chat("a", "hello")["notice"], false, "the session continues after the removal of files");
-    assert_eq!(world.entries("session.parked").len(), 0);
+    assert_eq!(host.chat("a", "hello")["notice"], false, "the session continues after the removal of files");
+    assert_eq!(host.entries("session.parked").len(), 0);
 }
 
 #[test]
 fn idle_connections_of_a_member_do_not_lock_others_out() {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    world.up();
-    world.ctl(&["person", "add", "Bob"]).ok();
-    let (owner, bob) = (Raw::of(&world), Raw::of_person(&world, "Bob"));
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
+    host.up();
+    host.ctl(&["person", "add", "Bob"]).ok();
+    let (owner, bob) = (Raw::of(&host), Raw::of_person(&host, "Bob"));
     let port = owner.port();
     let mut held: Vec<TcpStream> =
         (0..64).map(|_| idle_connection(&port, &bob.token).expect("a valid token is answered")).collect();
@@ -125,10 +125,10 @@ fn idle_connections_of_a_member_do_not_lock_others_out() {
 
 #[test]
 fn request_body_over_the_limit_of_its_route_is_refused() {
-    let world = World::with(client::own(), Build::Plain, None);
-    world.up();
-    world.agent("a");
-    let owner = Raw::of(&world);
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let owner = Raw::of(&host);
     let many = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(40_000));
     assert_eq!(code(&owner.ask("POST", "/v1/agents/a/messages", &many)), (400, "request_malformed"));
     let long = json!({ "text": "x".repeat(600 * 1024) }).to_string();

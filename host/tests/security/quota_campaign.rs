@@ -8,7 +8,7 @@ use crate::chaos::kill::run_of;
 use crate::security::quota::{code, get_at, idle_connection, message};
 use crate::support::client::Raw;
 use crate::support::hooks::{self, Hook, Receiver};
-use crate::support::host_fixture::{Build, World, wait_for};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ const TURNS_OF_ONE_MAX: usize = 1;
 type Answers = Mutex<BTreeMap<String, u64>>;
 
 struct Campaign<'a> {
-    world: &'a World,
+    host: &'a TestHost,
     seed: u64,
     over: AtomicBool,
     answers: Answers,
@@ -53,14 +53,14 @@ impl Campaign<'_> {
         Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(of))
     }
 
-    fn count_answer(&self, who: &str, answer: &(u16, Value)) {
+    fn count_answer(&self, user: &str, answer: &(u16, Value)) {
         let (status, code) = code(answer);
-        assert!(status < 500 || code == "port_full", "{who}: {answer:?}");
-        *self.answers.lock().expect("no holder panics").entry(format!("{who} {status} {code}")).or_default() += 1;
+        assert!(status < 500 || code == "port_full", "{user}: {answer:?}");
+        *self.answers.lock().expect("no holder panics").entry(format!("{user} {status} {code}")).or_default() += 1;
     }
 
     /// Opens conversations of a member, and fills them with messages.
-    fn flood(&self, who: &str, raw: &Raw, agent: &str, of: u64) {
+    fn flood(&self, user: &str, raw: &Raw, agent: &str, of: u64) {
         let mut rng = self.rng(of);
         while self.is_running() {
             let thread = format!("t{}", rng.u64(..40));
@@ -69,7 +69,7 @@ impl Campaign<'_> {
                 1 => "recall alpha beta gamma delta epsilon zeta eta theta".to_owned(),
                 _ => "hello".to_owned(),
             };
-            self.count_answer(who, &message(raw, agent, &thread, &text));
+            self.count_answer(user, &message(raw, agent, &thread, &text));
         }
     }
 
@@ -86,10 +86,10 @@ impl Campaign<'_> {
     }
 
     /// Sends bodies with a very large number of values as a member.
-    fn send_large_bodies(&self, who: &str, raw: &Raw) {
+    fn send_large_bodies(&self, user: &str, raw: &Raw) {
         let body = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(60_000));
         while self.is_running() {
-            self.count_answer(who, &raw.ask("POST", "/v1/agents/a/messages", &body));
+            self.count_answer(user, &raw.ask("POST", "/v1/agents/a/messages", &body));
         }
     }
 
@@ -129,8 +129,8 @@ impl Campaign<'_> {
 }
 
 /// Returns the maximum number of turns of one other person at agent `a` between a message of the owner and its turn.
-fn turns_before(world: &World, said: &[String]) -> usize {
-    let sessions = world.status()["sessions"].as_array().expect("a list").clone();
+fn turns_before(host: &TestHost, said: &[String]) -> usize {
+    let sessions = host.status()["sessions"].as_array().expect("a list").clone();
     let at_a: BTreeSet<String> = sessions
         .iter()
         .filter(|session| session["agent"] == "a")
@@ -140,7 +140,7 @@ fn turns_before(world: &World, said: &[String]) -> usize {
     // For each waiting message of the owner, the turns of other people since its record, by person.
     let mut waiting: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     let mut most = 0;
-    for entry in world.ledger() {
+    for entry in host.ledger() {
         let message = text(&entry, "message");
         match entry["data"]["what"].as_str() {
             Some("message.recorded") if said.contains(&message) => {
@@ -173,18 +173,18 @@ fn peak_memory_bytes(pid: i32) -> u64 {
 fn attackers_reach_their_quotas_and_delay_no_other_person() {
     let long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, seconds) = run_of("IRONCLAW_QUOTA_SECONDS", if long { LONG_SECONDS } else { SECONDS });
-    let world = hooks::world(Build::Plain, SETTINGS);
-    world.agent("b");
+    let host = hooks::new_host(Build::Plain, SETTINGS);
+    host.agent("b");
     for name in ["Bob", "Cem", "Dan"] {
-        world.ctl(&["person", "add", name]).ok();
+        host.ctl(&["person", "add", name]).ok();
     }
-    world.ctl(&["memory", "add", "b", "alpha beta gamma delta epsilon zeta eta theta"]).ok();
+    host.ctl(&["memory", "add", "b", "alpha beta gamma delta epsilon zeta eta theta"]).ok();
     let receiver = Receiver::accepting();
-    let hook = Hook::add(&world, "desk", &receiver, &[]);
-    world.ctl(&["person", "link", "Dan", "desk:dan"]).ok();
-    let owner = Raw::of(&world);
-    let (bob, cem) = (Raw::of_person(&world, "Bob"), Raw::of_person(&world, "Cem"));
-    let campaign = Campaign { world: &world, seed, over: AtomicBool::new(false), answers: Answers::default() };
+    let hook = Hook::add(&host, "desk", &receiver, &[]);
+    host.ctl(&["person", "link", "Dan", "desk:dan"]).ok();
+    let owner = Raw::of(&host);
+    let (bob, cem) = (Raw::of_person(&host, "Bob"), Raw::of_person(&host, "Cem"));
+    let campaign = Campaign { host: &host, seed, over: AtomicBool::new(false), answers: Answers::default() };
     let said = std::thread::scope(|scope| {
         let all = &campaign;
         scope.spawn(|| all.flood("Bob", &bob, "a", 1));
@@ -208,10 +208,10 @@ fn attackers_reach_their_quotas_and_delay_no_other_person() {
     for seen in ["Bob 400 request_malformed", "Cem 400 request_malformed", "Dan 400 request_malformed"] {
         assert!(answers.contains_key(seen), "no attacker got {seen}: {answers:?}");
     }
-    let most = turns_before(campaign.world, &said);
+    let most = turns_before(campaign.host, &said);
     assert!(most <= TURNS_OF_ONE_MAX, "seed {seed}: the owner waited for {most} turns of one person");
-    assert_eq!(world.entries("session.parked").len() + world.entries("session.quarantined").len(), 0, "seed {seed}");
-    let bytes = peak_memory_bytes(world.pid().expect("it runs"));
+    assert_eq!(host.entries("session.parked").len() + host.entries("session.quarantined").len(), 0, "seed {seed}");
+    let bytes = peak_memory_bytes(host.pid().expect("it runs"));
     println!("at most {} MiB in the host", bytes >> 20);
     assert!(bytes <= HOST_BYTES_MAX, "seed {seed}: {bytes} bytes");
 }

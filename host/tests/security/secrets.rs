@@ -2,9 +2,9 @@
 //!
 //! See `erase` for content that must not remain even in encrypted form.
 
-use crate::support::host_fixture::{Build, World};
+use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::host_users;
-use crate::support::processes::below;
+use crate::support::processes::descendants;
 use crate::support::record::{self, Needle};
 use ironclaw_contract::ids::SessionId;
 use std::path::Path;
@@ -20,24 +20,24 @@ const CONTENT: [(&str, &str); 5] = [
 
 #[test]
 fn keys_tokens_and_content_are_not_readable_in_home_or_proc() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.configure("[log]\nlevel = \"debug\"\n");
-        world.up();
-        world.agent("a");
-        world.say("a", "echo zinnober-message");
-        world.say("a", "write zinnober-name.txt: zinnober-text");
-        world.say("a", "read no-such-zinnober-name.txt");
-        world.say("a", "change persona to zinnober-message");
-        world.ctl(&["agent", "add", "zinnober message"]).refused("");
-        let attached = world.home.parent().expect("a directory").join("zinnober-attached.txt");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.configure("[log]\nlevel = \"debug\"\n");
+        host.up();
+        host.agent("a");
+        host.say("a", "echo zinnober-message");
+        host.say("a", "write zinnober-name.txt: zinnober-text");
+        host.say("a", "read no-such-zinnober-name.txt");
+        host.say("a", "change persona to zinnober-message");
+        host.ctl(&["agent", "add", "zinnober message"]).refused("");
+        let attached = host.home.parent().expect("a directory").join("zinnober-attached.txt");
         std::fs::write(&attached, "zinnober-inside").expect("written");
-        world.ctl(&["chat", "a", "hello", "--file", attached.to_str().expect("UTF-8")]).ok();
+        host.ctl(&["chat", "a", "hello", "--file", attached.to_str().expect("UTF-8")]).ok();
 
-        let session: SessionId = world.session()["id"].as_str().expect("an id").parse().expect("an id");
-        let master = std::fs::read(world.home.join("master.key")).expect("a key");
-        let token = std::fs::read(world.home.join("owner.token")).expect("a token");
-        let [queue, content] = record::session_keys(&world.home, session);
+        let session: SessionId = host.session()["id"].as_str().expect("an id").parse().expect("an id");
+        let master = std::fs::read(host.home.join("master.key")).expect("a key");
+        let token = std::fs::read(host.home.join("owner.token")).expect("a token");
+        let [queue, content] = record::session_keys(&host.home, session);
         let keys: Vec<Needle> = [("the master key", &master), ("the queue key", &queue), ("the content key", &content)]
             .into_iter()
             .flat_map(|(name, key)| Needle::key(name, key))
@@ -46,30 +46,30 @@ fn keys_tokens_and_content_are_not_readable_in_home_or_proc() {
         let words: Vec<Needle> = CONTENT.iter().map(|(name, text)| Needle::new(*name, *text)).collect();
         let everything: Vec<Needle> = keys.iter().chain(&words).cloned().collect();
 
-        let host = world.pid().expect("it runs");
-        let mut processes: Vec<i32> = below(host).into_keys().map(|process| process.pid).collect();
-        assert_eq!(processes.len(), 5, "{who:?}: the launcher, and two processes of each jail");
-        processes.push(host);
+        let host_pid = host.pid().expect("it runs");
+        let mut processes: Vec<i32> = descendants(host_pid).into_keys().map(|process| process.pid).collect();
+        assert_eq!(processes.len(), 5, "{user:?}: the launcher, and two processes of each jail");
+        processes.push(host_pid);
         for pid in processes {
             for file in ["environ", "cmdline", "comm"] {
                 let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-                check_absent(&everything, &shown, &format!("{who:?}: {file} of process {pid}"));
+                check_absent(&everything, &shown, &format!("{user:?}: {file} of process {pid}"));
             }
         }
         // Archives of the ledger are plain files, and an export leaves the home.
-        world.ctl(&["audit", "rotate"]).ok();
-        let export = world.ctl(&["audit", "export"]).ok().stdout;
-        assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{who:?}: {export}");
-        check_absent(&everything, export.as_bytes(), &format!("{who:?}: the exported ledger"));
-        check_files(&world.home, &keys, &words, &format!("{who:?}, while it runs"));
-        world.kill_host();
-        check_files(&world.home, &keys, &words, &format!("{who:?}, after a crash"));
-        world.up();
-        world.say("a", "read zinnober-name.txt");
-        world.down();
-        check_files(&world.home, &keys, &words, &format!("{who:?}, after a stop"));
-        let log = std::fs::read(world.home.join("logs/host.log")).expect("a log");
-        assert!(Needle::new("", "awake").is_in(&log), "{who:?}: the log has entries");
+        host.ctl(&["audit", "rotate"]).ok();
+        let export = host.ctl(&["audit", "export"]).ok().stdout;
+        assert!(export.contains("call.recorded") && export.contains("message.recorded"), "{user:?}: {export}");
+        check_absent(&everything, export.as_bytes(), &format!("{user:?}: the exported ledger"));
+        check_files(&host.home, &keys, &words, &format!("{user:?}, while it runs"));
+        host.kill_host();
+        check_files(&host.home, &keys, &words, &format!("{user:?}, after a crash"));
+        host.up();
+        host.say("a", "read zinnober-name.txt");
+        host.down();
+        check_files(&host.home, &keys, &words, &format!("{user:?}, after a stop"));
+        let log = std::fs::read(host.home.join("logs/host.log")).expect("a log");
+        assert!(Needle::new("", "awake").is_in(&log), "{user:?}: the log has entries");
     }
 }
 

@@ -6,8 +6,8 @@
 mod export;
 mod stored;
 
-use crate::support::host_fixture::{Build, World};
-use crate::support::jail_fixture::{ORDINARY_UID, Who, own};
+use crate::support::host_fixture::{Build, TestHost};
+use crate::support::jail_fixture::{HostUser, ORDINARY_UID, set_owner};
 use crate::support::record;
 use ed25519_dalek::{Signer, SigningKey};
 use ironclaw_contract::canonical;
@@ -21,44 +21,44 @@ use std::sync::OnceLock;
 
 /// A home whose ledger was rotated twice, with its export, its signing key and the heads outside of the home.
 struct Ledger {
-    world: World,
+    host: TestHost,
     heads: PathBuf,
     export: String,
     key: SigningKey,
 }
 
 /// Makes a directory for heads beside the home. The user of the host can write to it.
-pub(crate) fn outside(world: &World) -> PathBuf {
-    let heads = world.home.parent().expect("a directory").join("heads");
+pub(crate) fn outside(host: &TestHost) -> PathBuf {
+    let heads = host.home.parent().expect("a directory").join("heads");
     std::fs::create_dir_all(&heads).expect("made");
-    if world.who == Who::Ordinary {
-        own(&heads, ORDINARY_UID);
+    if host.user == HostUser::Ordinary {
+        set_owner(&heads, ORDINARY_UID);
     }
     heads
 }
 
 impl Ledger {
     fn make() -> Self {
-        let world = World::with(Who::Ordinary, Build::Plain, None);
-        let heads = outside(&world);
-        world.configure(&format!("[ledger]\nhead_every_entries = 16\nheads = \"{}\"\n", heads.display()));
-        world.up();
-        world.agent("a");
+        let host = TestHost::with(HostUser::Ordinary, Build::Plain, None);
+        let heads = outside(&host);
+        host.configure(&format!("[ledger]\nhead_every_entries = 16\nheads = \"{}\"\n", heads.display()));
+        host.up();
+        host.agent("a");
         for text in ["hello", "echo one", "write a.txt: x"] {
-            world.say("a", text);
+            host.say("a", text);
             if text != "hello" {
-                world.ctl(&["audit", "rotate"]).ok();
+                host.ctl(&["audit", "rotate"]).ok();
             }
         }
-        world.say("a", "echo two");
-        world.down();
-        let export = world.ctl(&["audit", "export"]).ok().stdout;
-        let db = record::open(&world.home);
+        host.say("a", "echo two");
+        host.down();
+        let export = host.ctl(&["audit", "export"]).ok().stdout;
+        let db = record::open(&host.home);
         let (name, wrapped): (String, Vec<u8>) = db
             .query_row("SELECT public, wrapped FROM ledger_keys", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .expect("one key");
-        let secret = record::master(&world.home).wrapping_key().ledger_key(&name, &wrapped).expect("it opens");
-        Self { heads, export, key: SigningKey::from_bytes(&secret), world }
+        let secret = record::master(&host.home).wrapping_key().ledger_key(&name, &wrapped).expect("it opens");
+        Self { heads, export, key: SigningKey::from_bytes(&secret), host }
     }
 
     /// Returns the ledger that all tests of exports share. No test changes it.

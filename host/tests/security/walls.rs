@@ -2,25 +2,25 @@
 //!
 //! The tests use the real daemon. See `e2e::commands` for the access of a command and `e2e::mounts` for granted directories.
 
-use crate::support::host_fixture::{Build, World, copy_as_is, wait_for};
+use crate::support::host_fixture::{Build, TestHost, copy_with_owners, wait_for};
 use crate::support::jail_fixture::host_users;
 use nix::fcntl::{Flock, FlockArg};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Checks that a host does not start, and returns its message.
-fn refused_start(world: &World) -> String {
-    let answer = world.ctl(&["up", "--detach"]);
+fn refused_start(host: &TestHost) -> String {
+    let answer = host.ctl(&["up", "--detach"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
-    assert_eq!(world.pid(), None, "no host runs");
+    assert_eq!(host.pid(), None, "no host runs");
     answer.stderr
 }
 
 #[test]
 fn init_and_up_refuse_a_home_below_usr() {
     let new = Path::new("/usr/ironclaw-test/home");
-    let world = World::new();
-    let mut init = world.command("ironctl");
+    let host = TestHost::new();
+    let mut init = host.command("ironctl");
     let said = init.args(["--home", "/usr/ironclaw-test/home", "init"]).output().expect("ironctl runs");
     let said = (said.status.code(), String::from_utf8_lossy(&said.stderr).into_owned());
     assert!(said.0 == Some(1) && said.1.contains("/usr/ironclaw-test/home") && said.1.contains("--home"), "{said:?}");
@@ -29,20 +29,20 @@ fn init_and_up_refuse_a_home_below_usr() {
         return; // only root can make a home there
     }
     // A home below `/usr` that an earlier version made.
-    for who in host_users() {
-        let mut old = World::with(who, Build::Plain, None);
+    for user in host_users() {
+        let mut old = TestHost::with(user, Build::Plain, None);
         let below = tempfile::Builder::new().prefix("ironclaw-test").tempdir_in("/usr/local").expect("a directory");
         std::fs::set_permissions(below.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
-        copy_as_is(&old.home, below.path());
+        copy_with_owners(&old.home, below.path());
         old.home = below.path().join("h");
         let said = refused_start(&old);
-        assert!(said.contains(&old.home.display().to_string()) && said.contains("--home"), "{who:?}: {said}");
+        assert!(said.contains(&old.home.display().to_string()) && said.contains("--home"), "{user:?}: {said}");
         // A symbolic link to it is refused too.
         let link = tempfile::tempdir().expect("a directory");
         std::fs::set_permissions(link.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         std::os::unix::fs::symlink(&old.home, link.path().join("h")).expect("a link");
         old.home = link.path().join("h");
-        assert!(refused_start(&old).contains("/usr"), "{who:?}");
+        assert!(refused_start(&old).contains("/usr"), "{user:?}");
     }
 }
 
@@ -53,24 +53,24 @@ fn start_refuses_host_files_below_a_mounted_directory() {
         ("[keys]\nmaster_key_file = \"/etc/ssl/certs/master.key\"\n", "keys.master_key_file"),
         ("[api]\nsocket = \"/usr/share/api.sock\"\n", "api.socket"),
     ] {
-        let world = World::new();
-        world.configure(setting);
-        let said = refused_start(&world);
+        let host = TestHost::new();
+        host.configure(setting);
+        let said = refused_start(&host);
         assert!(said.contains(name), "{setting}: {said}");
         // A key rotation writes no key there either.
-        let old = world.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
+        let old = host.ctl(&["key", "rotate", "master", "--keep-old", "/usr/local/old.key", "--yes"]);
         assert!(old.code == 1 && old.stderr.contains("/usr/local/old.key"), "{}", old.stderr);
         // Without the setting the host starts with the same home.
-        world.configure("");
-        world.up();
+        host.configure("");
+        host.up();
     }
 }
 
 #[test]
 fn api_refuses_link_local_and_metadata_addresses() {
-    let world = World::new();
-    world.up();
-    world.agent("a");
+    let test_host = TestHost::new();
+    test_host.up();
+    test_host.agent("a");
     for host in ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "2852039166"] {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/x");
@@ -78,7 +78,7 @@ fn api_refuses_link_local_and_metadata_addresses() {
             let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--no-key"];
             let model = [&model[..], &["--model", "m"]].concat();
             for (command, code) in [(&channel[..], "channel_url"), (&model[..], "url_refused")] {
-                let answer = world.ctl(command);
+                let answer = test_host.ctl(command);
                 let said: serde_json::Value = serde_json::from_str(&answer.stderr).expect(&answer.stderr);
                 assert_eq!((answer.code, said["error"]["code"].as_str()), (1, Some(code)), "{url}: {said}");
             }
@@ -106,22 +106,22 @@ print "locked all\n";
 
 #[test]
 fn file_locks_below_usr_do_not_leave_the_jail() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        world.up();
-        world.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
-        world.say("a", "hello");
-        let workspace = world.session_directory().join("workspace");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        host.up();
+        host.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
+        host.say("a", "hello");
+        let workspace = host.session_directory().join("workspace");
         std::thread::scope(|scope| {
-            let said = scope.spawn(|| world.say("a", &format!("run {}", LOCKS.replace('\n', " "))));
+            let said = scope.spawn(|| host.say("a", &format!("run {}", LOCKS.replace('\n', " "))));
             wait_for("the locks or a failure", || workspace.join("held").exists() || said.is_finished());
             let locked: Vec<_> =
                 ["/usr/bin/env", "/etc/alternatives"].into_iter().filter(|path| is_locked(path)).collect();
             let ranges = has_range_lock("/usr/bin/env");
             std::fs::write(workspace.join("go"), "").expect("written");
             let said = said.join().expect("no panic");
-            assert!(said.contains("locked all\n[exit code 0]"), "{who:?}: {said}");
-            assert_eq!((locked, ranges), (Vec::new(), false), "{who:?}: locks on the files of the machine");
+            assert!(said.contains("locked all\n[exit code 0]"), "{user:?}: {said}");
+            assert_eq!((locked, ranges), (Vec::new(), false), "{user:?}: locks on the files of the machine");
         });
     }
 }
@@ -141,9 +141,9 @@ fn has_range_lock(path: &str) -> bool {
 
 #[test]
 fn preflight_reports_the_scope_of_locks_on_programs() {
-    for who in host_users() {
-        let world = World::with(who, Build::Plain, None);
-        let report = world.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
+    for user in host_users() {
+        let host = TestHost::with(user, Build::Plain, None);
+        let report = host.command("ironclaw-host").args(["preflight", "--json"]).output().expect("it runs");
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
         let check =
             report["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "locks on programs");

@@ -2,8 +2,8 @@
 //!
 //! Works only for a host of the current user, because a host serves no other user. See `chaos::kill`.
 
-use super::host_fixture::World;
-use super::jail_fixture::Who;
+use super::host_fixture::TestHost;
+use super::jail_fixture::HostUser;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Returns the kind of user that runs the tests.
-pub(crate) fn own() -> Who {
-    if nix::unistd::geteuid().is_root() { Who::Root } else { Who::Ordinary }
+pub(crate) fn current_user() -> HostUser {
+    if nix::unistd::geteuid().is_root() { HostUser::Root } else { HostUser::Ordinary }
 }
 
 /// A client of the host on one home, over all its restarts.
@@ -24,10 +24,10 @@ pub(crate) struct Client {
 
 impl Client {
     /// Returns a client of this host, which need not run yet.
-    pub(crate) fn of(world: &World) -> Self {
-        assert_eq!(world.who, own(), "a host serves only its own user");
-        let token = std::fs::read_to_string(world.home.join("owner.token")).expect("a token");
-        Self { home: world.home.clone(), token }
+    pub(crate) fn of(host: &TestHost) -> Self {
+        assert_eq!(host.user, current_user(), "a host serves only its own user");
+        let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
+        Self { home: host.home.clone(), token }
     }
 
     /// Sends a message. A repeated event id is the same message. Fails if no host answers.
@@ -61,7 +61,7 @@ impl Client {
     fn ask(&self, method: &str, path: &str, body: &str) -> io::Result<Value> {
         let run: Value = serde_json::from_slice(&std::fs::read(self.home.join("run.json"))?)?;
         let mut stream = UnixStream::connect(run["socket"].as_str().unwrap_or_default())?;
-        stream.set_read_timeout(Some(super::host_fixture::PATIENCE))?;
+        stream.set_read_timeout(Some(super::host_fixture::WAIT_MAX))?;
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nhost: ironclaw\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
@@ -93,17 +93,17 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// Returns a client of the unix socket of this host, with the token of the owner.
-    pub(crate) fn of(world: &World) -> Self {
-        assert_eq!(world.who, own(), "a host serves only its own user");
-        let read = |name: &str| std::fs::read_to_string(world.home.join(name)).expect("a file of the home");
+    pub(crate) fn of(host: &TestHost) -> Self {
+        assert_eq!(host.user, current_user(), "a host serves only its own user");
+        let read = |name: &str| std::fs::read_to_string(host.home.join(name)).expect("a file of the home");
         let run = serde_json::from_str(&read("run.json")).expect("JSON");
         Self { run, token: read("owner.token").trim().to_owned() }
     }
 
     /// Returns a client with a new token of this person.
-    pub(crate) fn of_person(world: &World, person: &str) -> Self {
-        let made = world.ctl(&["--json", "token", "add", "--person", person]).ok().json();
-        Self::of(world).with_token(made["text"].as_str().expect("a token"))
+    pub(crate) fn of_person(host: &TestHost, person: &str) -> Self {
+        let made = host.ctl(&["--json", "token", "add", "--person", person]).ok().json();
+        Self::of(host).with_token(made["text"].as_str().expect("a token"))
     }
 
     /// Replaces the token.
@@ -158,7 +158,7 @@ impl Raw {
     fn connect(&self) -> UnixStream {
         let socket = self.run["socket"].as_str().unwrap_or_default();
         let stream = UnixStream::connect(socket).expect("the host listens");
-        stream.set_read_timeout(Some(super::host_fixture::PATIENCE)).expect("set");
+        stream.set_read_timeout(Some(super::host_fixture::WAIT_MAX)).expect("set");
         stream
     }
 }

@@ -3,7 +3,7 @@
 //! The receiver checks the signature only. See `e2e::webhook` and `e2e::deliveries`.
 
 use super::client::{self, exchange};
-use super::host_fixture::{Build, PATIENCE, World, wait_for};
+use super::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use ironclaw_host::inbound::channel::webhook::signature::{Claimed, Secret, check};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn serve(
     all: &Mutex<Vec<Received>>,
     secret: &Mutex<Option<String>>,
 ) -> Option<TcpStream> {
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(WAIT_MAX)).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut headers = Vec::new();
     loop {
@@ -161,18 +161,18 @@ pub(crate) fn now() -> i64 {
 
 impl Hook {
     /// Adds a channel of this name for agent `a`, and links its sender `ann` to the owner.
-    pub(crate) fn add(world: &World, name: &str, receiver: &Receiver, more: &[&str]) -> Self {
+    pub(crate) fn add(host: &TestHost, name: &str, receiver: &Receiver, more: &[&str]) -> Self {
         let arguments = ["--json", "channel", "add", "webhook", name, "--url", &receiver.url, "--agent", "a"];
-        let made = world.ctl(&[arguments.as_slice(), more].concat()).ok().json();
-        world.ctl(&["person", "link", "owner", &format!("{name}:ann")]).ok();
+        let made = host.ctl(&[arguments.as_slice(), more].concat()).ok().json();
+        host.ctl(&["person", "link", "owner", &format!("{name}:ann")]).ok();
         let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{key}: {made}")).to_owned();
         receiver.expect(&text("secret"));
         Self { name: name.to_owned(), secret: text("secret"), hook: text("hook") }
     }
 
     /// Reads the address again after a restart, which changes the port.
-    pub(crate) fn follow_restart(&mut self, world: &World) {
-        let channels = world.ctl(&["--json", "channel", "list"]).ok().json();
+    pub(crate) fn follow_restart(&mut self, host: &TestHost) {
+        let channels = host.ctl(&["--json", "channel", "list"]).ok().json();
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
         self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("a listed channel").to_owned();
     }
@@ -217,7 +217,7 @@ impl Hook {
     /// Opens a connection to the port.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).expect("the port is open");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
         stream
     }
 
@@ -231,20 +231,20 @@ impl Hook {
 }
 
 /// Starts a host with an agent `a` and an open port for webhooks.
-pub(crate) fn world(build: Build, more: &str) -> World {
-    let world = World::with(client::own(), build, None);
-    world.configure(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\n{more}"));
-    world.up();
-    world.agent("a");
-    world
+pub(crate) fn new_host(build: Build, more: &str) -> TestHost {
+    let host = TestHost::with(client::current_user(), build, None);
+    host.configure(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\n{more}"));
+    host.up();
+    host.agent("a");
+    host
 }
 
 /// Waits until the answer to a message has this receipt. Returns the output of `why`.
 #[track_caller]
-pub(crate) fn receipt(world: &World, message: &str, receipt: &str) -> Value {
+pub(crate) fn receipt(host: &TestHost, message: &str, receipt: &str) -> Value {
     let mut why = Value::Null;
     wait_for(&format!("receipt {receipt} of {message}"), || {
-        why = world.ctl(&["--json", "why", message]).ok().json();
+        why = host.ctl(&["--json", "why", message]).ok().json();
         why["message"]["receipt"] == receipt
     });
     why

@@ -2,7 +2,7 @@
 //!
 //! Contains no tests. Each wait has a condition and a bound. See `e2e::round`.
 
-use super::jail_fixture::{ORDINARY_UID, Who};
+use super::jail_fixture::{HostUser, ORDINARY_UID};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The longest wait for a condition that takes milliseconds on an idle machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The build of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,30 +25,30 @@ pub(crate) enum Build {
 }
 
 /// A temporary home with its programs and its user.
-pub(crate) struct World {
+pub(crate) struct TestHost {
     pub(crate) home: PathBuf,
     pub(crate) programs: PathBuf,
-    pub(crate) who: Who,
+    pub(crate) user: HostUser,
     environment: Vec<(String, String)>,
     _directory: tempfile::TempDir,
     _programs: Option<tempfile::TempDir>,
 }
 
-impl World {
+impl TestHost {
     /// Creates a home for an ordinary user, without a running host.
     pub(crate) fn new() -> Self {
-        Self::with(Who::Ordinary, Build::Plain, None)
+        Self::with(HostUser::Ordinary, Build::Plain, None)
     }
 
     /// Creates a home for this user and this build. `sandbox` replaces the program of the sandbox.
-    pub(crate) fn with(who: Who, build: Build, sandbox: Option<&Path>) -> Self {
+    pub(crate) fn with(user: HostUser, build: Build, sandbox: Option<&Path>) -> Self {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
         // The parent directory is readable, because the user cannot enter a private directory of root.
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         let home = directory.path().join("h");
         std::fs::create_dir(&home).expect("a directory");
         std::fs::set_permissions(&home, PermissionsExt::from_mode(0o700)).expect("permissions");
-        if who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+        if user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {
             chown(&home, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root can give files away");
         }
         let (programs, own) = match sandbox {
@@ -61,9 +61,9 @@ impl World {
                 (own.path().to_owned(), Some(own))
             }
         };
-        let world = Self { home, programs, who, environment: Vec::new(), _directory: directory, _programs: own };
-        world.ctl(&["init"]).ok();
-        world
+        let host = Self { home, programs, user, environment: Vec::new(), _directory: directory, _programs: own };
+        host.ctl(&["init"]).ok();
+        host
     }
 
     /// Copies the home, for the same user and programs. No host may run on it.
@@ -71,19 +71,19 @@ impl World {
         let directory = tempfile::Builder::new().prefix("ic").tempdir().expect("a temporary directory");
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         let home = directory.path().join("h");
-        copy_as_is(&self.home, &home);
+        copy_with_owners(&self.home, &home);
         let (programs, environment) = (self.programs.clone(), self.environment.clone());
-        Self { home, programs, who: self.who, environment, _directory: directory, _programs: None }
+        Self { home, programs, user: self.user, environment, _directory: directory, _programs: None }
     }
 
     /// Copies the home to a new path and uses the copy from then on. No host may run on it.
     pub(crate) fn move_home(&mut self, to: PathBuf) {
-        copy_as_is(&self.home, &to);
+        copy_with_owners(&self.home, &to);
         self.home = to;
     }
 
     /// Kills every host of this home, even if no file of the home names it.
-    pub(crate) fn end_hosts(&self) {
+    pub(crate) fn kill_hosts(&self) {
         let home = self.home.as_os_str().as_encoded_bytes();
         for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
@@ -114,7 +114,7 @@ impl World {
         let mut command = Command::new(self.programs.join(program));
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.home).current_dir("/");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+        if self.user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {
             command.uid(ORDINARY_UID).gid(ORDINARY_UID);
         }
         command
@@ -133,7 +133,7 @@ impl World {
         command.arg("--home").arg(&self.home).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("ironctl runs");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_MAX;
         while child.try_wait().expect("our child").is_none() {
             if Instant::now() > until {
                 let _ = child.kill();
@@ -241,9 +241,9 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for TestHost {
     fn drop(&mut self) {
-        self.end_hosts();
+        self.kill_hosts();
     }
 }
 
@@ -354,7 +354,7 @@ fn copy(from: &[&Path], to: &Path) {
 }
 
 /// Copies a file or a directory with owners and modes, because the host refuses a home that others can read.
-pub(crate) fn copy_as_is(from: &Path, to: &Path) {
+pub(crate) fn copy_with_owners(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp -a {} {}", from.display(), to.display());
 }
@@ -362,9 +362,9 @@ pub(crate) fn copy_as_is(from: &Path, to: &Path) {
 /// Waits for a condition, at most [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WAIT_MAX;
     while !done() {
-        assert!(Instant::now() < until, "waited {PATIENCE:?} for {what}");
+        assert!(Instant::now() < until, "waited {WAIT_MAX:?} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -14,33 +14,33 @@ pub(crate) const ORDINARY_UID: u32 = 54_321;
 pub(crate) const MAPPED: u32 = 200_001;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Who {
+pub(crate) enum HostUser {
     Root,
     Ordinary,
 }
 
 /// Returns the users that can start a host here. Root tests with both kinds, an ordinary user only with its own.
-pub(crate) fn host_users() -> Vec<Who> {
-    if nix::unistd::geteuid().is_root() { vec![Who::Root, Who::Ordinary] } else { vec![Who::Ordinary] }
+pub(crate) fn host_users() -> Vec<HostUser> {
+    if nix::unistd::geteuid().is_root() { vec![HostUser::Root, HostUser::Ordinary] } else { vec![HostUser::Ordinary] }
 }
 
 /// A home with the directories of a session, and the programs of the driver, which every user can run.
 pub(crate) struct JailFixture {
     pub(crate) home: tempfile::TempDir,
     programs: tempfile::TempDir,
-    pub(crate) who: Who,
+    pub(crate) user: HostUser,
 }
 
 impl JailFixture {
-    pub(crate) fn new(who: Who) -> Self {
+    pub(crate) fn new(user: HostUser) -> Self {
         let (home, programs) = (directory(), directory());
         for name in ["in", "out", "workspace"] {
             let path = home.path().join(name);
             std::fs::create_dir(&path).expect("a directory");
-            let owner = if who == Who::Root { MAPPED } else { ORDINARY_UID };
-            own(&path, owner);
+            let owner = if user == HostUser::Root { MAPPED } else { ORDINARY_UID };
+            set_owner(&path, owner);
         }
-        own(home.path(), if who == Who::Root { 0 } else { ORDINARY_UID });
+        set_owner(home.path(), if user == HostUser::Root { 0 } else { ORDINARY_UID });
         std::fs::set_permissions(programs.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
         // Copies with another process. A file that this process writes would remain open in a child that another test forks, and could
         // not be executed until that child ends.
@@ -49,7 +49,7 @@ impl JailFixture {
             copied.is_ok_and(|status| status.success()),
             "`cargo test` builds the examples, `cargo test --test it` alone does not"
         );
-        Self { home, programs, who }
+        Self { home, programs, user }
     }
 
     pub(crate) fn command(&self, scenario: &str, order: Option<&str>) -> Command {
@@ -61,7 +61,7 @@ impl JailFixture {
             None => command.arg(stub),
         };
         command.env("RUST_BACKTRACE", "0").env("IRONCLAW_TEST_SECRET", "must not arrive");
-        if self.who == Who::Ordinary && nix::unistd::geteuid().is_root() {
+        if self.user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {
             command.uid(ORDINARY_UID).gid(ORDINARY_UID); // also drops the groups of root
         }
         command
@@ -76,7 +76,7 @@ pub(crate) fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-pub(crate) fn own(path: &Path, uid: u32) {
+pub(crate) fn set_owner(path: &Path, uid: u32) {
     if nix::unistd::geteuid().is_root() {
         chown(path, Some(uid), Some(uid)).expect("root can give files away");
     }

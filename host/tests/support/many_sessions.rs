@@ -2,7 +2,7 @@
 //!
 //! Wakes no session and sends no message. See `chaos::scale` and `benches/idle`.
 
-use super::host_fixture::World;
+use super::host_fixture::TestHost;
 use super::record;
 use ironclaw_host::registry;
 use ironclaw_host::session::store::{self, NewError, Origin};
@@ -14,11 +14,11 @@ pub(crate) fn name(agent: usize) -> String {
 }
 
 /// Creates sessions of existing agents, as the first message to each of their threads would.
-pub(crate) fn make_sessions(world: &World, agents: usize, threads: usize) {
-    let master = record::master(&world.home);
+pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
+    let master = record::master(&host.home);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let state = State::open(&world.home.join("state.db"), &master.state_key()).expect("the state opens");
+        let state = State::open(&host.home.join("state.db"), &master.state_key()).expect("the state opens");
         let wrapping = master.wrapping_key();
         let make = state.write(move |tx| {
             let owner = registry::owner(tx)?.expect("an owner");

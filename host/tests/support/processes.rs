@@ -2,7 +2,7 @@
 //!
 //! Uses no report of the host, and distinguishes processes that had the same number. See `chaos::crash`.
 
-use super::host_fixture::{PATIENCE, alive, wait_for};
+use super::host_fixture::{WAIT_MAX, alive, wait_for};
 use std::collections::HashMap;
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -26,13 +26,13 @@ impl Process {
     }
 
     /// Returns whether the process still exists.
-    pub(crate) fn lives(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 }
 
 /// Returns all descendants of `pid` with their names.
-pub(crate) fn below(pid: i32) -> HashMap<Process, String> {
+pub(crate) fn descendants(pid: i32) -> HashMap<Process, String> {
     let mut found = HashMap::new();
     let mut open = vec![pid];
     while let Some(parent) = open.pop() {
@@ -60,7 +60,7 @@ impl Watch {
         Self(std::thread::spawn(move || {
             let mut seen = HashMap::new();
             while alive(host) {
-                seen.extend(below(host));
+                seen.extend(descendants(host));
                 // Without a pause, this loop would take processor time from the watched processes.
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -70,10 +70,10 @@ impl Watch {
 
     /// Waits for the end of the host and of its descendants. Returns the recorded processes.
     #[track_caller]
-    pub(crate) fn nothing_is_left(self) -> HashMap<Process, String> {
+    pub(crate) fn check_all_ended(self) -> HashMap<Process, String> {
         let seen = self.0.join().expect("the recording thread does not panic");
         for (process, name) in &seen {
-            wait_for(&format!("the end of {name} ({}) after its host", process.pid), || !process.lives());
+            wait_for(&format!("the end of {name} ({}) after its host", process.pid), || !process.is_alive());
         }
         seen
     }
@@ -82,7 +82,7 @@ impl Watch {
 /// Waits until no process uses `home`, because a dying process may use it for a moment.
 #[track_caller]
 pub(crate) fn no_process_uses(home: &Path) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WAIT_MAX;
     loop {
         let left = processes_using(home);
         if left.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Reads only, except for `open_to_change`. See `security::erase` and `security::secrets`.
 
-use super::host_fixture::World;
+use super::host_fixture::TestHost;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
@@ -78,11 +78,11 @@ pub(crate) fn open_to_change(home: &Path) -> Connection {
 }
 
 /// Gives the files of the record back to the user of the fixture after root changed them.
-pub(crate) fn restore_owner(world: &World) {
+pub(crate) fn restore_owner(host: &TestHost) {
     use std::os::unix::fs::MetadataExt;
-    let owner = std::fs::metadata(&world.home).expect("a home");
+    let owner = std::fs::metadata(&host.home).expect("a home");
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
-        let path = world.home.join(name);
+        let path = host.home.join(name);
         if path.exists() {
             std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).expect("a changed owner");
         }
@@ -96,9 +96,9 @@ pub(crate) fn count(db: &Connection, sql: &str) -> i64 {
 }
 
 /// Copies the whole home.
-pub(crate) fn copy_home(world: &World) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn copy_home(host: &TestHost) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let copied = std::process::Command::new("cp").arg("-a").arg(&world.home).arg(directory.path()).status();
+    let copied = std::process::Command::new("cp").arg("-a").arg(&host.home).arg(directory.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let home = directory.path().join("h");
     (directory, home)

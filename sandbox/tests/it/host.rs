@@ -22,7 +22,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The longest wait of a test. A test that waits longer fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub const KEY: [u8; 32] = [7; 32];
 
@@ -98,7 +98,7 @@ impl Host {
     }
 
     pub fn set_link(&mut self, link: UnixStream) {
-        link.set_read_timeout(Some(PATIENCE)).expect("set");
+        link.set_read_timeout(Some(WAIT_MAX)).expect("set");
         self.link = Some(link);
     }
 
@@ -209,7 +209,7 @@ impl Host {
 
     /// Returns the next request on the model socket that is not `items`.
     pub fn asked(&self) -> Request {
-        self.asked.recv_timeout(PATIENCE).expect("a request")
+        self.asked.recv_timeout(WAIT_MAX).expect("a request")
     }
 
     /// Returns the refs of the next request, which must be `generate` for a reply.

@@ -10,8 +10,8 @@ use serde_json::json;
 #[test]
 fn only_a_decider_of_the_agent_can_decide_a_change() {
     let fixture = ChangeFixture::new(Build::Plain);
-    fixture.world.agent("b");
-    let bob = Raw::of_person(&fixture.world, "bob");
+    fixture.host.agent("b");
+    let bob = Raw::of_person(&fixture.host, "bob");
     let id = fixture.propose("persona");
     let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
     let refused = |caller: &Raw| {
@@ -24,21 +24,21 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     refused(&bob);
     // A change makes one person an admin of another agent.
     let grant = json!({ "grant": [{ "identity": "loopback:bob", "role": "admin" }] });
-    fixture.world.change("b", "permissions", &grant);
+    fixture.host.change("b", "permissions", &grant);
     refused(&bob);
     // Requests without a token and with an expired one, and a message in a chat.
     let (status, _) =
-        Raw::of(&fixture.world).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+        Raw::of(&fixture.host).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 401);
     for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
-        fixture.world.say("a", said);
+        fixture.host.say("a", said);
         assert_eq!(fixture.show(&id)["status"], "pending", "{said}");
     }
-    fixture.world.change("a", "permissions", &grant);
+    fixture.host.change("a", "permissions", &grant);
     let (status, said) = bob.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 200, "{said}");
     assert_eq!(fixture.settled(&id)["status"], "applied");
-    let refusals = fixture.world.entries("change.decision_refused");
+    let refusals = fixture.host.entries("change.decision_refused");
     assert_eq!(refusals.len(), 4, "{refusals:?}");
 }
 
@@ -47,11 +47,11 @@ fn unshown_or_unknown_change_is_not_approved() {
     let fixture = ChangeFixture::new(Build::Plain);
     let id = fixture.propose("persona");
     let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
-    fixture.world.ctl(&["approve", &other]).refused("there is no change");
-    fixture.world.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
-    let (status, _) = Raw::of(&fixture.world).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
+    fixture.host.ctl(&["approve", &other]).refused("there is no change");
+    fixture.host.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
+    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
     assert!((400..500).contains(&status), "an approval without a digest: {status}");
-    let (status, _) = Raw::of(&fixture.world).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
+    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
     assert!((400..500).contains(&status), "{status}");
     assert_eq!(fixture.show(&id)["status"], "pending");
 }
@@ -59,12 +59,12 @@ fn unshown_or_unknown_change_is_not_approved() {
 #[test]
 fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     let fixture = ChangeFixture::new(Build::Plain);
-    fixture.world.down();
+    fixture.host.down();
     let policy = "[kind.wiring]\nroles = [\"owner\"]\n";
-    std::fs::write(fixture.world.home.join("policy.toml"), policy).expect("written");
-    fixture.world.up();
-    fixture.world.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&fixture.world, "carol");
+    std::fs::write(fixture.host.home.join("policy.toml"), policy).expect("written");
+    fixture.host.up();
+    fixture.host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let carol = Raw::of_person(&fixture.host, "carol");
     let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| fixture.propose(word)).into();
     let listed = |caller: &Raw, query: &str| -> Vec<String> {
         let (status, found) = caller.ask("GET", &format!("/v1/changes{query}"), "");
@@ -72,7 +72,7 @@ fn pending_changes_are_listed_oldest_first_to_deciders_only() {
         let id = |change: &serde_json::Value| change["id"].as_str().expect("an id").to_owned();
         found["changes"].as_array().expect("changes").iter().map(id).collect()
     };
-    let owner = Raw::of(&fixture.world);
+    let owner = Raw::of(&fixture.host);
     assert_eq!(listed(&owner, ""), asked);
     assert_eq!(listed(&owner, "?limit=2"), asked[..2]);
     assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));

@@ -2,8 +2,8 @@
 //!
 //! Agent `a` runs the scripts; agent `b` must not be disturbed. This file has no expectations. See `attempt`.
 
-use crate::support::host_fixture::{Answer, Build, World, programs};
-use crate::support::jail_fixture::{Who, example};
+use crate::support::host_fixture::{Answer, Build, TestHost, programs};
+use crate::support::jail_fixture::{HostUser, example};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{Config, MasterKey};
@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("model.toml");
 
 /// A host with two agents whose program is the attacker.
 pub(crate) struct Attacked {
-    pub(crate) world: World,
+    pub(crate) host: TestHost,
 }
 
 /// The result of a script.
@@ -39,21 +39,21 @@ impl Attacked {
     pub(crate) fn new(config: &str) -> Self {
         let attacker = example("attacker");
         assert!(attacker.exists(), "`cargo test` builds the examples, `cargo test --test it` alone does not");
-        let world = World::with(Who::Ordinary, Build::Plain, Some(&attacker));
-        let script = world.home.join("script.toml");
+        let host = TestHost::with(HostUser::Ordinary, Build::Plain, Some(&attacker));
+        let script = host.home.join("script.toml");
         std::fs::write(&script, SCRIPT).expect("written");
-        world.configure(&config.replace("SCRIPT", &script.display().to_string()));
-        world.up();
-        world.agent("a");
-        world.agent("b");
-        Self { world }
+        host.configure(&config.replace("SCRIPT", &script.display().to_string()));
+        host.up();
+        host.agent("a");
+        host.agent("b");
+        Self { host }
     }
 
     /// Sends a message with a script.
     pub(crate) fn send(&self, agent: &str, text: &str, script: &Value) -> Answer {
-        let file = self.world.home.join("script.json");
+        let file = self.host.home.join("script.json");
         std::fs::write(&file, escaped(script)).expect("written");
-        self.world.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"])
+        self.host.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"])
     }
 
     /// Sends a message with a script and expects an answer.
@@ -64,7 +64,7 @@ impl Attacked {
 
     /// Sends an ordinary message.
     pub(crate) fn say(&self, agent: &str, text: &str) -> Played {
-        self.played(self.world.chat(agent, text))
+        self.played(self.host.chat(agent, text))
     }
 
     /// Returns the result of a script after its answer has arrived.
@@ -88,12 +88,12 @@ impl Attacked {
     /// Checks that the other agent answers.
     #[track_caller]
     pub(crate) fn other_answers(&self) {
-        assert!(self.world.say("b", "hello").contains("Hello."), "{}", self.world.status());
+        assert!(self.host.say("b", "hello").contains("Hello."), "{}", self.host.status());
     }
 
     /// Returns the only session of an agent, from `status`.
     pub(crate) fn session(&self, agent: &str) -> Value {
-        let status = self.world.status();
+        let status = self.host.status();
         let sessions = status["sessions"].as_array().expect("a list");
         sessions.iter().find(|session| session["agent"] == agent).expect("a session").clone()
     }
@@ -105,14 +105,14 @@ impl Attacked {
 
     /// Returns the directory of a session.
     pub(crate) fn directory(&self, session: &str) -> PathBuf {
-        self.world.home.join("sessions").join(session)
+        self.host.home.join("sessions").join(session)
     }
 
     /// Makes a sleeping session of `a` and returns its id.
     pub(crate) fn make_sleeping_session(&self) -> String {
-        self.world.say("a", "hello");
+        self.host.say("a", "hello");
         let id = self.id("a");
-        self.world.ctl(&["session", "stop", &id]).ok();
+        self.host.ctl(&["session", "stop", &id]).ok();
         id
     }
 
@@ -127,15 +127,15 @@ impl Attacked {
 
     /// Installs the real sandbox again.
     pub(crate) fn restore_sandbox(&self) {
-        let new = self.world.programs.join("new");
+        let new = self.host.programs.join("new");
         let copied = Command::new("cp").arg(programs(Build::Plain).join("ironclaw-sandbox")).arg(&new).status();
         assert!(copied.is_ok_and(|status| status.success()));
-        std::fs::rename(new, self.world.programs.join("ironclaw-sandbox")).expect("renamed");
+        std::fs::rename(new, self.host.programs.join("ironclaw-sandbox")).expect("renamed");
     }
 
     /// Returns the ledger's entries with this event and session, each with its type.
     pub(crate) fn entries(&self, what: &str, session: &str) -> Vec<Value> {
-        self.world.entries(what).into_iter().filter(|entry| entry["data"]["session"] == session).collect()
+        self.host.entries(what).into_iter().filter(|entry| entry["data"]["session"] == session).collect()
     }
 
     /// Returns the codes of all refused requests, in order. Checks that each refusal is a `RETRACT`.
@@ -147,7 +147,7 @@ impl Attacked {
 
     /// Opens `state.db` of a stopped host for reading.
     pub(crate) fn state(&self) -> Connection {
-        let db = Connection::open(self.world.home.join("state.db")).expect("opens");
+        let db = Connection::open(self.host.home.join("state.db")).expect("opens");
         let key = self.master().state_key().to_hex();
         db.execute_batch(&format!(
             "PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
@@ -169,7 +169,7 @@ impl Attacked {
     fn master(&self) -> MasterKey {
         // The home belongs to another user, so the test reads the key like a key outside of a home.
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
-        let config = Config { master_key_file: Some(self.world.home.join("master.key")) };
+        let config = Config { master_key_file: Some(self.host.home.join("master.key")) };
         let home = Home::create(&elsewhere.path().join("h")).expect("a home");
         MasterKey::load(&home, &config).expect("a key")
     }

@@ -160,14 +160,14 @@ pub(crate) fn run_attempts(config: &str, attempts: Vec<Attempt>) {
     let wanted = std::env::var("ATTEMPT").unwrap_or_default();
     let attacked = Attacked::new(&format!("[model]\nscript = \"SCRIPT\"\n[session]\nbackoff_ms = 5\n{config}"));
     let known = attacked.known();
-    let host = attacked.world.pid();
+    let host_pid = attacked.host.pid();
     let (mut refused, mut total) = (0, 0);
     let mut failed = Vec::new();
     for attempt in attempts.iter().filter(|attempt| attempt.name.contains(&wanted)) {
         let expected = attempt.requests.len() + attempt.rows.len();
         total += expected;
         if refused + expected > REFUSALS_A_LAUNCH && refused > 0 {
-            attacked.world.ctl(&["session", "stop", &attacked.id("a")]).ok();
+            attacked.host.ctl(&["session", "stop", &attacked.id("a")]).ok();
             refused = 0;
         }
         refused += expected;
@@ -175,18 +175,18 @@ pub(crate) fn run_attempts(config: &str, attempts: Vec<Attempt>) {
         if catch_unwind(AssertUnwindSafe(|| attempt.run(&attacked, &known))).is_err() {
             failed.push(attempt.name);
             // The session may be halted, so it is released for the next attempt.
-            attacked.world.ctl(&["session", "release", &attacked.id("a")]);
+            attacked.host.ctl(&["session", "release", &attacked.id("a")]);
         }
-        assert_eq!(attacked.world.pid(), host, "{}: the host still runs", attempt.name);
+        assert_eq!(attacked.host.pid(), host_pid, "{}: the host still runs", attempt.name);
     }
     assert_eq!(failed, Vec::<&str>::new(), "these attempts failed");
     // The host accepts the last rows of a session when it stops, so a late entry exists now.
     let id = attacked.id("a");
-    attacked.world.ctl(&["session", "stop", &id]).ok();
+    attacked.host.ctl(&["session", "stop", &id]).ok();
     let late = attacked.refusals(&id).len() + attacked.entries("row.refused", &id).len();
     assert_eq!(late, total, "no refusal came after the checks of its attempt");
-    attacked.world.down();
-    assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    attacked.host.down();
+    assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }
 
 impl Attempt {
@@ -231,8 +231,8 @@ impl Attempt {
         }
         attacked.other_answers();
         if self.halts() {
-            attacked.world.ctl(&["session", "release", &id]).ok();
-            let reply = attacked.world.say("a", "hello");
+            attacked.host.ctl(&["session", "release", &id]).ok();
+            let reply = attacked.host.say("a", "hello");
             assert!(reply.contains("Hello."), "{name}: after a release: {reply}");
         }
     }
@@ -334,7 +334,7 @@ impl Attacked {
     }
 
     fn tail(&self, count: usize) -> Vec<Value> {
-        let text = self.world.ctl(&["--json", "audit", "tail", "-n", &count.to_string()]).ok().stdout;
+        let text = self.host.ctl(&["--json", "audit", "tail", "-n", &count.to_string()]).ok().stdout;
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
@@ -360,8 +360,8 @@ impl Attacked {
         };
         let before_boot = past("a");
         past("b");
-        self.world.down();
-        self.world.up();
+        self.host.down();
+        self.host.up();
         Knowledge { before_boot, earlier: past("a"), foreign: past("b"), other: self.id("b") }
     }
 }

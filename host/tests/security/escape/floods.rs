@@ -63,7 +63,7 @@ fn check_quarantined(attacked: &Attacked, script: &Value, words: &str) {
     let entries = attacked.entries("session.quarantined", &attacked.id("a"));
     assert_eq!(entries.last().expect("an entry")["data"]["reason"], words);
     attacked.other_answers();
-    attacked.world.ctl(&["session", "release", &attacked.id("a")]).ok();
+    attacked.host.ctl(&["session", "release", &attacked.id("a")]).ok();
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn sandbox_with_too_many_refused_rows_is_stopped() {
     let mut script = vec![row; REFUSALS_MAX + 1];
     script.extend([json!({ "ring": 1 }), json!("hang")]);
     check_quarantined(&attacked, &json!(script), "too many of its rows were refused");
-    let reply = attacked.world.say("a", "hello");
+    let reply = attacked.host.say("a", "hello");
     assert!(reply.contains("Hello."), "a notice about refusals blocks no message: {reply}");
 }
 
@@ -106,7 +106,7 @@ fn session_stopped_during_a_turn_sleeps_and_keeps_its_message() {
         // If a stop counted as a failed attempt, the third attempt would be the last one.
         let hanging = scope.spawn(|| attacked.send("a", "say one", &json!([{ "once": ["hang"] }])));
         wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
-        attacked.world.ctl(&["session", "stop", &id]).ok();
+        attacked.host.ctl(&["session", "stop", &id]).ok();
         let session = attacked.session("a");
         assert_eq!((&session["state"], &session["waiting"]), (&json!("asleep"), &json!(1)), "it stays asleep");
         assert!(!hanging.is_finished());
@@ -130,15 +130,15 @@ fn silent_sandbox_is_ended_after_the_handshake_timeout() {
                 let attacked = Attacked::new("[session]\nlaunch_attempts_max = 1\n");
                 let id = attacked.make_sleeping_session();
                 attacked.set_launch_script(&id, &script);
-                let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+                let answer = attacked.host.ctl(&["chat", "a", "hello"]);
                 assert!(answer.code == 1 && answer.stderr.contains(within), "{}{}", answer.stdout, answer.stderr);
                 assert_eq!(attacked.session("a")["state"], "parked");
                 attacked.other_answers();
                 attacked.set_launch_script(&id, &Value::Null);
-                attacked.world.ctl(&["session", "release", &id]).ok();
-                assert!(attacked.world.say("a", "hello").contains("Hello."), "a released session answers");
-                attacked.world.down();
-                assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+                attacked.host.ctl(&["session", "release", &id]).ok();
+                assert!(attacked.host.say("a", "hello").contains("Hello."), "a released session answers");
+                attacked.host.down();
+                assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
             });
         }
     });

@@ -3,7 +3,7 @@
 //! Each attack uses the real socket of a running host, and the ledger records each refusal. See `hostile`.
 
 use super::attack::{Attacked, Played, generate, report};
-use crate::support::host_fixture::World;
+use crate::support::host_fixture::TestHost;
 use serde_json::{Value, json};
 
 /// Sends requests that the host must refuse with these codes, and checks their entries in the ledger.
@@ -54,10 +54,10 @@ fn item_is_accepted_after_a_restart_only_if_indexed() {
     let first = attacked.say("a", "hello").seen;
     attacked.say("a", "hello again");
     let (message, output) = (first["own"][0].clone(), first["output"].clone());
-    attacked.world.down();
+    attacked.host.down();
     let removed = attacked.state().execute("DELETE FROM items WHERE id = ?1", [output["item"].as_str()]);
     assert_eq!(removed, Ok(1));
-    attacked.world.up();
+    attacked.host.up();
     let fresh = json!({ "$of": "$items.0", "with": { "item": output["item"] } });
     let played = check_all_refused(
         &attacked,
@@ -117,22 +117,22 @@ fn check_neutralised(text: &str) {
 
 #[test]
 fn lookalike_marks_are_neutralised_but_files_are_unchanged() {
-    let world = World::new();
-    let script = world.home.join("script.toml");
+    let host = TestHost::new();
+    let script = host.home.join("script.toml");
     std::fs::write(&script, SCRIPT).expect("written");
-    world.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
-    world.up();
-    world.agent("a");
-    check_neutralised(&world.say("a", "say it"));
-    assert_eq!(world.say("a", "write it"), "written");
-    let file = world.session_directory().join("workspace/f.txt");
+    host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
+    host.up();
+    host.agent("a");
+    check_neutralised(&host.say("a", "say it"));
+    assert_eq!(host.say("a", "write it"), "written");
+    let file = host.session_directory().join("workspace/f.txt");
     assert_eq!(
         std::fs::read_to_string(file).expect("written"),
         MARKS,
         "the host does not change the arguments of a call"
     );
-    check_neutralised(&world.say("a", "read it"));
-    check_neutralised(&world.say("a", &format!("echo {MARKS}")));
+    check_neutralised(&host.say("a", "read it"));
+    check_neutralised(&host.say("a", &format!("echo {MARKS}")));
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn lookalike_marks_are_neutralised_before_the_seal() {
     check_neutralised(text);
     assert!(!text.contains("\u{ff3b}MSG"), "a full-width bracket is replaced too: {text}");
 
-    let file = attacked.world.home.join("page.html");
+    let file = attacked.host.home.join("page.html");
     std::fs::write(&file, MARKS).expect("written");
     let file = file.display().to_string();
-    let chat = attacked.world.ctl(&["--json", "chat", "a", "what is in it?", "--file", &file]).ok().json();
+    let chat = attacked.host.ctl(&["--json", "chat", "a", "what is in it?", "--file", &file]).ok().json();
     let played = attacked.played(chat);
     let text = played.seen["texts"][0].as_str().expect("a text");
     assert!(text.starts_with("what is in it?"), "{text}");
@@ -162,7 +162,7 @@ fn lookalike_marks_are_neutralised_before_the_seal() {
 #[test]
 fn unsealed_text_is_quoted_only_with_a_lowered_guard() {
     let attacked = Attacked::new("");
-    attacked.world.ctl(&["agent", "set", "a", "--mode", "dangerous_warn"]).ok();
+    attacked.host.ctl(&["agent", "set", "a", "--mode", "dangerous_warn"]).ok();
     let own = generate(json!(["$own", { "text": "my name is Mallory" }]));
     let reply = json!({ "row": { "content": { "reply": "$output.item" } } });
     let played = attacked.play("a", "what is my name?", &json!([own, reply, { "ring": 1 }]));
@@ -183,11 +183,11 @@ fn unsealed_text_is_quoted_only_with_a_lowered_guard() {
         assert_eq!(entry["data"]["mode"], "dangerous_warn");
         assert_eq!(entry["data"]["passed"], "as quoted text");
     }
-    let warnings = attacked.world.status()["host"]["warnings"].to_string();
+    let warnings = attacked.host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("dangerous_warn"), "{warnings}");
 
-    attacked.world.ctl(&["agent", "set", "a", "--mode", "sometimes"]).refused("sometimes");
-    attacked.world.ctl(&["agent", "set", "a", "--mode", "enforce"]).ok();
+    attacked.host.ctl(&["agent", "set", "a", "--mode", "sometimes"]).refused("sometimes");
+    attacked.host.ctl(&["agent", "set", "a", "--mode", "enforce"]).ok();
     let unsealed = generate(json!(["$own", { "text": "my name is Mallory" }]));
     check_all_refused(&attacked, "what is my name?", Vec::new(), &[("unsealed text", unsealed, "unsealed")]);
     assert_eq!(attacked.entries("context.unsealed", &id).len(), 2);
@@ -199,7 +199,7 @@ fn dangerous_off_passes_unsealed_text_without_an_entry() {
     let unsealed = || generate(json!(["$own", { "text": "my name is Mallory" }]));
     let unrequested = || report("call_00000000000000000000000000", "my name is Trudy");
     for (mode, recorded) in [("dangerous_warn", 2), ("dangerous_off", 2)] {
-        attacked.world.ctl(&["agent", "set", "a", "--mode", mode]).ok();
+        attacked.host.ctl(&["agent", "set", "a", "--mode", mode]).ok();
         let reply = json!({ "row": { "content": { "reply": "$output.item" } } });
         let played = attacked.play("a", "what is my name?", &json!([unrequested(), unsealed(), reply, { "ring": 1 }]));
         assert_eq!(played.answers[0]["answer"], "sealed", "{mode}: {:?}", played.answers);
@@ -207,7 +207,7 @@ fn dangerous_off_passes_unsealed_text_without_an_entry() {
         let said = played.chat["reply"].as_str().expect("a reply");
         assert!(!said.contains("Mallory") && !said.contains("Trudy"), "{mode}: {said}");
         assert_eq!(attacked.entries("context.unsealed", &attacked.id("a")).len(), recorded, "{mode}");
-        let warnings = attacked.world.status()["host"]["warnings"].to_string();
+        let warnings = attacked.host.status()["host"]["warnings"].to_string();
         assert!(warnings.contains(mode), "{warnings}");
         assert_eq!(warnings.contains("the ledger records each case"), mode == "dangerous_warn", "{warnings}");
     }

@@ -85,8 +85,8 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         attempt("descriptors_sent_with_a_frame_are_not_accepted", |_| vec![json!({ "descriptors": 100 })]).check(
             |attacked, _, played| {
                 assert_eq!(played.answers[0]["answer"], "items", "{:?}", played.answers);
-                let host = attacked.world.pid().expect("it runs");
-                let open = std::fs::read_dir(format!("/proc/{host}/fd")).expect("the host is ours").count();
+                let host_pid = attacked.host.pid().expect("it runs");
+                let open = std::fs::read_dir(format!("/proc/{host_pid}/fd")).expect("the host is ours").count();
                 assert!(open < 100, "the host has {open} descriptors open");
             },
         ),

@@ -34,8 +34,8 @@ fn check_halted(attacked: &Attacked, state: &str, words: &str) -> String {
 /// Releases a session and checks that it answers.
 #[track_caller]
 fn check_release(attacked: &Attacked, id: &str) {
-    attacked.world.ctl(&["session", "release", id]).ok();
-    let reply = attacked.world.say("a", "hello");
+    attacked.host.ctl(&["session", "release", id]).ok();
+    let reply = attacked.host.say("a", "hello");
     assert!(reply.contains("Hello."), "{reply}");
 }
 
@@ -43,7 +43,7 @@ fn check_release(attacked: &Attacked, id: &str) {
 #[track_caller]
 fn check_refused_launch(attacked: &Attacked, id: &str, script: Value, state: &str, words: &[&str]) {
     attacked.set_launch_script(id, &script);
-    let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+    let answer = attacked.host.ctl(&["chat", "a", "hello"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
     for words in words {
         assert!(answer.stderr.contains(words), "{words}: {}", answer.stderr);
@@ -52,7 +52,7 @@ fn check_refused_launch(attacked: &Attacked, id: &str, script: Value, state: &st
     check_halted(attacked, state, words[0]);
     attacked.set_launch_script(id, &Value::Null);
     check_release(attacked, id);
-    attacked.world.ctl(&["session", "stop", id]).ok();
+    attacked.host.ctl(&["session", "stop", id]).ok();
 }
 
 #[test]
@@ -89,19 +89,19 @@ fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     let id = attacked.make_sleeping_session();
     attacked.other_answers();
     let other = attacked.id("b");
-    attacked.world.ctl(&["session", "stop", &other]).ok();
+    attacked.host.ctl(&["session", "stop", &other]).ok();
     let queue = |id: &str| attacked.directory(id).join("in/inbound.db");
     let foreign = std::fs::read(queue(&other)).expect("a file");
     let own = std::fs::read(queue(&id)).expect("a file");
     let torn = [&own[..4096], &[0xa5; 4096]].concat();
     for (count, damaged) in [foreign, vec![0xa5; 12_288], torn, b"SQLite format 3\0".repeat(256)].iter().enumerate() {
         std::fs::write(queue(&id), damaged).expect("written");
-        assert!(attacked.world.say("a", "hello").contains("Hello."), "damage {count}");
+        assert!(attacked.host.say("a", "hello").contains("Hello."), "damage {count}");
         let entries = attacked.entries("inbound.rebuilt", &id);
         assert_eq!(entries.len(), count + 1, "damage {count}");
         let reason = entries[count]["data"]["reason"].as_str().expect("a reason");
         assert_eq!(reason, format!("cannot open inbound queue of {id}: wrong key or damaged file"));
-        attacked.world.ctl(&["session", "stop", &id]).ok();
+        attacked.host.ctl(&["session", "stop", &id]).ok();
     }
     attacked.other_answers();
 }
@@ -131,16 +131,16 @@ fn remove_replacement(path: &Path) {
 fn non_file_as_inbound_queue_parks_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.make_sleeping_session();
-    let victim = attacked.world.home.join("owner.token");
+    let victim = attacked.host.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
     let queue = attacked.directory(&id).join("in/inbound.db");
     for what in ["a link", "a directory", "a pipe"] {
         replace_queue(what, &queue, &victim);
-        attacked.world.ctl(&["chat", "a", "hello"]).refused(&format!("inbound.db: it is {what}"));
+        attacked.host.ctl(&["chat", "a", "hello"]).refused(&format!("inbound.db: it is {what}"));
         check_halted(&attacked, "parked", &format!("it is {what}"));
         remove_replacement(&queue);
         check_release(&attacked, &id);
-        attacked.world.ctl(&["session", "stop", &id]).ok();
+        attacked.host.ctl(&["session", "stop", &id]).ok();
     }
     assert_eq!(std::fs::read(&victim).expect("the file exists"), token);
 }
@@ -149,7 +149,7 @@ fn non_file_as_inbound_queue_parks_the_session() {
 fn non_queue_as_outbound_queue_quarantines_the_session() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.make_sleeping_session();
-    let victim = attacked.world.home.join("owner.token");
+    let victim = attacked.host.home.join("owner.token");
     let token = std::fs::read(&victim).expect("a token");
     let queue = attacked.directory(&id).join("out/outbound.db");
     for (what, words) in [
@@ -173,10 +173,10 @@ fn non_queue_as_outbound_queue_quarantines_the_session() {
 /// Checks the quarantine after a queue was replaced while its session slept. The sandbox cannot open the queue and still rings.
 #[track_caller]
 fn check_replaced_queue(attacked: &Attacked, id: &str, words: &str) {
-    attacked.world.ctl(&["chat", "a", "hello"]).refused(words);
+    attacked.host.ctl(&["chat", "a", "hello"]).refused(words);
     check_halted(attacked, "quarantined", words);
     check_release(attacked, id);
-    attacked.world.ctl(&["session", "stop", id]).ok();
+    attacked.host.ctl(&["session", "stop", id]).ok();
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn session_with_a_damaged_key_is_refused_with_a_reason() {
     for key in ["queue_key", "content_key"] {
         let attacked = Attacked::new(FAST_FAILURE);
         let id = attacked.make_sleeping_session();
-        attacked.world.down();
+        attacked.host.down();
         let (first, second) = (
             format!("SELECT {key} FROM sessions WHERE id = ?1"),
             format!("UPDATE sessions SET {key} = ?2 WHERE id = ?1"),
@@ -193,21 +193,21 @@ fn session_with_a_damaged_key_is_refused_with_a_reason() {
         let mut damaged = kept.clone();
         damaged[40] ^= 1;
         attacked.state().execute(&second, rusqlite::params![id, damaged]).expect("changed");
-        attacked.world.up();
-        let answer = attacked.world.ctl(&["chat", "a", "hello", "--wait", "20s"]);
+        attacked.host.up();
+        let answer = attacked.host.ctl(&["chat", "a", "hello", "--wait", "20s"]);
         assert_eq!(answer.code, 1, "{key}: {}", answer.stdout);
         assert!(answer.stderr.contains("made under another key, or changed"), "{key}: {}", answer.stderr);
         attacked.other_answers();
         if key == "queue_key" {
             check_halted(&attacked, "parked", "the wrapped queue key does not open");
         }
-        attacked.world.down();
+        attacked.host.down();
         attacked.state().execute(&second, rusqlite::params![id, kept]).expect("changed");
-        attacked.world.up();
+        attacked.host.up();
         if key == "queue_key" {
             check_release(&attacked, &id);
         }
-        assert!(attacked.world.say("a", "hello").contains("Hello."), "{key}");
+        assert!(attacked.host.say("a", "hello").contains("Hello."), "{key}");
     }
 }
 
@@ -217,7 +217,7 @@ fn journal_that_names_another_file_does_not_delete_it() {
     attacked.say("a", "hello");
     let id = attacked.id("a");
     // SQLite deletes only files with the name of a super-journal, so the attacker names such a file.
-    let victim = attacked.world.home.join("other.db-mj0123459ab");
+    let victim = attacked.host.home.join("other.db-mj0123459ab");
     // The file must also name the journal. It names the path of the host and the path of the copy in this test.
     let copy = tempfile::tempdir().expect("a temporary directory");
     let out = attacked.directory(&id).join("out");
@@ -231,10 +231,10 @@ fn journal_that_names_another_file_does_not_delete_it() {
     let copied =
         Command::new("cp").arg(out.join("outbound.db")).arg(out.join("outbound.db-journal")).arg(copy.path()).status();
     assert!(copied.is_ok_and(|status| status.success()));
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next launch recovers the journal in its jail");
+    assert!(attacked.host.say("a", "hello").contains("Hello."), "the next launch recovers the journal in its jail");
     assert!(!exists(&out.join("outbound.db-journal")));
     attacked.other_answers();
-    attacked.world.down();
+    attacked.host.down();
     assert!(exists(&victim));
 
     // The control of this test opens the same file outside of a jail, which deletes the named file.
@@ -265,7 +265,7 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
     let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
     let late = at("turn.closed") - at("turn.opened");
     assert!(late < 4_000, "the turn was closed after {late} ms");
-    assert!(attacked.world.say("a", "hello").contains("Hello."));
+    assert!(attacked.host.say("a", "hello").contains("Hello."));
 
     let attacked = Attacked::new("");
     attacked.say("a", "hello");
@@ -274,7 +274,7 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
         let flooding = scope.spawn(|| attacked.send("a", "hello", &json!([{ "once": ["flood"] }])).ok().json());
         let marker = attacked.directory(&id).join("workspace/once");
         wait_for("the flood", || exists(&marker));
-        attacked.world.ctl(&["session", "stop", &id]).ok();
+        attacked.host.ctl(&["session", "stop", &id]).ok();
         let chat = flooding.join().expect("answered");
         assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("Hello.")), "{chat}");
     });
@@ -305,12 +305,12 @@ fn sandbox_that_keeps_a_lock_is_ended_after_a_bounded_wait() {
     let requeued = attacked.entries("turn.closed", &id).into_iter().filter(|entry| entry["type"] == "RETRACT").count();
     assert_eq!(requeued, 1);
     attacked.other_answers();
-    attacked.world.ctl(&["session", "stop", &id]).ok();
+    attacked.host.ctl(&["session", "stop", &id]).ok();
 
     let mut holding = handshake();
     holding.insert(3, json!("hold_inbound"));
     attacked.set_launch_script(&id, &json!(holding));
-    let chat = attacked.world.chat("a", "hello");
+    let chat = attacked.host.chat("a", "hello");
     let reply = chat["reply"].as_str().unwrap_or_default();
     assert!(
         chat["notice"] == true && reply.contains("I was parked") && reply.contains("is locked by another process"),
@@ -326,16 +326,16 @@ fn sandbox_that_dies_at_every_start_is_parked() {
     let attacked = Attacked::new(FAST_FAILURE);
     let id = attacked.make_sleeping_session();
     attacked.set_launch_script(&id, &json!([{ "hello": null }, "welcome", "open", { "ring": 1 }, "exit"]));
-    let chat = attacked.world.chat("a", "hello");
+    let chat = attacked.host.chat("a", "hello");
     assert_eq!(chat["notice"], true, "{chat}");
     let reply = chat["reply"].as_str().unwrap_or_default();
     assert!(reply.contains("I was parked: my process failed 2 times in a row"), "{reply}");
     assert!(reply.contains(&format!("ironctl session release {id}")), "{reply}");
     check_halted(&attacked, "parked", "its process ended");
-    attacked.world.ctl(&["chat", "a", "are you there?"]).refused("is parked (its process ended)");
+    attacked.host.ctl(&["chat", "a", "are you there?"]).refused("is parked (its process ended)");
     attacked.set_launch_script(&id, &Value::Null);
     check_release(&attacked, &id);
-    attacked.world.ctl(&["session", "release", &id]).refused("neither parked nor quarantined");
+    attacked.host.ctl(&["session", "release", &id]).refused("neither parked nor quarantined");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn second_death_of_a_reader_at_one_row_quarantines() {
     assert!(first > 0);
     kill(first);
     wait_for("another reader", || ![0, first].contains(&reader()));
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the second reader reads rows");
+    assert!(attacked.host.say("a", "hello").contains("Hello."), "the second reader reads rows");
     assert_eq!(attacked.session("a")["state"], "awake");
     // The host has accepted a row since, so this counts as a first death. The next one is the second.
     let second = reader();
@@ -355,7 +355,7 @@ fn second_death_of_a_reader_at_one_row_quarantines() {
     wait_for("a third reader", || ![0, first, second].contains(&reader()));
     kill(reader());
     let id = check_halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
-    attacked.world.ctl(&["chat", "a", "hello"]).refused("died twice");
+    attacked.host.ctl(&["chat", "a", "hello"]).refused("died twice");
     check_release(&attacked, &id);
 }
 
@@ -367,8 +367,8 @@ fn released_session_answers_and_keeps_the_invalid_queue() {
     attacked.play("a", "hello", &bad);
     let id = check_halted(&attacked, "quarantined", "its schema is not the contract's");
     attacked.restore_sandbox();
-    attacked.world.ctl(&["session", "release", &id]).ok();
-    let reply = attacked.world.say("a", "what is my name?");
+    attacked.host.ctl(&["session", "release", &id]).ok();
+    let reply = attacked.host.say("a", "what is my name?");
     assert!(reply.contains("Your name is Ada"), "{reply}");
     let kept = attacked.directory(&id).join("out.quarantined-0/outbound.db");
     assert!(exists(&kept), "the invalid queue is kept for an analysis");

@@ -103,7 +103,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .check(|attacked, known, _| {
             let message = known.foreign["message"].as_str().expect("an id");
-            let why = attacked.world.ctl(&["--json", "why", message]).ok().json();
+            let why = attacked.host.ctl(&["--json", "why", message]).ok().json();
             assert_eq!(why["message"]["session_id"], known.other.as_str(), "{why}");
             assert_eq!(why["message"]["status"], "delivered", "{why}");
         }),
@@ -115,7 +115,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             ))
         })
         .check(|attacked, known, _| {
-            let why = attacked.world.ctl(&["why", known.foreign["message"].as_str().expect("an id")]).ok().stdout;
+            let why = attacked.host.ctl(&["why", known.foreign["message"].as_str().expect("an id")]).ok().stdout;
             assert!(!why.contains("processing") && !why.contains("mine"), "{why}");
         }),
         attempt("excess_rows_of_progress_are_ignored", |_| {

@@ -32,14 +32,14 @@ fn check_outputs(attacked: &Attacked) {
         vec!["logs", "-n", "200"],
         vec!["chat", "a", "hello"],
     ] {
-        let answer = attacked.world.ctl(&command);
+        let answer = attacked.host.ctl(&command);
         let found =
             answer.stdout.chars().chain(answer.stderr.chars()).find(|character| can_control_a_terminal(*character));
         assert_eq!(found, None, "ironctl {}: {:?} {:?}", command.join(" "), answer.stdout, answer.stderr);
     }
-    let log = std::fs::read_to_string(attacked.world.home.join(LOG_FILE)).expect("the log");
+    let log = std::fs::read_to_string(attacked.host.home.join(LOG_FILE)).expect("the log");
     assert!(!log.contains("owned") && !log.contains("gnp.exe"), "the text of a sandbox is not in the log");
-    let ledger = json!(attacked.world.ledger()).to_string();
+    let ledger = json!(attacked.host.ledger()).to_string();
     assert!(!ledger.contains("owned") && !ledger.contains("gnp.exe"), "the text of a sandbox is not in the ledger");
 }
 
@@ -50,9 +50,9 @@ fn checked(name: &'static str, script: impl Fn() -> Vec<Value> + 'static) -> Att
 
 /// Checks that `chat` prints the reply with escaped control characters.
 fn check_chat(attacked: &Attacked, says: &str, script: &Value) {
-    let file = attacked.world.home.join("paint.json");
+    let file = attacked.host.home.join("paint.json");
     std::fs::write(&file, super::attack::escaped(script)).expect("written");
-    let answer = attacked.world.ctl(&["chat", "a", says, "--file", &file.display().to_string()]).ok();
+    let answer = attacked.host.ctl(&["chat", "a", says, "--file", &file.display().to_string()]).ok();
     assert!(answer.stdout.contains("\\u{1b}"), "the sequence is printed in escaped form: {}", answer.stdout);
     let found = answer.stdout.chars().chain(answer.stderr.chars()).find(|character| can_control_a_terminal(*character));
     assert_eq!(found, None, "{:?}", answer.stdout);
@@ -146,14 +146,14 @@ fn fatal_message_of_a_sandbox_cannot_control_a_terminal() {
         ("in reversed bytes", json!([{ "link": bytes.iter().rev().collect::<Vec<_>>() }, "exit"])),
     ] {
         attacked.set_launch_script(&id, &script);
-        let answer = attacked.world.ctl(&["chat", "a", "hello"]);
+        let answer = attacked.host.ctl(&["chat", "a", "hello"]);
         assert_eq!(answer.code, 1, "{name}: {}{}", answer.stdout, answer.stderr);
         check_outputs(&attacked);
         attacked.set_launch_script(&id, &Value::Null);
-        attacked.world.ctl(&["session", "release", &id]).ok();
-        assert!(attacked.world.say("a", "hello").contains("Hello."), "{name}");
-        attacked.world.ctl(&["session", "stop", &id]).ok();
+        attacked.host.ctl(&["session", "release", &id]).ok();
+        assert!(attacked.host.say("a", "hello").contains("Hello."), "{name}");
+        attacked.host.ctl(&["session", "stop", &id]).ok();
         attacked.other_answers();
     }
-    assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

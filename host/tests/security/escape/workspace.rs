@@ -68,14 +68,14 @@ fn files_of_a_workspace_cannot_reach_outside_of_it() {
 #[track_caller]
 fn check_removal(attacked: &Attacked, id: &str) {
     let sandbox = attacked.session("a")["pid"].as_i64().and_then(|pid| Process::of(i32::try_from(pid).ok()?));
-    attacked.world.ctl(&["session", "remove", id, "--yes"]).ok();
+    attacked.host.ctl(&["session", "remove", id, "--yes"]).ok();
     if let Some(sandbox) = sandbox {
-        wait_for("the end of its sandbox", || !sandbox.lives());
+        wait_for("the end of its sandbox", || !sandbox.is_alive());
     }
     assert!(!exists(&attacked.directory(id)), "no file of it is left");
     attacked.other_answers();
-    assert!(attacked.world.say("a", "hello").contains("Hello."), "the next session of the agent answers");
-    assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+    assert!(attacked.host.say("a", "hello").contains("Hello."), "the next session of the agent answers");
+    assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }
 
 #[test]
@@ -122,14 +122,14 @@ fn sandbox_that_ignores_a_stop_is_ended() {
             wait_for("the turn", || attacked.session("a")["waiting"] == 1 && attacked.session("a")["state"] == "awake");
             let pid = attacked.session("a")["pid"].as_i64().expect("awake");
             let sandbox = Process::of(i32::try_from(pid).expect("a pid")).expect("it runs");
-            attacked.world.ctl(&["session", "stop", &id]).ok();
-            assert!(!sandbox.lives(), "{stays}: a sleeping session has no process");
+            attacked.host.ctl(&["session", "stop", &id]).ok();
+            assert!(!sandbox.is_alive(), "{stays}: a sleeping session has no process");
             // Another sandbox answers the message at the next wake.
             attacked.say("a", "hello");
             let answer = waiting.join().expect("no panic").ok().json();
             assert_eq!(answer["notice"], false, "{stays}: {answer}");
         });
         attacked.other_answers();
-        assert!(attacked.world.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
+        assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
     }
 }

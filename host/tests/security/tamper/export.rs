@@ -21,12 +21,12 @@ fn both_verifiers_accept_an_intact_rotated_ledger() {
     assert!(said.starts_with(&format!("ok {entries} entries\n   chains 3, outside heads ")), "{said}");
     let kept = head::all(&ledger.heads).expect("a directory").len();
     assert!(kept > 3 && said.contains(&format!("outside heads {kept}\n")), "{said}");
-    let own = ledger.world.ctl(&["--json", "audit", "verify"]).ok().json();
+    let own = ledger.host.ctl(&["--json", "audit", "verify"]).ok().json();
     assert_eq!((&own["entries"], &own["chains"], &own["heads"]), (&entries.into(), &3.into(), &kept.into()), "{own}");
     let archives: String = ["000000000000".to_owned(), format!("{:012}", chain(&ledger.lines(), 1).0 - 1)]
         .iter()
         .map(|first| {
-            std::fs::read_to_string(ledger.world.home.join(format!("ledger/chain-{first}.ndjson"))).expect("an archive")
+            std::fs::read_to_string(ledger.host.home.join(format!("ledger/chain-{first}.ndjson"))).expect("an archive")
         })
         .collect();
     assert!(ledger.export.starts_with(&archives), "an export begins with the archives, byte for byte");

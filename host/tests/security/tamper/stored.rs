@@ -15,7 +15,7 @@ type Finding = (u64, &'static str);
 #[test]
 fn tampering_with_the_record_is_detected() {
     let ledger = Ledger::make();
-    let home = ledger.world.home.clone();
+    let home = ledger.host.home.clone();
     let state = home.join("state.db");
     let intact = std::fs::read(&state).expect("read");
     let live = ledger
@@ -126,7 +126,7 @@ fn tampering_with_the_record_is_detected() {
             let db = record::open(&home);
             db.execute_batch(&format!("PRAGMA query_only = OFF; BEGIN; {sql}; COMMIT;")).expect(name);
         }
-        let verify = |more: &[&str]| ledger.world.ctl(&[&["--json", "audit", "verify"], more].concat());
+        let verify = |more: &[&str]| ledger.host.ctl(&[&["--json", "audit", "verify"], more].concat());
         let said = verify(&[]);
         let shown = if said.stdout.is_empty() { Value::Null } else { said.json() };
         assert_eq!(
@@ -158,7 +158,7 @@ fn tampering_with_the_record_is_detected() {
     }
     for torn in [intact.len() / 2 + 100, intact.len() / 2, 100] {
         std::fs::write(&state, &intact[..torn]).expect("written");
-        assert_ne!(ledger.world.ctl(&["audit", "verify"]).code, 0, "torn at {torn}");
+        assert_ne!(ledger.host.ctl(&["audit", "verify"]).code, 0, "torn at {torn}");
     }
     // A flipped bit in the file: the cipher refuses the page, or the page belongs to another table and the ledger is unchanged.
     let entries = |export: &str| {
@@ -168,11 +168,11 @@ fn tampering_with_the_record_is_detected() {
         let mut flipped = intact.clone();
         flipped[at] ^= 1;
         std::fs::write(&state, &flipped).expect("written");
-        let export = ledger.world.ctl(&["audit", "export"]);
+        let export = ledger.host.ctl(&["audit", "export"]);
         assert!(export.code == 1 || entries(&export.stdout) == entries(&ledger.export), "byte {at}");
     }
     std::fs::write(&state, &intact).expect("written");
-    ledger.world.ctl(&["audit", "verify"]).ok();
+    ledger.host.ctl(&["audit", "verify"]).ok();
 }
 
 fn first_of_live(home: &Path) -> u64 {
@@ -182,13 +182,13 @@ fn first_of_live(home: &Path) -> u64 {
 #[test]
 fn tampering_with_the_archives_is_detected() {
     let ledger = Ledger::make();
-    let home = &ledger.world.home;
+    let home = &ledger.host.home;
     let second = chain(&ledger.lines(), 1).0 as u64 - 1;
     let [one, two] = [0, second].map(|first| home.join(format!("ledger/chain-{first:012}.ndjson")));
     let third = first_of_live(home);
     let text = [&one, &two].map(|path| std::fs::read_to_string(path).expect("read"));
     let verdict = || {
-        let said = ledger.world.ctl(&["--json", "audit", "verify"]);
+        let said = ledger.host.ctl(&["--json", "audit", "verify"]);
         let shown = said.json();
         (said.code, shown["class"].as_str().unwrap_or_default().to_owned(), shown["seq"].as_u64().unwrap_or(u64::MAX))
     };
