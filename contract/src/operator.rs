@@ -125,7 +125,7 @@ pub struct Status {
     pub stopped: Option<Stopped>,
     /// The number of awake and waiting sessions.
     #[serde(default)]
-    pub places: Places,
+    pub places: SlotCounts,
     /// Changes that wait for a decision.
     #[serde(default)]
     pub changes_waiting: u64,

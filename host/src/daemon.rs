@@ -7,7 +7,7 @@ mod history;
 mod mount_policy;
 mod offline;
 mod run_record;
-mod runtime;
+mod socket_directory;
 mod sockets;
 mod startup;
 mod supervise;

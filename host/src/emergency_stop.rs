@@ -115,7 +115,7 @@ impl EmergencyStop {
         let stopped = Stopped::new(self.record.state.now(), by.as_ref());
         let name = stopped.by.clone();
         self.latch.shut_for(stopped.clone());
-        let sessions = self.sessions.room().awake;
+        let sessions = self.sessions.occupancy().awake;
         self.jails.launcher.kill_all();
         tracing::error!(by = name, sessions, "panic: everything is stopped");
         // A host that dies before it records the stop finds the file at its next start.

@@ -19,7 +19,7 @@ pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
     person_behind, person_by_id, person_name, person_of,
 };
-pub use tokens::{Fresh, Token, TokenState, tokens};
+pub use tokens::{FreshToken, Token, TokenState, tokens};
 
 use crate::gateway::decide::proof::{Approved, Authority};
 use crate::refusal::{Denied, Refusal};

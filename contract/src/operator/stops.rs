@@ -59,7 +59,7 @@ pub struct Resumed {
 /// The numbers of awake and waiting sessions: in `GET /v1/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Places {
+pub struct SlotCounts {
     /// Sessions that are awake, starting or stopping.
     pub awake: u64,
     /// The bound on these sessions.

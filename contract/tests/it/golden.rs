@@ -177,8 +177,15 @@ fn every_golden_file_belongs_to_one_shape() {
 
 /// Types that are on the wire only inside another type, which has a file.
 const INSIDE: &[&str] = &[
+    "AgentMcp",        // Agent
+    "AgentMember",     // Agent
+    "AgentMount",      // Agent
+    "AgentPackages",   // Agent
+    "AgentWiring",     // Agent
     "AskUserQuestion", // Action
+    "ChannelKind",     // Channel
     "CreateAgent",     // Action, in its payload
+    "DenialCode",      // Failure, its `code`
     "EnabledTools",    // Action, in its payload
     "Envelope",        // Action
     "FailureBody",     // Failure
@@ -186,18 +193,23 @@ const INSIDE: &[&str] = &[
     "HostStatus",      // Status
     "McpAccess",       // Action, in its payload
     "McpHeader",       // Action, in its payload
+    "McpHolder",       // McpServer
     "McpRegister",     // Action, in its payload
+    "McpServerHeader", // McpServer
+    "McpServerTool",   // McpServer
     "McpTool",         // Action, in its payload
     "MessageFile",     // NewMessage
+    "ModelFailure",    // Why
     "Mount",           // Action, in its payload
     "Packages",        // Action, in its payload
     "Part",            // Context, as it is read
     "Payload",         // Action
-    "ModelFailure",    // Why
     "Permissions",     // Action, in its payload
     "Persona",         // Action, in its payload
     "ReaderStatus",    // SessionStatus
+    "RequesterId",     // Change
     "ScheduleTask",    // Action
+    "SecretValue",     // NewModel
     "SkillInstall",    // Action
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps

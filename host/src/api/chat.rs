@@ -20,7 +20,7 @@ use crate::latch;
 use crate::outbound::delivery;
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
-use crate::runtime::shortages::no_room;
+use crate::runtime::shortages::storage_shortage;
 use crate::session::store::{self, SessionState};
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
@@ -154,7 +154,7 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
 fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
     if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
         let shown = api.sessions.shown(view.session_id);
-        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| no_room(&api.about.home)) {
+        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| storage_shortage(&api.about.home)) {
             Some(shortage) => Some(format!(
                 "the message is kept, and answered once there is room again; {}: {}",
                 shortage.words(),

@@ -103,7 +103,7 @@ impl IntoResponse for Exposition {
 pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     let state = api.state();
     let mut now = state.read(recorded).await?;
-    let room = api.sessions.room();
+    let room = api.sessions.occupancy();
     now.fingerprint = ironclaw_contract::seam::fingerprint();
     now.started_at = api.about.started_at / 1000;
     (now.awake, now.awake_max, now.waiting) = (room.awake, room.awake_max, room.waiting);

@@ -181,7 +181,7 @@ async fn accept(
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
         let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-        return Err(refusal.hint("an operator connects one: `ironctl agent connect AGENT CHANNEL`").into());
+        return Err(refusal.hint("an operator connects an agent: `ironctl agent connect AGENT CHANNEL`").into());
     };
     let _permit = hooks.large.permit(&format!("channel:{name}"), Some(body.len())).await;
     let event_id = claimed.id.to_owned();

@@ -159,6 +159,6 @@ mod tests {
         assert!(entries <= 40, "{entries} entries");
         assert_eq!(refused + left, 864_000, "each is counted once");
         let later = start + WINDOW_MAX * 30;
-        assert_eq!(windows.note(reason, later), Todo::Write, "after a pause it begins anew");
+        assert_eq!(windows.note(reason, later), Todo::Write, "after a pause it begins again");
     }
 }

@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    HostStatus, JailReport, Places, ReaderStatus, Session, SessionStatus, Status, Stopping,
+    HostStatus, JailReport, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
@@ -50,7 +50,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     }
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let stopped = stops::stopped(&api).await?;
-    let room = api.sessions.room();
+    let room = api.sessions.occupancy();
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -64,7 +64,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         },
         sessions: sessions.into_iter().map(|session| session.status).collect(),
         stopped,
-        places: Places { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
+        places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
     }))
 }
@@ -175,9 +175,9 @@ fn shortage_text(shortage: Shortage) -> String {
     format!("{}: {}", shortage.words(), shortage.remedy())
 }
 
-/// Returns the position of a session that waits for a slot, in words: `for a place (3rd; 50 of 50 are taken)`.
+/// Returns the position of a session that waits for a slot, in words: `for a slot (3rd; 50 of 50 are taken)`.
 pub fn queue_position(api: &Api, session: SessionId) -> Option<String> {
-    let (place, room) = (api.sessions.line(session)?, api.sessions.room());
+    let (place, room) = (api.sessions.queue_position(session)?, api.sessions.occupancy());
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",
         (1, _) => "st",
@@ -185,7 +185,7 @@ pub fn queue_position(api: &Api, session: SessionId) -> Option<String> {
         (3, _) => "rd",
         _ => "th",
     };
-    Some(format!("for a place ({place}{ending}; {} of {} are taken)", room.awake, room.awake_max))
+    Some(format!("for a slot ({place}{ending}; {} of {} are taken)", room.awake, room.awake_max))
 }
 
 fn report(process: Process) -> Option<JailReport> {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
-use crate::registry::{self, Fresh, Giver, Person, Role, Token, TokenId, TokenState};
+use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, TokenState};
 use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
 use axum::extract::{Path, State};
@@ -43,7 +43,7 @@ pub async fn create(
     Body(new): Body<NewToken>,
 ) -> Reply<IssuedToken> {
     let expires_at = new.expires.as_deref().map(|text| end_of(text, ironclaw_state::wall_clock())).transpose()?;
-    let fresh = Fresh::new()?;
+    let fresh = FreshToken::new()?;
     let text = fresh.text().to_owned();
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     let issued = api
@@ -91,7 +91,7 @@ pub async fn rotate(
 ) -> Reply<IssuedToken> {
     // Two rotations at once would both write the second file, and one would adopt the token of the other.
     let _alone = api.callers.rotating.lock().await;
-    let fresh = Fresh::new()?;
+    let fresh = FreshToken::new()?;
     let text = fresh.text().to_owned();
     let (wanted, asking) = (id.clone(), current.clone());
     let person = by.clone();

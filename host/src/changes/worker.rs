@@ -177,7 +177,7 @@ impl ChangeWorker {
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
         // Sessions see the new setting only after a new start.
-        if kinds::begins_anew(row.kind)
+        if kinds::restarts_sessions(row.kind)
             && let Some(agent) = row.concerned()
             && let Err(error) = self.sessions.respawn(agent).await
         {

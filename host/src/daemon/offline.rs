@@ -5,7 +5,7 @@ use super::mount_policy;
 use super::startup::open_state;
 use crate::gateway::policy;
 use crate::maintenance::HeadPublisher;
-use crate::registry::{self, Fresh};
+use crate::registry::{self, FreshToken};
 use crate::{config, key_rotation, latch};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{LedgerEvent, Rotated};
@@ -65,7 +65,7 @@ pub enum Made {
 }
 
 async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Result<Made, Error> {
-    let fresh = Fresh::new()?;
+    let fresh = FreshToken::new()?;
     let text = Zeroizing::new(fresh.text().to_owned());
     let (remains, place) = (home.remains(), home.path().to_owned());
     home.check_owner_token()?;

@@ -1,7 +1,7 @@
 //! The sockets of the API and of webhooks, and the file that announces them.
 
 use super::error::Error;
-use super::runtime;
+use super::socket_directory;
 use crate::api::port::{self, Port, Socket};
 use crate::config::Config;
 use ironclaw_contract::operator::Run;
@@ -20,7 +20,7 @@ pub(super) struct Paths {
 impl Paths {
     /// Makes the directory of the sockets.
     pub fn choose(home: &Home, config: &Config) -> Result<Self, Error> {
-        let runtime = runtime::directory(home)?;
+        let runtime = socket_directory::directory(home)?;
         let socket = config.api.socket.clone().unwrap_or_else(|| runtime.join("api.sock"));
         Ok(Self { runtime, socket })
     }

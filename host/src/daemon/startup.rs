@@ -4,7 +4,7 @@
 
 use super::error::{Error, io};
 use super::sockets::Paths;
-use super::{mount_policy, runtime};
+use super::{mount_policy, socket_directory};
 use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::emergency_stop::EmergencyStop;
@@ -54,7 +54,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let lock = home.hold()?;
     // A killed host leaves its directory behind, with a socket path that is ours once we listen: no other process may pose as the host
     // there.
-    runtime::remove_left(&home);
+    socket_directory::remove_left(&home);
     home.prepare_start()?;
     let (config, _) = config::load(&home)?;
     mount_policy::refuse_shown(&config, &home)?;
@@ -165,7 +165,7 @@ async fn runtime(
         jails: Arc::new(jails),
         workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
         models: Arc::new(servers),
-        places: Admission::new(Limits::of(&config.session)),
+        admission: Admission::new(Limits::of(&config.session)),
         latch,
         outbound: Arc::new(outbound),
     })

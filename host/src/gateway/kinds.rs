@@ -67,8 +67,8 @@ const fn properties(kind: ChangeKind) -> Properties {
 /// The properties that all changes of a kind share.
 struct Properties {
     scope: Scope,
-    /// True if the sessions of the agent begin anew after the change; they see the new setting only then.
-    begins_anew: bool,
+    /// True if the sessions of the agent restart after the change; they see the new setting only then.
+    restarts_sessions: bool,
 }
 
 /// The reach of a kind of change, which selects the roles that may decide.
@@ -184,9 +184,9 @@ pub const fn is_of_agent(kind: ChangeKind) -> bool {
     }
 }
 
-/// Returns whether the sessions of the agent begin anew after a change of this kind.
-pub const fn begins_anew(kind: ChangeKind) -> bool {
-    properties(kind).begins_anew
+/// Returns whether the sessions of the agent restart after a change of this kind.
+pub const fn restarts_sessions(kind: ChangeKind) -> bool {
+    properties(kind).restarts_sessions
 }
 
 /// Returns the work that is necessary before a change is applied.

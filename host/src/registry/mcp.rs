@@ -28,7 +28,7 @@ impl Server {
     }
 }
 
-/// Returns the tools that remain of a grant after its server is registered anew: none if the URL differs, because people approved the
+/// Returns the tools that remain of a grant after its server is registered again: none if the URL differs, because people approved the
 /// old URL; otherwise the tools that the server still declares.
 pub fn left_of(grant: &Grant, was: &Server, becomes: &McpRegister) -> Vec<String> {
     if was.url != becomes.url {

@@ -25,7 +25,7 @@ pub const PREFIX: &str = "ict_";
 pub const TEXT_CHARACTERS: usize = PREFIX.len() + 64;
 
 /// Name of the token in the home's own file.
-pub const OF_THE_FILE: &str = "owner.token";
+pub const FILE_TOKEN_NAME: &str = "owner.token";
 
 /// Live tokens of a host: each request is compared with all of them.
 const LIVE_MAX: i64 = 1024;
@@ -37,12 +37,12 @@ const ENDED_KEPT_MAX: i64 = 1024;
 const NAME_CHARACTERS_MAX: usize = 64;
 
 /// A new token that has no owner yet; its text exists here alone.
-pub struct Fresh {
+pub struct FreshToken {
     id: TokenId,
     text: Zeroizing<String>,
 }
 
-impl Fresh {
+impl FreshToken {
     /// Makes a token with random text and id.
     ///
     /// # Errors
@@ -72,14 +72,14 @@ pub fn issue(
     person: &Person,
     name: &str,
     expires_at: Option<i64>,
-    fresh: &Fresh,
+    fresh: &FreshToken,
     by: impl Into<Giver>,
 ) -> Result<Token, Denied> {
     let giver = by.into();
     let by = giver.person;
-    if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == OF_THE_FILE {
+    if name.chars().count() > NAME_CHARACTERS_MAX || name.chars().any(char::is_control) || name == FILE_TOKEN_NAME {
         let message = format!(
-            "a token's name has up to {NAME_CHARACTERS_MAX} characters without control characters, and is not {OF_THE_FILE}"
+            "a token's name has up to {NAME_CHARACTERS_MAX} characters without control characters, and is not {FILE_TOKEN_NAME}"
         );
         return refuse(tx, LedgerEvent::TokenRefused, by, Refusal::new(DenialCode::TokenName, message));
     }
@@ -109,12 +109,12 @@ pub fn issue(
 }
 
 /// Issues the token for the home's own file to a person, and revokes the previous token of the file.
-pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &Fresh) -> Result<(), ironclaw_state::Error> {
-    for lost in tables::people::live_tokens_named(tx, person, OF_THE_FILE)? {
+pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &FreshToken) -> Result<(), ironclaw_state::Error> {
+    for lost in tables::people::live_tokens_named(tx, person, FILE_TOKEN_NAME)? {
         end(tx, &lost, TokenState::Revoked)?;
         about(Entry::new(LedgerEvent::TokenRevoked), &lost.id, person).append(tx)?;
     }
-    insert(tx, person, OF_THE_FILE, None, fresh)?;
+    insert(tx, person, FILE_TOKEN_NAME, None, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenCreated), &fresh.id, person).append(tx)?;
     tables::people::note_token_giver(tx, &fresh.id, seq, None)?;
     Ok(())
@@ -125,7 +125,7 @@ fn insert(
     person: PersonId,
     name: &str,
     expires_at: Option<i64>,
-    fresh: &Fresh,
+    fresh: &FreshToken,
 ) -> Result<(), ironclaw_state::Error> {
     tables::people::delete_ended_tokens(tx, ENDED_KEPT_MAX)?;
     let created_at = tx.now();
@@ -168,7 +168,7 @@ pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: Person
 ///
 /// # Errors
 /// Refuses an ended token; the caller records the refusal at a bounded rate.
-pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &Fresh, by: impl Into<Giver>) -> Result<Token, Denied> {
+pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &FreshToken, by: impl Into<Giver>) -> Result<Token, Denied> {
     let giver = by.into();
     if token.state != TokenState::Live {
         return Err(ended(token).into());

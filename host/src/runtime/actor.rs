@@ -90,7 +90,7 @@ impl Actor {
             Effect::Measure => Event::Measured(self.runtime.workspaces.look(self.id).await),
             Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
             Effect::AwaitSlot => self.await_slot(resources).await,
-            Effect::CheckRoom => Event::Room(shortages::no_room(home)),
+            Effect::CheckRoom => Event::Room(shortages::storage_shortage(home)),
             Effect::Launch => return Ok(self.launch(resources).await),
             Effect::Probe(reported) => Event::Probed(shortages::find(home, reported)),
             Effect::NoteRefusedLaunch(why) => self.note_refused_launch(&why).await.map(done)?,
@@ -142,7 +142,8 @@ impl Actor {
             Effect::Log(note) => self.log(&note),
             Effect::Join => {
                 let session = resources.session.as_ref();
-                resources.slot = session.map(|found| self.runtime.places.join(found.agent, &resources.person, self.id));
+                resources.slot =
+                    session.map(|found| self.runtime.admission.join(found.agent, &resources.person, self.id));
             }
             Effect::GiveSlotBack => resources.slot = None,
             Effect::NoteShortage(shortage) => self.actors.note_shortage(&self.shown, shortage),

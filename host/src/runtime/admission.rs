@@ -80,16 +80,16 @@ impl Admission {
             inner.watchers.insert(session, sender);
             inner.waiting.join(agent, person, session, &inner.awake);
         });
-        Slot { places: Arc::clone(self), session, state }
+        Slot { admission: Arc::clone(self), session, state }
     }
 
     /// Returns the position of a waiting session in the queue, from 1.
-    pub fn line(&self, session: SessionId) -> Option<usize> {
+    pub fn queue_position(&self, session: SessionId) -> Option<usize> {
         self.lock().waiting.order().iter().position(|waiting| *waiting == session).map(|at| at + 1)
     }
 
     /// Returns the current numbers.
-    pub fn room(&self) -> Occupancy {
+    pub fn occupancy(&self) -> Occupancy {
         let inner = self.lock();
         Occupancy { awake: inner.awake.len(), awake_max: self.limits.awake_max, waiting: inner.waiting.len() }
     }
@@ -131,7 +131,7 @@ impl Admission {
 
 /// A queued request for a slot, then the slot itself. Dropping it gives up either.
 pub struct Slot {
-    places: Arc<Admission>,
+    admission: Arc<Admission>,
     session: SessionId,
     state: watch::Receiver<SlotState>,
 }
@@ -155,23 +155,23 @@ impl Slot {
 
     /// Records that the session has opened a turn.
     pub fn busy(&self) {
-        self.places.change(|inner| inner.awake.busy(self.session));
+        self.admission.change(|inner| inner.awake.busy(self.session));
     }
 
     /// Records that the session has ended a turn.
     pub fn turn_ended(&self) {
-        self.places.change(|inner| inner.awake.turn_ended(self.session));
+        self.admission.change(|inner| inner.awake.turn_ended(self.session));
     }
 
     /// Records that the session has no work.
     pub fn idle(&self) {
-        self.places.change(|inner| inner.awake.idle(self.session));
+        self.admission.change(|inner| inner.awake.idle(self.session));
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.places.change(|inner| {
+        self.admission.change(|inner| {
             inner.watchers.remove(&self.session);
             inner.waiting.leave(self.session, false);
             inner.awake.leave(self.session);
@@ -185,25 +185,28 @@ mod tests {
 
     #[tokio::test]
     async fn released_slot_goes_to_the_next_waiting_session() {
-        let places = Admission::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
+        let admission = Admission::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
         let agent = AgentId::new();
         let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new()).collect();
-        let mut first = places.join(agent, "ann", ids[0]);
+        let mut first = admission.join(agent, "ann", ids[0]);
         first.held().await;
-        let second = places.join(agent, "ann", ids[1]);
-        let mut third = places.join(agent, "ann", ids[2]);
-        assert_eq!((places.line(ids[0]), places.line(ids[1]), places.line(ids[2])), (None, Some(1), Some(2)));
-        assert_eq!(places.room(), Occupancy { awake: 1, awake_max: 1, waiting: 2 });
+        let second = admission.join(agent, "ann", ids[1]);
+        let mut third = admission.join(agent, "ann", ids[2]);
+        assert_eq!(
+            (admission.queue_position(ids[0]), admission.queue_position(ids[1]), admission.queue_position(ids[2])),
+            (None, Some(1), Some(2))
+        );
+        assert_eq!(admission.occupancy(), Occupancy { awake: 1, awake_max: 1, waiting: 2 });
         drop(second);
-        assert_eq!(places.line(ids[2]), Some(1));
+        assert_eq!(admission.queue_position(ids[2]), Some(1));
         assert!(!first.is_asked_back(), "it is in a turn");
         first.idle();
         first.asked_back().await;
         drop(first);
         third.held().await;
-        assert_eq!(places.room(), Occupancy { awake: 1, awake_max: 1, waiting: 0 });
+        assert_eq!(admission.occupancy(), Occupancy { awake: 1, awake_max: 1, waiting: 0 });
         drop(third);
-        assert_eq!(places.room(), Occupancy { awake: 0, awake_max: 1, waiting: 0 });
-        assert!(places.lock().watchers.is_empty(), "no watcher is left");
+        assert_eq!(admission.occupancy(), Occupancy { awake: 0, awake_max: 1, waiting: 0 });
+        assert!(admission.lock().watchers.is_empty(), "no watcher is left");
     }
 }

@@ -10,7 +10,7 @@ use crate::runtime::actor::{self, SHUTDOWN_TIME_MAX};
 use crate::runtime::actors::{Actors, Unsent};
 use crate::runtime::admission::Occupancy;
 use crate::runtime::command::{ActorView, Command};
-use crate::runtime::shortages::no_room;
+use crate::runtime::shortages::storage_shortage;
 use crate::session::{Wake, store};
 use crate::turns::turn;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
@@ -131,7 +131,7 @@ impl Sessions {
 
     /// Returns the current shortage of the host: no room in the home, or the shortage that a session waits for.
     pub fn shortage(&self) -> Option<Shortage> {
-        no_room(&self.runtime.jails.home).or_else(|| self.actors.shortage())
+        storage_shortage(&self.runtime.jails.home).or_else(|| self.actors.shortage())
     }
 
     /// Watches for sessions that start or stop waiting for a shortage to end.
@@ -140,13 +140,13 @@ impl Sessions {
     }
 
     /// Returns the numbers of awake and of waiting sessions.
-    pub fn room(&self) -> Occupancy {
-        self.runtime.places.room()
+    pub fn occupancy(&self) -> Occupancy {
+        self.runtime.admission.occupancy()
     }
 
     /// Returns the position of a waiting session in the queue for slots, from 1.
-    pub fn line(&self, session: SessionId) -> Option<usize> {
-        self.runtime.places.line(session)
+    pub fn queue_position(&self, session: SessionId) -> Option<usize> {
+        self.runtime.admission.queue_position(session)
     }
 
     /// Watches the partial output of a turn, if it has a running model request.
@@ -156,7 +156,7 @@ impl Sessions {
 
     /// Waits until no session is awake.
     pub(crate) async fn asleep(&self) {
-        self.runtime.places.empty().await;
+        self.runtime.admission.empty().await;
     }
 
     /// Puts every session to sleep: open turns get a moment to end, then their last rows are taken.

@@ -14,7 +14,7 @@ pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
 pub const ROOM_INODES_MIN: u64 = 32;
 
 /// Returns the shortage that a launch in this home would meet, from the figures of the file system.
-pub fn no_room(home: &Home) -> Option<Shortage> {
+pub fn storage_shortage(home: &Home) -> Option<Shortage> {
     let room = home.free_space()?;
     if room.is_read_only {
         return Some(Shortage::ReadOnly);
@@ -30,14 +30,14 @@ pub fn no_room(home: &Home) -> Option<Shortage> {
 pub(crate) fn find(home: &Home, reported: Option<Shortage>) -> Option<Shortage> {
     match reported.or_else(|| probe(home)) {
         // The kernel reports the same error for bytes and for inodes.
-        Some(Shortage::Disk) => Some(no_room(home).unwrap_or(Shortage::Disk)),
+        Some(Shortage::Disk) => Some(storage_shortage(home).unwrap_or(Shortage::Disk)),
         found => found,
     }
 }
 
 /// Tries the operations of a launch: makes a small file in the home, and a thread.
 fn probe(home: &Home) -> Option<Shortage> {
-    if let Some(shortage) = no_room(home) {
+    if let Some(shortage) = storage_shortage(home) {
         return Some(shortage);
     }
     if let Err(error) = home.probe_write() {

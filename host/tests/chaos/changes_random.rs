@@ -4,7 +4,7 @@
 //! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_CHANGES` sets its length. See `e2e::changes`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::run_of;
+use crate::chaos::kill::run_settings;
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wait_for};
 use fastrand::Rng;
@@ -277,7 +277,7 @@ impl Random {
 
 #[test]
 fn random_changes_are_applied_once_and_only_when_approved() {
-    let (seed, steps) = run_of("IRONCLAW_CHANGES", STEPS);
+    let (seed, steps) = run_settings("IRONCLAW_CHANGES", STEPS);
     let (mut random, mut rng) = (Random::begin(), Rng::with_seed(seed));
     for step in 0..steps {
         let what = rng.u64(..20);

@@ -3,7 +3,7 @@
 //!
 //! The tests use the real programs. No test is skipped if the machine lacks a tool. See `crash` and `kill`.
 
-use crate::chaos::kill::{answered, insist};
+use crate::chaos::kill::{answered, retry};
 use crate::chaos::shortages::SmallDisk;
 use crate::security::escape::attack::Attacked;
 use crate::support::client::{Client, Raw, current_user};
@@ -118,7 +118,7 @@ fn check_full_disk(disk: &Disk, host: &TestHost) {
     let again = client.send("a", &format!("echo word-{number}"), &event).expect("there is room");
     taken.push((number, again["message_id"].as_str().expect("an id").to_owned()));
     for (number, id) in &taken {
-        let view = insist("answer a message", || answered(&client, id));
+        let view = retry("answer a message", || answered(&client, id));
         assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(&format!("word-{number}"))), "{view}");
     }
     assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
@@ -155,7 +155,7 @@ fn record_locked_by_another_process_stops_start_and_messages() {
     drop(holder);
     wait_for("the host to be ready", || ready(&host).0 == 200);
     let taken = client.send("a", "echo held", "held").expect("the lock is gone");
-    insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
+    retry("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
 }
 
 /// Inverts every bit of `length` bytes at a position.
@@ -297,7 +297,7 @@ fn only_the_sandbox_with_ten_thousand_rows_is_quarantined() {
     let session = attacked.session("a");
     assert_eq!(session["state"], "quarantined", "{session}");
     assert!(attacked.entries("row.refused", &attacked.id("a")).len() <= 64, "the entries are bounded");
-    attacked.other_answers();
+    attacked.check_other_agent();
     attacked.host.ctl(&["session", "release", &attacked.id("a")]).ok();
     assert!(attacked.host.say("a", "hello").contains("Hello."), "the released session answers");
 }
@@ -308,6 +308,6 @@ fn sandbox_without_a_reply_is_ended_and_reported() {
     let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");
     assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")), "{chat}");
-    attacked.other_answers();
+    attacked.check_other_agent();
     assert!(attacked.host.say("a", "hello").contains("Hello."));
 }

@@ -2,7 +2,7 @@
 //!
 //! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_GROWTH` sets its length. See `soak`.
 
-use crate::chaos::kill::{answered, insist, run_of};
+use crate::chaos::kill::{answered, retry, run_settings};
 use crate::support::client::{self, Client, Raw};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::record;
@@ -29,7 +29,7 @@ fn send_messages(host: &TestHost, rng: &mut Rng, messages: u64) -> Vec<String> {
         let (status, taken) = raw.say("a", &text, None);
         assert_eq!(status, 202, "{taken}");
         let id = taken["message_id"].as_str().expect("an id").to_owned();
-        insist("answer a message", || answered(&client, &id));
+        retry("answer a message", || answered(&client, &id));
         id
     };
     (0..messages).map(|number| say(number, rng)).collect()
@@ -44,7 +44,7 @@ fn rows(host: &TestHost) -> [i64; 4] {
 
 #[test]
 fn record_does_not_grow_with_old_messages() {
-    let (seed, messages) = run_of("IRONCLAW_GROWTH", MESSAGES);
+    let (seed, messages) = run_settings("IRONCLAW_GROWTH", MESSAGES);
     let mut rng = Rng::with_seed(seed);
     let host = TestHost::with(client::current_user(), Build::Plain, None);
     host.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
@@ -58,7 +58,7 @@ fn record_does_not_grow_with_old_messages() {
         assert_eq!(host.entries("model.refused"), Vec::<serde_json::Value>::new(), "seed {seed}, round {round}");
         host.ctl(&["audit", "rotate"]).ok();
         // A host removes old rows while it serves requests, so it may stop before the last removal.
-        insist("remove old rows", || {
+        retry("remove old rows", || {
             host.down();
             host.up();
             let (status, _) = Raw::of(&host).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));

@@ -28,7 +28,7 @@ pub(crate) fn setting(name: &str) -> Option<u64> {
 }
 
 /// Returns the seed and the length of a run from the environment, or a random seed and `default`. Prints both.
-pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
+pub(crate) fn run_settings(length: &str, default: u64) -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = setting("IRONCLAW_SEED").unwrap_or(now);
     let steps = setting(length).unwrap_or(default);
@@ -37,7 +37,7 @@ pub(crate) fn run_of(length: &str, default: u64) -> (u64, u64) {
 }
 
 /// Returns `count` randomly chosen cases in their original order.
-pub(crate) fn slice<T: Clone>(cases: &[T], count: u64, rng: &mut Rng) -> Vec<T> {
+pub(crate) fn choose_cases<T: Clone>(cases: &[T], count: u64, rng: &mut Rng) -> Vec<T> {
     let mut chosen = cases.to_vec();
     while chosen.len() as u64 > count {
         chosen.remove(rng.usize(..chosen.len()));
@@ -63,7 +63,7 @@ pub(crate) struct Sent {
 
 #[test]
 fn every_message_is_answered_once_despite_random_kills() {
-    let (seed, kills) = run_of("IRONCLAW_KILLS", KILLS);
+    let (seed, kills) = run_settings("IRONCLAW_KILLS", KILLS);
     let host = TestHost::with(client::current_user(), Build::Plain, None);
     host.up();
     host.agent("one");
@@ -107,11 +107,11 @@ fn send_messages(client: &Client, agent: &str, together: usize, over: &AtomicBoo
                 _ => format!("echo word-{number}-of-{agent}"),
             };
             // A request without an answer may have been accepted. The event id makes a retry idempotent.
-            let taken = insist("take a message", || client.send(agent, &text, &format!("{agent}-{number}")));
+            let taken = retry("take a message", || client.send(agent, &text, &format!("{agent}-{number}")));
             sent.push(Sent { text, id: taken["message_id"].as_str().expect("an id").to_owned() });
         }
         for message in &sent[first..] {
-            insist("answer a message", || answered(client, &message.id));
+            retry("answer a message", || answered(client, &message.id));
             answers.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -128,7 +128,7 @@ pub(crate) fn answered(client: &Client, id: &str) -> std::io::Result<Value> {
 
 /// Repeats a request until the host answers it, because the host may not be running at the moment.
 #[track_caller]
-pub(crate) fn insist<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
+pub(crate) fn retry<T>(what: &str, mut ask: impl FnMut() -> std::io::Result<T>) -> T {
     let until = Instant::now() + WAIT_MAX;
     loop {
         match ask() {

@@ -4,7 +4,7 @@
 //! `IRONCLAW_LOAD_SEED` repeats a run, and `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` set its length. See `kill`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, insist, setting};
+use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, retry, setting};
 use crate::support::client::{self, Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
 use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
@@ -253,12 +253,12 @@ fn send_conversation(channel: &dyn Channel, conversation: u64, part: &[u64], tak
                 _ => format!("echo {word}"),
             };
             // A request without an answer may have been accepted. The event id makes a retry idempotent.
-            let id = insist("take a message", || channel.say(conversation, &text, &format!("event-{number}")));
+            let id = retry("take a message", || channel.say(conversation, &text, &format!("event-{number}")));
             taken.fetch_add(1, Ordering::SeqCst);
             open.push((id, word));
         }
         for (id, word) in open {
-            let view = insist("finish a message", || finished(channel.message(&id)?));
+            let view = retry("finish a message", || finished(channel.message(&id)?));
             let unknown = view["receipt"] == "unknown";
             let reply = view["reply"].as_str().unwrap_or_default().to_owned();
             all.push(Settled { id, conversation, batch, word, reply, notice: view["notice"] == true, unknown });

@@ -237,14 +237,14 @@ fn three_agents_share_one_slot_in_turns() {
         }
     }
     let why = host.ctl(&["--json", "why", &ids[0]]).ok().json();
-    assert_eq!(why["summary"], "Its session is waiting for a place (1st; 1 of 1 are taken).");
+    assert_eq!(why["summary"], "Its session is waiting for a slot (1st; 1 of 1 are taken).");
     let why = host.ctl(&["--json", "why", &ids[1]]).ok().json();
     assert_eq!(
-        why["summary"], "Its session is waiting for a place (4th; 1 of 1 are taken).",
+        why["summary"], "Its session is waiting for a slot (4th; 1 of 1 are taken).",
         "the first messages of b and c go first"
     );
     let list = host.ctl(&["session", "list"]).ok().stdout;
-    assert!(list.contains("waiting: for a place (9th; 1 of 1 are taken)"), "{list}");
+    assert!(list.contains("waiting: for a slot (9th; 1 of 1 are taken)"), "{list}");
     assert!(host.ctl(&["status"]).ok().stdout.contains("1 of at most 1, 9 waiting for a slot"));
     host.ctl(&["session", "cancel", blocker["session_id"].as_str().expect("an id")]).ok();
     ids.iter().for_each(|id| answered(&client, id, 0));

@@ -2,7 +2,7 @@
 //!
 //! The tests use the real programs. The test of inodes mounts a file system and therefore needs root. See `failures`.
 
-use crate::chaos::kill::{answered, insist};
+use crate::chaos::kill::{answered, retry};
 use crate::support::client::{Client, Raw, current_user};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn inode_shortage_parks_no_session_and_notifies_people() {
     assert!(chat.stderr.contains("waits: ") && chat.stderr.contains("inodes"), "{}", chat.stderr);
     fs::remove_dir_all(&many).expect("removed");
     for taken in [&asleep, &fresh] {
-        insist("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
+        retry("answer a message", || answered(&client, taken["message_id"].as_str().expect("an id")));
     }
     wait_for("the host to be ready", || ready(&host).0 == 200);
     check_no_session_failed(&host);
@@ -133,7 +133,7 @@ fn descriptor_shortage_parks_no_session_and_work_continues() {
         limit_descriptors(pid, "1024");
         limit_descriptors(launcher, "1024");
         let id = taken["message_id"].as_str().expect("an id");
-        let view = insist("answer a message", || answered(&client, id));
+        let view = retry("answer a message", || answered(&client, id));
         assert_eq!(view["notice"], false, "{view}");
         host.ctl(&["session", "stop", view["session_id"].as_str().expect("an id")]).ok();
     }

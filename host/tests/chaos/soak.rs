@@ -3,7 +3,7 @@
 //! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_SOAK_STEPS` sets its length. See `kill`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::{Sent, all_answered_once, answered, insist, run_of};
+use crate::chaos::kill::{Sent, all_answered_once, answered, retry, run_settings};
 use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, TestHost, copy_with_owners, kill, wait_for};
 use fastrand::Rng;
@@ -58,17 +58,17 @@ impl Soak {
             _ => format!("echo word-{}", self.events),
         };
         let event = format!("event-{}", self.events);
-        let taken = insist("take a message", || self.client.send(agent, &text, &event));
+        let taken = retry("take a message", || self.client.send(agent, &text, &event));
         let id = taken["message_id"].as_str().expect("an id").to_owned();
         if rng.u64(..2) == 0 {
-            insist("answer a message", || answered(&self.client, &id));
+            retry("answer a message", || answered(&self.client, &id));
         }
         self.sent.push(Sent { text, id });
     }
 
     fn wait_for_answers(&self) {
         for message in &self.sent {
-            insist("answer a message", || answered(&self.client, &message.id));
+            retry("answer a message", || answered(&self.client, &message.id));
         }
     }
 
@@ -180,7 +180,7 @@ impl Soak {
 
 #[test]
 fn soak_loses_no_message_and_keeps_the_ledger_valid() {
-    let (seed, steps) = run_of("IRONCLAW_SOAK_STEPS", STEPS);
+    let (seed, steps) = run_settings("IRONCLAW_SOAK_STEPS", STEPS);
     let (mut soak, mut rng) = (Soak::begin(), Rng::with_seed(seed));
     for step in 0..steps {
         let what = rng.u64(..16);

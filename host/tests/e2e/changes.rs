@@ -6,7 +6,7 @@
 
 mod deciders;
 
-use crate::chaos::kill::{run_of, slice};
+use crate::chaos::kill::{choose_cases, run_settings};
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
 use fastrand::Rng;
@@ -276,8 +276,8 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
 fn host_killed_between_any_two_steps_applies_a_change_once() {
     let points = ["change_approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
-    let (seed, count) = run_of("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
-    for point in slice(&points, count, &mut Rng::with_seed(seed)) {
+    let (seed, count) = run_settings("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
+    for point in choose_cases(&points, count, &mut Rng::with_seed(seed)) {
         let mut fixture = ChangeFixture::new(Build::Failpoints);
         let id = fixture.propose("persona");
         // A kill after the proposal leaves the change pending.

@@ -105,7 +105,7 @@ fn cancelled_local_call_is_unknown_and_late_row_is_refused() {
     }
     wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
     assert_eq!(attacked.entries("row.refused", &session).len(), 1, "the late reply is refused");
-    attacked.other_answers();
+    attacked.check_other_agent();
     assert!(attacked.say("a", "hello").chat["reply"].is_string(), "the next message works");
     host.down();
     let db = record::open(&host.home);

@@ -3,7 +3,7 @@
 //! A test build can leave out a named wall, a release build cannot. The fast tier tests a few walls, which `IRONCLAW_SEED` selects;
 //! `IRONCLAW_LONG=1` tests all of them. See `host/jail/src/wall.rs`.
 
-use crate::chaos::kill::{run_of, slice};
+use crate::chaos::kill::{choose_cases, run_settings};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::jail_fixture::{HostUser, host_users};
 use fastrand::Rng;
@@ -150,11 +150,11 @@ fn containment_check_fails_without_any_single_wall() {
     all.sort_unstable();
     assert_eq!(named, all, "the table of walls in the threat model");
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
-    let (seed, count) = run_of("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
+    let (seed, count) = run_settings("IRONCLAW_WALLS", if is_long { Wall::ALL.len() as u64 } else { WALLS });
     let mut chance = Rng::with_seed(seed);
     std::thread::scope(|scope| {
         for user in host_users() {
-            let walls = slice(Wall::ALL, count, &mut chance);
+            let walls = choose_cases(Wall::ALL, count, &mut chance);
             let documented = &documented;
             scope.spawn(move || omit_each(user, &walls, documented));
         }

@@ -4,7 +4,7 @@
 //! `quota`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::run_of;
+use crate::chaos::kill::run_settings;
 use crate::security::quota::{code, get_at, idle_connection, message};
 use crate::support::client::Raw;
 use crate::support::hooks::{self, Hook, Receiver};
@@ -172,7 +172,7 @@ fn peak_memory_bytes(pid: i32) -> u64 {
 #[test]
 fn attackers_reach_their_quotas_and_delay_no_other_person() {
     let long = std::env::var_os("IRONCLAW_LONG").is_some();
-    let (seed, seconds) = run_of("IRONCLAW_QUOTA_SECONDS", if long { LONG_SECONDS } else { SECONDS });
+    let (seed, seconds) = run_settings("IRONCLAW_QUOTA_SECONDS", if long { LONG_SECONDS } else { SECONDS });
     let host = hooks::new_host(Build::Plain, SETTINGS);
     host.agent("b");
     for name in ["Bob", "Cem", "Dan"] {

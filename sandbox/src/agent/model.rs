@@ -1,6 +1,6 @@
 //! The client of the model socket: one request, one answer, over a connection that stays open.
 //!
-//! It sends names of items and no text. A broken connection is opened anew once per request. See [`crate::agent::turn`].
+//! It sends names of items and no text. It opens a broken connection again once per request. See [`crate::agent::turn`].
 
 use crate::link::{Gone, Link};
 use ironclaw_contract::seam::socket::{Request, Response, read_frame, write_frame};

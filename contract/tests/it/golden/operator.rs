@@ -9,8 +9,8 @@ use ironclaw_contract::operator::{
     Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
     JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
     McpServerTool, MessageFile, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
-    Places, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, Stage,
-    Status, Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts,
+    Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -91,8 +91,8 @@ fn stage() -> Stage {
     }
 }
 
-fn places() -> Places {
-    Places { awake: 3, awake_max: 64, waiting: 0 }
+fn places() -> SlotCounts {
+    SlotCounts { awake: 3, awake_max: 64, waiting: 0 }
 }
 
 fn stops() -> Vec<Shape> {

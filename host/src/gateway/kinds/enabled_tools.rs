@@ -13,7 +13,7 @@ use ironclaw_contract::seam::change::{Change, EnabledTools, ToolDifference};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: true };
 
 impl Check for EnabledTools {
     fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
@@ -31,7 +31,7 @@ impl Check for EnabledTools {
         Ok(json!(tools))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 

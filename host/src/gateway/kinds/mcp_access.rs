@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(super) const NOT_CONNECTED: &str =
     "This version of the host does not connect to MCP servers; no call is made before one does.";
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };
 
 impl Check for McpAccess {
     /// Writes all tools out. Without a list they are all tools that the server declares now; an empty list removes the access.
@@ -49,7 +49,7 @@ impl Check for McpAccess {
     }
 
     /// Returns the server's address, its declared tools and the names of the secrets that it gets.
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
             let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
             json!({ "url": server.url, "tools": tools, "headers": server.headers })

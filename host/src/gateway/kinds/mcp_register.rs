@@ -6,4 +6,4 @@ mod page;
 
 use super::{Properties, Scope};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: true };

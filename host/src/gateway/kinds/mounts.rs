@@ -7,4 +7,4 @@ mod page;
 
 use super::{Properties, Scope};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

@@ -6,4 +6,4 @@ mod page;
 
 use super::{Properties, Scope};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

@@ -11,7 +11,7 @@ use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissi
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: true };
 
 impl Check for Permissions {
     fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
@@ -43,7 +43,7 @@ impl Check for Permissions {
         Ok(json!(current))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let granted = self.grant.iter().map(|grant| grant.identity.as_str());
         Ok(json!({ "identities": identities::facts(tx, granted.chain(self.revoke.iter().map(String::as_str)))? }))
     }

@@ -11,7 +11,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::diff::{self, LineMark};
 use serde_json::{Value, json};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: true };
 
 impl Check for Persona {
     fn complete(&self, _tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
@@ -22,7 +22,7 @@ impl Check for Persona {
         Ok(agent.map_or(Value::Null, |agent| json!(Self { instructions: agent.persona.clone() })))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
     }
 

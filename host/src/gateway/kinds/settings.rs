@@ -1,7 +1,7 @@
 //! The kind `settings`: guard mode, model endpoint, ceilings and removal of an agent, and the default model of the host.
 //!
 //! Only people request it. A change that only tightens needs one approval under every policy; every other change follows the
-//! policy. No session begins anew: the host reads the settings at each request.
+//! policy. No session restarts: the host reads the settings at each request.
 
 mod apply;
 mod check;
@@ -11,4 +11,4 @@ pub(in crate::gateway) use check::for_default_model;
 
 use super::{Properties, Scope};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: false };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };

@@ -13,7 +13,7 @@ use ironclaw_contract::seam::change::{Change, Engage, Wiring};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value, json};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, begins_anew: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };
 
 impl Check for Wiring {
     fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
@@ -28,7 +28,7 @@ impl Check for Wiring {
         Ok(json!(found.map_or_else(none, |channel| channel.wiring(agent.id))))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "channels": facts(tx, std::slice::from_ref(self))? }))
     }
 
@@ -54,7 +54,7 @@ pub(super) fn known(tx: &ReadTx<'_>, wiring: &Wiring) -> Result<Channel, Denied>
         // The message of `regex` has many lines and contains the pattern.
         let why = match error {
             regex::Error::CompiledTooBig(_) => "it would take too much memory",
-            _ => "it is no regular expression",
+            _ => "it is not a regular expression",
         };
         let refusal = Refusal::new(DenialCode::PatternMalformed, format!("the pattern cannot be used: {why}"));
         return Err(refusal

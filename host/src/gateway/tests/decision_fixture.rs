@@ -50,7 +50,7 @@ impl DecisionFixture {
             }
             // Two tokens for each person: a test can revoke one.
             for person in registry::people(tx)?.iter().flat_map(|person| [person, person]) {
-                let fresh = registry::Fresh::new()?;
+                let fresh = registry::FreshToken::new()?;
                 registry::tokens::issue(tx, person, "desk", None, &fresh, owner).expect("a good token");
             }
             for name in [AGENT, "other"] {

@@ -2,7 +2,7 @@
 
 use super::super::independence::NOT_INDEPENDENT;
 use super::*;
-use crate::registry::{Fresh, Giver, Token as Proof, tokens};
+use crate::registry::{FreshToken, Giver, Token as Proof, tokens};
 
 const TWO: &str = "[default]\napprovals = 2\n";
 const NOT_OWN: &str = "[default]\nrequester_may_approve = false\n";
@@ -22,7 +22,7 @@ impl DecisionFixture {
         let by = giver(by);
         self.write(move |tx| {
             let person = registry::find_person(tx, to)?.expect("a person");
-            Ok(tokens::issue(tx, &person, "later", None, &Fresh::new()?, by))
+            Ok(tokens::issue(tx, &person, "later", None, &FreshToken::new()?, by))
         })
         .expect("a good token")
     }
@@ -87,7 +87,7 @@ fn later_token_from_an_approver_does_not_count() {
     // The owner can also read a token that the owner rotates.
     let by = giver(&olga);
     let old = fixture.token("anna");
-    let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &old, &Fresh::new()?, by))).expect("a live token");
+    let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &old, &FreshToken::new()?, by))).expect("a live token");
     refused(fixture.approve_by(&fresh, id), NOT_INDEPENDENT);
     assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "with adam's earlier token");
 }
@@ -144,7 +144,7 @@ fn token_rotated_by_its_holder_still_counts() {
     let fixture = DecisionFixture::under(TWO);
     let (id, adam) = (fixture.persona("new"), fixture.token("adam"));
     let by = giver(&adam);
-    let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &adam, &Fresh::new()?, by))).expect("a live token");
+    let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &adam, &FreshToken::new()?, by))).expect("a live token");
     assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
     assert_eq!(fixture.approve_by(&fresh, id), Ok(Vote::Approved));
 }
@@ -153,7 +153,7 @@ fn token_rotated_by_its_holder_still_counts() {
 fn later_token_from_the_host_does_not_count() {
     let fixture = DecisionFixture::under(TWO);
     let (id, adam) = (fixture.persona("new"), fixture.person("adam"));
-    let fresh = Fresh::new().expect("random bytes");
+    let fresh = FreshToken::new().expect("random bytes");
     let digest = fresh.digest();
     let found = fixture.write(move |tx| {
         tokens::issue_for_file(tx, adam.id, &fresh)?;

@@ -132,7 +132,7 @@ mod tests {
         for name in DIRECTORIES {
             let path = home.path().join(name);
             fs::remove_dir(&path).expect("removed");
-            home.prepare_start().expect("made anew");
+            home.prepare_start().expect("made again");
             assert!(path.is_dir(), "{name}");
             fs::remove_dir(&path).expect("removed");
             fs::write(&path, "").expect("written");

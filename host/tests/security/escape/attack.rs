@@ -87,7 +87,7 @@ impl Attacked {
 
     /// Checks that the other agent answers.
     #[track_caller]
-    pub(crate) fn other_answers(&self) {
+    pub(crate) fn check_other_agent(&self) {
         assert!(self.host.say("b", "hello").contains("Hello."), "{}", self.host.status());
     }
 

@@ -229,7 +229,7 @@ impl Attempt {
         if let Some(check) = &self.check {
             check(attacked, known, &played);
         }
-        attacked.other_answers();
+        attacked.check_other_agent();
         if self.halts() {
             attacked.host.ctl(&["session", "release", &id]).ok();
             let reply = attacked.host.say("a", "hello");

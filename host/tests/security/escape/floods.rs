@@ -62,7 +62,7 @@ fn check_quarantined(attacked: &Attacked, script: &Value, words: &str) {
     assert_eq!(session["state"], "quarantined", "{session}");
     let entries = attacked.entries("session.quarantined", &attacked.id("a"));
     assert_eq!(entries.last().expect("an entry")["data"]["reason"], words);
-    attacked.other_answers();
+    attacked.check_other_agent();
     attacked.host.ctl(&["session", "release", &attacked.id("a")]).ok();
 }
 
@@ -133,7 +133,7 @@ fn silent_sandbox_is_ended_after_the_handshake_timeout() {
                 let answer = attacked.host.ctl(&["chat", "a", "hello"]);
                 assert!(answer.code == 1 && answer.stderr.contains(within), "{}{}", answer.stdout, answer.stderr);
                 assert_eq!(attacked.session("a")["state"], "parked");
-                attacked.other_answers();
+                attacked.check_other_agent();
                 attacked.set_launch_script(&id, &Value::Null);
                 attacked.host.ctl(&["session", "release", &id]).ok();
                 assert!(attacked.host.say("a", "hello").contains("Hello."), "a released session answers");

@@ -27,7 +27,7 @@ fn check_halted(attacked: &Attacked, state: &str, words: &str) -> String {
     // The ledger has only words of the host. `status` also has the detail, which may quote the sandbox.
     let own = entry["data"]["reason"].as_str().unwrap_or_default();
     assert!(!own.is_empty() && reason.starts_with(own), "{entry}");
-    attacked.other_answers();
+    attacked.check_other_agent();
     id
 }
 
@@ -87,7 +87,7 @@ fn invalid_handshake_halts_the_session_with_a_reason() {
 fn damaged_or_foreign_inbound_queue_is_rebuilt() {
     let attacked = Attacked::new("");
     let id = attacked.make_sleeping_session();
-    attacked.other_answers();
+    attacked.check_other_agent();
     let other = attacked.id("b");
     attacked.host.ctl(&["session", "stop", &other]).ok();
     let queue = |id: &str| attacked.directory(id).join("in/inbound.db");
@@ -103,7 +103,7 @@ fn damaged_or_foreign_inbound_queue_is_rebuilt() {
         assert_eq!(reason, format!("cannot open inbound queue of {id}: wrong key or damaged file"));
         attacked.host.ctl(&["session", "stop", &id]).ok();
     }
-    attacked.other_answers();
+    attacked.check_other_agent();
 }
 
 /// Replaces a queue with a link, a directory or a pipe.
@@ -197,7 +197,7 @@ fn session_with_a_damaged_key_is_refused_with_a_reason() {
         let answer = attacked.host.ctl(&["chat", "a", "hello", "--wait", "20s"]);
         assert_eq!(answer.code, 1, "{key}: {}", answer.stdout);
         assert!(answer.stderr.contains("made under another key, or changed"), "{key}: {}", answer.stderr);
-        attacked.other_answers();
+        attacked.check_other_agent();
         if key == "queue_key" {
             check_halted(&attacked, "parked", "the wrapped queue key does not open");
         }
@@ -233,7 +233,7 @@ fn journal_that_names_another_file_does_not_delete_it() {
     assert!(copied.is_ok_and(|status| status.success()));
     assert!(attacked.host.say("a", "hello").contains("Hello."), "the next launch recovers the journal in its jail");
     assert!(!exists(&out.join("outbound.db-journal")));
-    attacked.other_answers();
+    attacked.check_other_agent();
     attacked.host.down();
     assert!(exists(&victim));
 
@@ -248,13 +248,13 @@ fn journal_that_names_another_file_does_not_delete_it() {
 fn flood_of_bells_delays_neither_deadline_nor_stop() {
     let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
     attacked.say("a", "hello");
-    attacked.other_answers();
+    attacked.check_other_agent();
     let id = attacked.id("a");
     std::thread::scope(|scope| {
         let flooding = scope.spawn(|| attacked.send("a", "hello", &json!(["flood"])).ok().json());
         wait_for("the flood", || attacked.session("a")["waiting"] == 1);
         while !flooding.is_finished() {
-            attacked.other_answers();
+            attacked.check_other_agent();
         }
         let chat = flooding.join().expect("answered");
         assert!(
@@ -287,7 +287,7 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
     assert_eq!(played.chat["notice"], true);
     let reply = played.chat["reply"].as_str().unwrap_or_default();
     assert_eq!(reply, "I stopped: this turn took longer than its limit of 2 seconds.");
-    attacked.other_answers();
+    attacked.check_other_agent();
     let played = attacked.say("a", "hello");
     let reply = played.chat["reply"].as_str().unwrap_or_default();
     assert!(reply.contains("Hello."), "{reply}");
@@ -304,7 +304,7 @@ fn sandbox_that_keeps_a_lock_is_ended_after_a_bounded_wait() {
     let id = attacked.id("a");
     let requeued = attacked.entries("turn.closed", &id).into_iter().filter(|entry| entry["type"] == "RETRACT").count();
     assert_eq!(requeued, 1);
-    attacked.other_answers();
+    attacked.check_other_agent();
     attacked.host.ctl(&["session", "stop", &id]).ok();
 
     let mut holding = handshake();

@@ -153,7 +153,7 @@ fn fatal_message_of_a_sandbox_cannot_control_a_terminal() {
         attacked.host.ctl(&["session", "release", &id]).ok();
         assert!(attacked.host.say("a", "hello").contains("Hello."), "{name}");
         attacked.host.ctl(&["session", "stop", &id]).ok();
-        attacked.other_answers();
+        attacked.check_other_agent();
     }
     assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }

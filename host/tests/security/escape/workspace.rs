@@ -73,7 +73,7 @@ fn check_removal(attacked: &Attacked, id: &str) {
         wait_for("the end of its sandbox", || !sandbox.is_alive());
     }
     assert!(!exists(&attacked.directory(id)), "no file of it is left");
-    attacked.other_answers();
+    attacked.check_other_agent();
     assert!(attacked.host.say("a", "hello").contains("Hello."), "the next session of the agent answers");
     assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
 }
@@ -107,7 +107,7 @@ fn session_that_locks_its_directories_can_be_removed() {
     // The person gets an answer or a reason.
     let answer = attacked.send("a", "hello", &json!([{ "once": shut }]));
     assert!(answer.code == 0 || answer.stderr.contains("session release"), "{}{}", answer.stdout, answer.stderr);
-    attacked.other_answers();
+    attacked.check_other_agent();
     check_removal(&attacked, &id);
 }
 
@@ -129,7 +129,7 @@ fn sandbox_that_ignores_a_stop_is_ended() {
             let answer = waiting.join().expect("no panic").ok().json();
             assert_eq!(answer["notice"], false, "{stays}: {answer}");
         });
-        attacked.other_answers();
+        attacked.check_other_agent();
         assert!(attacked.host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
     }
 }

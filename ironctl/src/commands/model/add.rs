@@ -166,7 +166,7 @@ async fn first_model(at: &At, base_url: Option<&str>) -> Result<Option<String>, 
             Err(Error::failed("model_id_missing", format!("no model is named, and {base_url} lists none"))
                 .hinting("start the server, or name the model: --model ID"))
         }
-        None => Err(Error::usage("no model is named", "name it as the provider does: --model ID")),
+        None => Err(Error::usage("no model is named", "use the name of the provider: --model ID")),
     }
 }
 

@@ -20,7 +20,7 @@ impl Check for CreateAgent {
         Ok(Value::Null)
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({
             "identities": identities::facts(tx, self.members.iter().map(String::as_str))?,
             "channels": wiring::facts(tx, &self.wirings)?,

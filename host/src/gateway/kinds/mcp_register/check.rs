@@ -31,7 +31,7 @@ impl Check for McpRegister {
         Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described())))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)? }))
     }
 

@@ -35,7 +35,7 @@ impl Check for Vec<Mount> {
         Ok(json!(shown.collect::<Vec<_>>()))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _grounds: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "sources": of_sources(self) }))
     }
 
