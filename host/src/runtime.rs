@@ -48,7 +48,7 @@ pub struct Runtime {
     /// Serves the model sockets.
     pub models: Arc<ModelServers>,
     /// Bounds the sessions that are awake at once.
-    pub places: Arc<Admission>,
+    pub admission: Arc<Admission>,
     /// Stops actors from starting work during an emergency stop.
     pub latch: Arc<Latch>,
 }
