@@ -79,7 +79,7 @@ impl Changes {
     /// Sets settings of an agent in a transaction of its own.
     ///
     /// # Errors
-    /// Refuses as [`Self::settle`] does.
+    /// Refuses as [`Self::apply_at_once`] does.
     pub async fn set_at_once(self: &Arc<Self>, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
         let changes = Arc::clone(self);
         // `write` and not `decide`, because a refusal must be rolled back.
@@ -89,7 +89,7 @@ impl Changes {
     /// Checks that the policy leaves settings to this person alone.
     ///
     /// # Errors
-    /// Refuses as [`Self::settle`] does.
+    /// Refuses as [`Self::apply_at_once`] does.
     pub async fn may_at_once(
         self: &Arc<Self>,
         by: PersonId,

@@ -1,7 +1,7 @@
 //! People, their roles, and their identities on channels.
 //!
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never of two people. See
-//! [`crate::registry::tokens`] and [`crate::inbound::identity`].
+//! [`mod@crate::registry::tokens`] and [`crate::inbound::identity`].
 
 pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,

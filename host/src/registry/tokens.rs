@@ -1,7 +1,7 @@
 //! The tokens that authenticate people to this host, stored as digests.
 //!
 //! Never stores the text of a token, and never revives one: expired and revoked are stored states, not a comparison with the clock. See
-//! [`crate::registry::people`] and `crate::api::auth`.
+//! [`mod@crate::registry::people`] and `crate::api::auth`.
 
 pub use crate::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
 

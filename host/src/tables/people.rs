@@ -1,6 +1,6 @@
 //! People, their identities on channels, and tokens. Tables: `people`, `identities`, `tokens`.
 //!
-//! Also the stored form of givers, which `agent_roles` shares. See [`crate::registry::people`] and [`crate::registry::tokens`].
+//! Also the stored form of givers, which `agent_roles` shares. See [`mod@crate::registry::people`] and [`mod@crate::registry::tokens`].
 
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
