@@ -36,6 +36,7 @@ use ironclaw_text::visible;
 use names::Names;
 use page::Page;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The content of a page.
 #[derive(Debug, Clone)]
@@ -194,7 +195,7 @@ fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
         Some(words) => vec![json_lines::line(label, words)],
         None => json_lines::lines(label, view.before, names),
     };
-    let then = json_lines::lines(label, payload, names);
+    let then = json_lines::lines(label, &result(view, payload), names);
     for (fate, line) in diff::lines(&now, &then) {
         let sign = match fate {
             LineMark::Removed => '-',
@@ -202,6 +203,18 @@ fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
             LineMark::Unchanged => ' ',
         };
         page.put(&format!("  {sign} {}", line.prefix), &line.body);
+    }
+}
+
+/// Returns the setting after the change: a change of permissions without `access` keeps the present one.
+fn result<'a>(view: &View<'_>, payload: &'a Value) -> Cow<'a, Value> {
+    match (view.change.kind(), payload, view.before.get("access")) {
+        (ChangeKind::Permissions, Value::Object(fields), Some(access)) if !fields.contains_key("access") => {
+            let mut fields = fields.clone();
+            fields.insert("access".to_owned(), access.clone());
+            Cow::Owned(Value::Object(fields))
+        }
+        _ => Cow::Borrowed(payload),
     }
 }
 
@@ -248,7 +261,7 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
             page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
             let read = match ForeignText::of(view.labels) {
                 ForeignText::Present => "yes; its model read it, or may have read it",
-                ForeignText::NoneRecorded => "none recorded",
+                ForeignText::NoneRecorded => "none in the record",
                 ForeignText::Unknown => "unknown",
             };
             page.sentence("  ", &format!("Text of other people or of tools in this conversation: {read}"));
@@ -284,28 +297,29 @@ fn put_approval(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     page.sentence(
         "  ",
         &match requester_may_approve {
-            true => format!("{requester} may approve with one of these roles."),
+            true => format!("{requester} may approve, but only with one of these roles."),
             false => format!("{requester} may not approve."),
         },
     );
     if *approvals > 1 {
         page.sentence(
             "  ",
-            "Approvals must be independent: if one approver got their role or access token from the other after this request, the \
-             two count as one.",
+            "Approvals must be independent: two approvals count as one if one of the two people got their role or access token from \
+             the other after this request was made.",
         );
     }
     if !requester_may_approve {
         page.sentence(
             "  ",
             &format!(
-                "The approval of a person who got their role or access token from {name} after this request does not count."
+                "The approval of a person who got their role or access token from {name} after this request was made does not \
+                 count."
             ),
         );
     }
     page.sentence(
         "  ",
-        &format!("Without a decision by {} this request lapses and nothing changes.", minute(&view.expires_at)),
+        &format!("Without a decision by {} this request expires and nothing changes.", minute(&view.expires_at)),
     );
 }
 
@@ -317,8 +331,8 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
         ("kind", view.change.kind().name().to_owned()),
         ("agent", view.agent.map_or_else(|| "none".to_owned(), |(id, name)| names.named(id, name))),
         ("requested at", plain(&view.created_at)),
-        ("lapses at", plain(&view.expires_at)),
-        ("new requests lapse after", format!("{} h", view.rule.expires_hours)),
+        ("expires at", plain(&view.expires_at)),
+        ("new requests expire after", format!("{} h", view.rule.expires_hours)),
         ("generation of the record", view.generation.to_string()),
     ];
     if let PageRequester::Agent { agent: _, principal: _, session, turn, message, call } = &view.requester {

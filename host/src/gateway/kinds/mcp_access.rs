@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The present use of MCP servers.
 pub(super) const NOT_CONNECTED: &str =
-    "This version of the host does not connect to MCP servers; no call is made before one does.";
+    "This version of the host does not connect to MCP servers, so no call is made yet.";
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };
 
@@ -90,7 +90,12 @@ impl Page for McpAccess {
             Some(url) => format!("MCP server {server} at {}", page.show(url)),
             None => format!("MCP server {server}"),
         };
-        page.warn(format!("Data LEAVES THIS HOST: the content of these calls goes to {at}."));
+        page.warn(format!("Data LEAVES THIS HOST with each call: its content goes to {at}."));
+        let headers = page.facts["servers"][self.server.as_str()]["headers"].as_array();
+        let secrets: Vec<&str> = headers.into_iter().flatten().filter_map(|header| header["secret"].as_str()).collect();
+        if !secrets.is_empty() {
+            page.warn(format!("Each call carries these SECRETS of this host to the server: {}.", page.list(secrets)));
+        }
         page.warn(
             "The answers of the server come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned(),
         );

@@ -66,7 +66,7 @@ impl Page for Permissions {
                         .to_owned(),
                 );
                 page.warn(
-                    "EVERY person of this host can give the agent orders, which it follows with its tools and files, and read its answers."
+                    "EVERY person of this host can give the agent orders, which it follows with its tools and files, and read the answers that it gives them."
                         .to_owned(),
                 );
             }
@@ -75,10 +75,10 @@ impl Page for Permissions {
                     "Let only these people talk to {agent}: owners and admins of this host, and people with a role of this agent."
                 ));
                 if is_open_now {
-                    page.add("All other people of this host can talk to it now, and LOSE that.".to_owned());
+                    page.add("All other people of this host can talk to it now, and LOSE this access.".to_owned());
                 }
             }
-            None => page.add(format!("Change the roles of people at {agent}. Nothing else changes.")),
+            None => page.add(format!("Change the roles of these people at {agent}.")),
         }
         for grant in grant {
             let person = person(page, &grant.identity);

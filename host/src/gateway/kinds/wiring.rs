@@ -95,13 +95,14 @@ impl Page for Wiring {
                 page.add(format!("Connect {agent} to channel {channel}."));
                 page.add(format!("It answers messages that match the regular expression {}.", page.show(pattern)));
                 page.warn(format!(
-                    "EVERY message in channel {channel} can reach the model of the agent, also those without an answer."
+                    "EVERY message in channel {channel} from people who may talk to the agent can reach its model, also a message that it does \
+                     not answer."
                 ));
             }
             (Engage::All, _) | (Engage::Pattern, None) => {
                 page.add(format!("Connect {agent} to channel {channel}."));
                 page.warn(format!(
-                    "EVERY message in channel {channel} reaches the model of the agent and gets an answer."
+                    "EVERY message in channel {channel} from people who may talk to the agent reaches its model and gets an answer."
                 ));
             }
         }
@@ -111,7 +112,7 @@ impl Page for Wiring {
         let hears_now = page.before["engage"].as_str().is_some_and(|engage| engage != Engage::None.name());
         if let (Some(name), false) = (hearer["name"].as_str(), hears_now) {
             let hearer = page.named(hearer["agent"].as_str().unwrap_or_default(), name);
-            page.add(format!("Agent {hearer} hears this channel now, and LOSES it."));
+            page.add(format!("Agent {hearer} gets the messages of this channel now, and LOSES the channel."));
         }
     }
 }

@@ -455,19 +455,22 @@ fn page_names_requester_and_deciders() {
         &[
             "  May approve: an owner or admin of this host, or an admin of this agent",
             "  \"Alice\", on whose behalf the agent asks, may not approve.",
-            "the two count as one.",
-            "from \"Alice\" after this request does not count.",
+            "two approvals count as one if",
+            "from \"Alice\" after this request was made does not count.",
         ],
     );
     let alone = persona("x");
-    assert_shown(&alone, &["  \"Alice\", on whose behalf the agent asks, may approve with one of these roles."]);
+    assert_shown(
+        &alone,
+        &["  \"Alice\", on whose behalf the agent asks, may approve, but only with one of these roles."],
+    );
     assert_not_shown(&alone, "count as one");
     assert_not_shown(&alone, "does not count");
     let person = Asked { is_person: true, ..Asked::of(ChangeKind::Mounts, json!([])) };
     let text = person.shown();
     assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
     assert!(!text.contains("an admin of this agent"), "{text}");
-    assert!(text.contains("Without a decision by 2026-11-29 08:00 UTC this request lapses"), "{text}");
-    assert!(text.contains("  lapses at: 2026-11-29T08:00:00.000Z\n"), "{text}");
-    assert_shown(&person, &["  \"Alice\", who asks, may approve with one of these roles."]);
+    assert!(text.contains("Without a decision by 2026-11-29 08:00 UTC this request expires"), "{text}");
+    assert!(text.contains("  expires at: 2026-11-29T08:00:00.000Z\n"), "{text}");
+    assert_shown(&person, &["  \"Alice\", who asks, may approve, but only with one of these roles."]);
 }

@@ -28,7 +28,8 @@ impl Page for McpRegister {
         if page.is_by_agent {
             page.warn(match headers.is_empty() {
                 true => "The AGENT chose the address: check it.".to_owned(),
-                false => "The AGENT chose the address AND the secret: check both.".to_owned(),
+                false => "The AGENT chose the address AND the secret: check that this address may get this secret."
+                    .to_owned(),
             });
         }
     }
@@ -56,7 +57,7 @@ fn put_replaced(page: &mut Effects<'_>, server: &McpRegister, name: &str) {
     };
     let (new, lost) = (only(&has, &had), only(&had, &has));
     page.add(format!("Tools of the server: {}.", page.list(has)));
-    for (words, tools) in [("NEW tools", new), ("Tools that GO", lost)] {
+    for (words, tools) in [("NEW tools", new), ("Tools that are REMOVED", lost)] {
         if !tools.is_empty() {
             page.add(format!("{words}: {}.", page.list(tools.iter().map(String::as_str))));
         }
@@ -96,7 +97,7 @@ fn put_secrets(page: &mut Effects<'_>, server: &McpRegister, is_used: bool) {
         let (name, secret) = (page.show(&header.name), page.show(&header.secret));
         let carries = match is_used {
             true => "every request to",
-            false => "once an agent may use it, every request to",
+            false => "once an agent may use the server, every request to",
         };
         page.warn(match (page.before.is_null(), secrets_of(page.before, header), moves) {
             (true, _, _) => format!("SECRET {secret}: {carries} {url} carries it, in the header {name}."),
@@ -108,7 +109,7 @@ fn put_secrets(page: &mut Effects<'_>, server: &McpRegister, is_used: bool) {
             }
             (false, SecretNow::Other(old), _) => {
                 let now = if old.is_empty() { "none".to_owned() } else { page.list(old) };
-                format!("NEW SECRET {secret}: {carries} {url} carries it, in the header {name} (now: {now}).")
+                format!("ANOTHER SECRET {secret}: {carries} {url} carries it, in the header {name} (before: {now}).")
             }
         });
     }

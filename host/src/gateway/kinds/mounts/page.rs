@@ -15,7 +15,11 @@ impl Page for Vec<Mount> {
         }
         let writable = self.iter().filter(|mount| mount.read_only == Some(false)).count();
         let directories = if self.len() == 1 { "directory" } else { "directories" };
-        let access = if writable == 0 { "read only".to_owned() } else { format!("{writable} writable") };
+        let access = match writable {
+            0 => "read only".to_owned(),
+            all if all == self.len() => "read and write".to_owned(),
+            some => format!("{some} of them read and write"),
+        };
         page.add(format!("Give {agent} access to {} {directories} of this machine ({access}).", self.len()));
         let lost: Vec<&str> =
             had.iter().copied().filter(|was| !self.iter().any(|mount| mount.source == *was)).collect();

@@ -23,7 +23,10 @@ impl Page for Packages {
                 Effects::texts(&page.before[of]).into_iter().filter(move |name| !wanted.iter().any(|kept| kept == name))
             })
             .collect();
-        page.add("Only the jail of the agent gets exactly these packages, and those that they depend on.".to_owned());
+        page.add(
+            "They are installed in the jail of the agent only, together with the packages that they depend on."
+                .to_owned(),
+        );
         if !lost.is_empty() {
             page.add(format!("The agent LOSES these packages: {}.", page.list(lost)));
         }

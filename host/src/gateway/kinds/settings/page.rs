@@ -18,7 +18,7 @@ impl Page for Settings {
         if let Some(model) = model {
             let now = page.show(before["model"].as_str().unwrap_or_default());
             let (model, at) = (page.show(model), address(page));
-            page.add(format!("Use model endpoint {model}{at} for {agent} (now: {now})."));
+            page.add(format!("Use model endpoint {model}{at} for {agent} (before: {now})."));
             put_endpoint(page);
         }
         for (limited, wanted) in [(Limited::Tokens, tokens_per_day), (Limited::Cost, cost_per_day_micros)] {
@@ -30,12 +30,14 @@ impl Page for Settings {
         if *remove {
             page.add(format!("Remove {agent}, and erase its conversations, workspace files and notes."));
             page.add("Directories of this machine that it could use are not erased.".to_owned());
-            page.warn("The erased conversations, files and notes CANNOT BE RESTORED by this host.".to_owned());
+            page.warn(
+                "The erased conversations, files and notes CANNOT BE RESTORED: this host keeps no copy.".to_owned(),
+            );
         }
         if let Some(model) = default_model {
             let now = page.show(before["default_model"].as_str().unwrap_or_default());
             let (model, at) = (page.show(model), address(page));
-            page.add(format!("Make model endpoint {model}{at} the default of this host (now: {now})."));
+            page.add(format!("Make model endpoint {model}{at} the default of this host (before: {now})."));
             let followers = facts["followers"].as_object().into_iter().flatten();
             let followers = page.list(followers.map(|(name, _)| name.as_str()));
             page.add(format!("Agents that follow the default and use it then: {followers}."));
@@ -47,8 +49,8 @@ impl Page for Settings {
 fn put_mode(page: &mut Effects<'_>, agent: &str, mode: GuardMode, now: &str) {
     let against = format!("the protection of {agent} against forged text");
     let modes = match now == mode.name() {
-        true => format!("guard mode {now}, as now"),
-        false => format!("guard mode {}, now {now}", mode.name()),
+        true => format!("guard mode {now}, unchanged"),
+        false => format!("guard mode {}; before: {now}", mode.name()),
     };
     match mode {
         GuardMode::Enforce => {
@@ -56,10 +58,10 @@ fn put_mode(page: &mut Effects<'_>, agent: &str, mode: GuardMode, now: &str) {
             page.add("Text whose origin this host cannot prove is refused.".to_owned());
         }
         GuardMode::DangerousWarn => {
-            page.add(format!("Set {against} to warnings ({modes})."));
+            page.add(format!("Weaken {against} ({modes})."));
             page.warn(
-                "Text whose origin this host cannot prove is NOT REFUSED: it reaches the model as a quotation, so forged text can give \
-                 the agent orders. The ledger records it."
+                "Text whose origin this host cannot prove is NOT REFUSED: it reaches the model, marked as a quotation. Forged text can \
+                 still give the agent orders. The ledger records such text."
                     .to_owned(),
             );
         }
@@ -68,7 +70,7 @@ fn put_mode(page: &mut Effects<'_>, agent: &str, mode: GuardMode, now: &str) {
             page.add(format!("Turn OFF {against} ({modes})."));
             page.warn(
                 "This host NO LONGER CHECKS the origin of text: forged text can give the agent orders, and the ledger does not record \
-                 it. Tool calls are still judged."
+                 such text. The host still judges tool calls."
                     .to_owned(),
             );
         }
@@ -142,7 +144,8 @@ fn money(micros: u64) -> String {
 fn put_limit(page: &mut Effects<'_>, agent: &str, limited: Limited, wanted: u64, now: &Value, of_settings: &Value) {
     let (now, of_settings) = (now.as_u64().unwrap_or_default(), of_settings.as_u64().unwrap_or_default());
     let (of, shown) = (limited.name(), |amount: u64| limited.amount(amount));
-    let current = format!("own limit now: {}; limit of an agent without its own: {}", shown(now), shown(of_settings));
+    let current =
+        format!("own limit before: {}; limit for agents without an own one: {}", shown(now), shown(of_settings));
     let in_force = if now > 0 { now } else { of_settings };
     if wanted == 0 {
         page.add(format!("Remove the limit of {agent} for {of} per day ({current})."));

@@ -14,11 +14,11 @@ fn server_replacement_shows_each_difference() {
         &kept,
         &[
             "  The address stays \"https://mcp.example\".",
-            "  Tools that GO: \"write\".",
+            "  Tools that are REMOVED: \"write\".",
             &format!("  Agent \"scribe\" ({SCRIBE}) LOSES tools of \"files\": \"write\"; it keeps \"read\"."),
-            "  !! NEW SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (now: none).",
+            "  !! ANOTHER SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (before: none).",
             "the secret \"files-key\" is stored",
-            "  !! The AGENT chose the address AND the secret: check both.",
+            "  !! The AGENT chose the address AND the secret: check that this address may get this secret.",
         ],
     );
     assert_not_shown(&kept, "No agent can use it yet");
@@ -36,14 +36,17 @@ fn server_replacement_shows_each_difference() {
             "LOSES all its tools of \"files\": \"read\".",
             "No agent can use it yet. That needs another change.",
             "Its requests no longer carry these secrets: \"old-key\".",
-            "  !! NEW SECRET \"files-key\": once an agent may use it, every request",
+            "  !! ANOTHER SECRET \"files-key\": once an agent may use the server, every request",
         ],
     );
     moved.before["headers"] = header.clone();
     assert_shown(&moved, &["  !! SECRET \"files-key\" goes to ANOTHER address"]);
     let mut new = registered_again(header, json!({}));
     new.before = Value::Null;
-    assert_shown(&new, &["to the catalogue of this host.", "No agent can use it yet", "once an agent may use it"]);
+    assert_shown(
+        &new,
+        &["to the catalogue of this host.", "No agent can use it yet", "once an agent may use the server"],
+    );
     assert_not_shown(&new, "Replace");
     let by_person = Asked { is_person: true, labels: Vec::new(), ..new };
     assert_not_shown(&by_person, "The AGENT chose");
@@ -52,7 +55,10 @@ fn server_replacement_shows_each_difference() {
 #[test]
 fn channel_that_another_agent_hears_is_lost_by_it() {
     let wired = sample(ChangeKind::Wiring);
-    assert_shown(&wired, &[&format!("Agent \"scribe\" ({SCRIBE}) hears this channel now, and LOSES it.")]);
+    assert_shown(
+        &wired,
+        &[&format!("Agent \"scribe\" ({SCRIBE}) gets the messages of this channel now, and LOSES the channel.")],
+    );
     let own = Asked { before: json!({"channel": "hook", "engage": "all"}), ..wired };
     assert_not_shown(&own, "LOSES");
 }
@@ -93,10 +99,11 @@ fn revoked_role_says_if_the_person_can_still_talk() {
     };
     assert_shown(
         &with(json!("members"), "everyone"),
-        &["they can no longer talk to it", "can talk to it now, and LOSE that."],
+        &["they can no longer talk to it", "can talk to it now, and LOSE this access."],
     );
     assert_shown(&with(Value::Null, "everyone"), &["they can still talk to it"]);
     assert_shown(&with(Value::Null, "members"), &["they can no longer talk to it"]);
+    assert_not_shown(&with(Value::Null, "members"), "-   access");
 }
 
 #[test]
@@ -120,6 +127,7 @@ fn removed_mcp_access_has_no_warning() {
     let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
     assert_shown(&none, &["Take all tools of MCP server \"files\" away from agent \"helper\": none."]);
     assert_not_shown(&none, "LEAVES THIS HOST");
+    assert_not_shown(&none, "SECRETS");
 }
 
 #[test]
@@ -161,7 +169,7 @@ fn labels_of_the_request_are_shown_with_their_meaning() {
         ],
     );
     let none = with(&[Label::LlmDerived]);
-    assert_shown(&none, &["or of tools in this conversation: none recorded", "labels of the request: LlmDerived"]);
+    assert_shown(&none, &["or of tools in this conversation: none in the record", "labels of the request: LlmDerived"]);
     assert_not_shown(&none, "  !! ");
     assert_shown(
         &with(&[]),
@@ -185,18 +193,19 @@ fn each_danger_has_a_warning() {
     warned(ChangeKind::Packages, "PUBLISHERS of these packages decide their content");
     warned(
         ChangeKind::Wiring,
-        "EVERY message in channel \"hook\" can reach the model of the agent, also those without an answer.",
+        "EVERY message in channel \"hook\" from people who may talk to the agent can reach its model, also a message that it does not answer",
     );
     warned(ChangeKind::Permissions, "\"Bob\" (\"chat:bob\") becomes an ADMIN of this agent");
     warned(ChangeKind::Mounts, "The agent can WRITE to \"/srv/data\"");
     warned(ChangeKind::Mounts, "The agent can READ everything in \"/srv/data\"");
     warned(
         ChangeKind::CreateAgent,
-        "EVERY message in channel \"hook\" reaches the model of the agent and gets an answer",
+        "EVERY message in channel \"hook\" from people who may talk to the agent reaches its model and gets an answer",
     );
     warned(ChangeKind::McpAccess, "LEAVES THIS HOST");
+    warned(ChangeKind::McpAccess, "these SECRETS of this host to the server: \"files-key\"");
     warned(ChangeKind::McpAccess, "can contain INSTRUCTIONS");
-    warned(ChangeKind::McpRegister, "SECRET \"files-key\": once an agent may use it");
+    warned(ChangeKind::McpRegister, "SECRET \"files-key\": once an agent may use the server");
     warned(ChangeKind::Settings, "NO LONGER CHECKS the origin of text");
     warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
     warned(ChangeKind::Settings, "NO LIMIT for tokens per day");
