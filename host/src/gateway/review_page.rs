@@ -129,6 +129,7 @@ fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     let mut effects = Effects::new(view.before, view.facts, names, is_by_agent(view));
     warn_of_foreign_text(&mut effects, view);
     kinds::effects(view.change, &agent, &mut effects);
+    warn_of_hidden_characters(&mut effects);
     page.heading("EFFECT");
     for sentence in &effects.sentences {
         page.sentence("  ", sentence);
@@ -164,6 +165,18 @@ impl ForeignText {
             (false, false) => Self::NoneRecorded,
             (false, true) => Self::Unknown,
         }
+    }
+}
+
+/// Warns about names that are shown with codes of characters.
+fn warn_of_hidden_characters(effects: &mut Effects<'_>) {
+    // Only the page itself writes this bracket: in a name it is shown as its own code.
+    if effects.sentences.iter().chain(&effects.warnings).any(|sentence| sentence.contains("⟦U+")) {
+        effects.warn(
+            "A name above contains unusual characters, shown as codes in ⟦ ⟧. It may imitate another name: compare the ids and \
+             identities."
+                .to_owned(),
+        );
     }
 }
 

@@ -56,7 +56,7 @@ fn put_mount(page: &mut Effects<'_>, Mount { source, target, read_only }: &Mount
         Some(false) => {
             page.add(format!("READ and WRITE {source}{now}; the agent sees it at {target}."));
             page.warn(format!(
-                "The agent can WRITE to {source}: it can change and delete everything in that directory."
+                "The agent can WRITE to {source}: it can change and delete everything in that directory and its subdirectories."
             ));
         }
         Some(true) | None => {
@@ -64,6 +64,6 @@ fn put_mount(page: &mut Effects<'_>, Mount { source, target, read_only }: &Mount
         }
     }
     page.warn(format!(
-        "The agent can READ everything in {source}; what it reads can reach its model and the people who talk to it."
+        "The agent can READ everything in {source} and its subdirectories; what it reads can reach its model and the people who talk to it."
     ));
 }

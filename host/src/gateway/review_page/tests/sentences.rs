@@ -190,6 +190,11 @@ fn each_danger_has_a_warning() {
         assert!(line.starts_with("  !! "), "{line}");
     };
     warned(ChangeKind::EnabledTools, "The agent can RUN PROGRAMS: run_command runs programs in the jail of the agent");
+    assert_shown(
+        &Asked { agent: "he\u{202e}lper".to_owned(), ..persona("x") },
+        &["  !! A name above contains unusual characters"],
+    );
+    assert_not_shown(&persona("x"), "unusual characters");
     warned(ChangeKind::Packages, "PUBLISHERS of these packages decide their content");
     warned(
         ChangeKind::Wiring,
