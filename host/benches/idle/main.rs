@@ -17,6 +17,9 @@ mod many_sessions;
 mod record;
 
 use host_fixture::TestHost;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -28,8 +31,8 @@ const AGENTS: usize = 10;
 const SESSIONS: [usize; 3] = [0, 100, 1000];
 /// The length of one measurement without `IRONCLAW_IDLE_SECONDS`.
 const SECONDS: u64 = 30;
-/// The time in which a start finishes its remaining work.
-const SETTLE: Duration = Duration::from_secs(3);
+/// The time in which a start finishes its remaining work: its timers of the first minute, and the end of idle threads.
+const SETTLE: Duration = Duration::from_secs(75);
 
 fn main() {
     let seconds = std::env::var("IRONCLAW_IDLE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS);
@@ -55,7 +58,10 @@ fn main() {
         let resident = resident_kibibytes(host_pid);
         let before = switches(host_pid);
         sleep(look);
-        let (switched, threads) = (switches(host_pid).0 - before.0, before.1);
+        let after = switches(host_pid);
+        // A thread that ended in between is not counted.
+        let switched: u64 = before.iter().filter_map(|(thread, count)| after.get(thread).map(|now| now - count)).sum();
+        let threads = after.len();
         let calls = system_calls(host_pid, || sleep(look));
         // A control: the count of a request that makes system calls.
         let control = system_calls(host_pid, || drop(host.status()));
@@ -78,16 +84,15 @@ fn resident_kibibytes(pid: i32) -> u64 {
     line.trim().trim_end_matches("kB").trim().parse().expect("a number")
 }
 
-/// Returns the context switches of all threads so far, and the number of threads.
-fn switches(pid: i32) -> (u64, usize) {
-    let (mut switches, mut threads) = (0, 0);
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten() {
+/// Returns the context switches of each thread so far, by thread id.
+fn switches(pid: i32) -> BTreeMap<OsString, u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+    let count = |task: DirEntry| {
         let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
         let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
-        switches += counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum::<u64>();
-        threads += 1;
-    }
-    (switches, threads)
+        (task.file_name(), counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum())
+    };
+    tasks.map(count).collect()
 }
 
 /// Returns the counts of `strace -c` in all threads during an action, or the reason why there is no count.
