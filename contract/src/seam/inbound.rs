@@ -167,7 +167,7 @@ impl Projection<'_> {
             .map(drop)
     }
 
-    /// Removes all turns, messages and receipts. The host projects the needed ones again; its record keeps all of them.
+    /// Removes all turns, messages and receipts. The host projects the needed ones anew; its record keeps all of them.
     pub fn clear(&self) -> rusqlite::Result<()> {
         for table in ["turns", "messages_in", "delivered"] {
             // Row by row: without a condition, SQLite would also write the pages of an empty table.
