@@ -3,6 +3,7 @@
 //! Never connects to another machine. Refuses an answer over a bound, and waits no longer than a timeout. See
 //! [`ironclaw_contract::operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
 
+mod audit;
 mod changes;
 mod channels;
 mod events;
@@ -23,9 +24,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
-    API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure,
-    HistoryLine, LedgerHead, McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof,
-    Recorded, Resumed, Rotated, Session, Status, Transcript, Usage, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, McpServer, MessageView,
+    NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage,
+    Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,9 +54,6 @@ const PROVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time for the test of an endpoint; the timeout of the host is shorter.
 const TEST_TIMEOUT: Duration = Duration::from_secs(150);
-
-/// Time for the archive of a chain of millions of entries.
-const ROTATE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Time of one long poll; a longer wait takes several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
@@ -255,22 +253,6 @@ impl Client {
     /// Returns the last items of a conversation.
     pub async fn end_of_transcript(&self, session: &str, last: usize) -> Result<Transcript, Error> {
         self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
-    }
-
-    /// Returns the signed head of the ledger.
-    pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
-        self.get("audit/head").await
-    }
-
-    /// Closes the chain of the ledger and begins the next.
-    pub async fn rotate_ledger(&self) -> Result<Rotated, Error> {
-        parse(&self.ask(Method::POST, "audit/rotate", None, ROTATE_TIMEOUT).await?)
-    }
-
-    /// Accepts that the ledger differs from heads or archives.
-    pub async fn accept_break(&self, reason: String) -> Result<BreakAccepted, Error> {
-        let body = serde_json::to_vec(&AcceptBreak { reason }).expect("plain fields are JSON");
-        parse(&self.ask(Method::POST, "audit/accept", Some(body), ROTATE_TIMEOUT).await?)
     }
 
     /// Returns every session.
