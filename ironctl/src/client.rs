@@ -7,6 +7,7 @@ mod audit;
 mod changes;
 mod channels;
 mod events;
+mod files;
 mod models;
 mod people;
 mod suggestion;
@@ -314,9 +315,9 @@ impl Client {
     }
 
     /// Sends a request and returns the body of the answer; a refusal is an error.
-    async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, timeout: Duration) -> Result<Bytes, Error> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Content>, timeout: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + timeout;
-        let agent = suggestion::named_agent(path, body.as_deref());
+        let agent = suggestion::named_agent(path, body.as_ref().map(|body| body.bytes.as_slice()));
         match self.request(method, path, body, timeout).await {
             Ok(response) => self.read_body(response.into_body(), until).await,
             Err(Error::Refused(failure)) => Err(Error::Refused(self.with_suggestion(failure, agent).await)),
@@ -329,7 +330,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Option<Vec<u8>>,
+        body: Option<Content>,
         timeout: Duration,
     ) -> Result<Response<Incoming>, Error> {
         let until = Instant::now() + timeout;
@@ -363,7 +364,7 @@ impl Client {
         })
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Response<Incoming>, Error> {
+    async fn exchange(&self, method: Method, path: &str, body: Option<Content>) -> Result<Response<Incoming>, Error> {
         let (stream, host): (Box<dyn Stream>, &str) = match &self.transport {
             Transport::Socket(path) => {
                 (Box::new(UnixStream::connect(path).await.map_err(|c| self.no_connection(c))?), "ironclaw")
@@ -382,10 +383,11 @@ impl Client {
             .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
-        if body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
+        if let Some(body) = &body {
+            request = request.header(CONTENT_TYPE, body.kind);
         }
-        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|c| {
+        let body = body.map(|body| body.bytes).unwrap_or_default();
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|c| {
             Error::failed("request", format!("cannot send a request to /{API_VERSION}/{path}")).because(c)
         })?;
         sender.send_request(request).await.map_err(|cause| self.lost(&cause))
@@ -442,8 +444,16 @@ fn unreachable(home: &Home) -> Error {
     }
 }
 
-fn to_body(body: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(body).map_err(|cause| Error::failed("request", "cannot write the request").because(cause))
+/// The body of a request.
+struct Content {
+    kind: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn to_body(body: &impl Serialize) -> Result<Content, Error> {
+    let bytes = serde_json::to_vec(body)
+        .map_err(|cause| Error::failed("request", "cannot write the request").because(cause))?;
+    Ok(Content { kind: "application/json", bytes })
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
