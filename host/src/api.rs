@@ -11,6 +11,7 @@ mod channels;
 mod chat;
 mod connections;
 mod dead_letters;
+mod files;
 mod forgotten;
 mod health;
 pub mod hooks;
@@ -50,8 +51,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 pub use body::LargeBodies;
 use body::{Body, MESSAGE_BYTES_MAX};
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::Failure;
+use ironclaw_contract::operator::{DenialCode, FILE_PUT_BYTES_MAX, Failure};
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use port::{Port, Socket};
@@ -124,6 +124,7 @@ fn routes() -> Vec<Route> {
         routes_of_agents(),
         routes_of_changes_and_channels(),
         routes_of_messages_and_sessions(),
+        routes_of_files(),
         routes_of_people_and_models(),
     ]
     .into_iter()
@@ -206,6 +207,17 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         post("/v1/sessions/{id}/stop", Admin, "Put a session to sleep", sessions::stop),
         post("/v1/sessions/{id}/release", Admin, "Release a parked or quarantined session", sessions::release),
         post("/v1/sessions/{id}/prove", Admin, "Run the self-test in a session's jail", sessions::prove),
+    ]
+}
+
+fn routes_of_files() -> Vec<Route> {
+    vec![
+        get("/v1/agents/{agent}/session", Member, "The session of the caller's conversation with an agent", chat::find),
+        post("/v1/agents/{agent}/session", Member, "The same session; it is made if there is none", chat::open),
+        get("/v1/sessions/{id}/files", Member, "The entries of a directory in a workspace", files::list),
+        post("/v1/sessions/{id}/files", Member, "Put a file into a workspace", files::put).up_to(FILE_PUT_BYTES_MAX),
+        delete("/v1/sessions/{id}/files", Member, "Remove a file from a workspace", files::remove),
+        get("/v1/sessions/{id}/files/content", Member, "The bytes of a file in a workspace", files::content),
     ]
 }
 

@@ -21,6 +21,7 @@ use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
 use crate::session::store::Session;
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_state::failpoint;
@@ -76,6 +77,22 @@ impl Inbound {
         failpoint::reach("record");
         self.wake.wake(recorded.session);
         Ok(recorded)
+    }
+
+    /// Takes an origin through identity and routing, and returns the session of its messages. Records no message.
+    ///
+    /// # Errors
+    /// Refuses the origin at each stage, as [`Self::inbound`] does.
+    pub async fn session_of(&self, origin: Received) -> Result<SessionId, Denied<Error>> {
+        let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
+        self.record
+            .state
+            .decide(move |tx| {
+                let authenticated = identity::authenticate(tx, origin)?;
+                let routed = routing::route(tx, authenticated, (&quota, sessions_max), &record.wrapping)?;
+                Ok::<_, Denied<Error>>(routed.session().id)
+            })
+            .await
     }
 }
 

@@ -19,6 +19,7 @@ mod sleep_reason;
 pub mod turn_loop;
 mod work;
 pub mod workspace;
+pub mod workspace_files;
 
 use crate::latch::Latch;
 use crate::model_socket::ModelServers;

@@ -2,6 +2,7 @@
 //!
 //! Never decides on the effects of a message. The actor that drives a session is in [`crate::runtime`]. See [`crate::session::store`].
 
+pub mod files;
 pub mod link;
 pub mod projection;
 #[cfg(feature = "relay")]

@@ -27,6 +27,7 @@ mod e2e {
     mod costs;
     mod deliveries;
     mod feedback;
+    mod files;
     mod memory;
     mod model_retries;
     pub(crate) mod models;

@@ -3,9 +3,11 @@
 //! Never connects to another machine. Refuses an answer over a bound, and waits no longer than a timeout. See
 //! [`ironclaw_contract::operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
 
+mod audit;
 mod changes;
 mod channels;
 mod events;
+mod files;
 mod models;
 mod people;
 mod suggestion;
@@ -23,9 +25,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
-    API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure,
-    HistoryLine, LedgerHead, McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof,
-    Recorded, Resumed, Rotated, Session, Status, Transcript, Usage, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, McpServer, MessageView,
+    NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage,
+    Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,9 +55,6 @@ const PROVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time for the test of an endpoint; the timeout of the host is shorter.
 const TEST_TIMEOUT: Duration = Duration::from_secs(150);
-
-/// Time for the archive of a chain of millions of entries.
-const ROTATE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Time of one long poll; a longer wait takes several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
@@ -257,22 +256,6 @@ impl Client {
         self.get(&format!("sessions/{}/transcript?last={last}", segment(session))).await
     }
 
-    /// Returns the signed head of the ledger.
-    pub async fn ledger_head(&self) -> Result<LedgerHead, Error> {
-        self.get("audit/head").await
-    }
-
-    /// Closes the chain of the ledger and begins the next.
-    pub async fn rotate_ledger(&self) -> Result<Rotated, Error> {
-        parse(&self.ask(Method::POST, "audit/rotate", None, ROTATE_TIMEOUT).await?)
-    }
-
-    /// Accepts that the ledger differs from heads or archives.
-    pub async fn accept_break(&self, reason: String) -> Result<BreakAccepted, Error> {
-        let body = serde_json::to_vec(&AcceptBreak { reason }).expect("plain fields are JSON");
-        parse(&self.ask(Method::POST, "audit/accept", Some(body), ROTATE_TIMEOUT).await?)
-    }
-
     /// Returns every session.
     pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
         self.get("sessions").await
@@ -332,9 +315,9 @@ impl Client {
     }
 
     /// Sends a request and returns the body of the answer; a refusal is an error.
-    async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, timeout: Duration) -> Result<Bytes, Error> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Content>, timeout: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + timeout;
-        let agent = suggestion::named_agent(path, body.as_deref());
+        let agent = suggestion::named_agent(path, body.as_ref().map(|body| body.bytes.as_slice()));
         match self.request(method, path, body, timeout).await {
             Ok(response) => self.read_body(response.into_body(), until).await,
             Err(Error::Refused(failure)) => Err(Error::Refused(self.with_suggestion(failure, agent).await)),
@@ -347,7 +330,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Option<Vec<u8>>,
+        body: Option<Content>,
         timeout: Duration,
     ) -> Result<Response<Incoming>, Error> {
         let until = Instant::now() + timeout;
@@ -381,7 +364,7 @@ impl Client {
         })
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Response<Incoming>, Error> {
+    async fn exchange(&self, method: Method, path: &str, body: Option<Content>) -> Result<Response<Incoming>, Error> {
         let (stream, host): (Box<dyn Stream>, &str) = match &self.transport {
             Transport::Socket(path) => {
                 (Box::new(UnixStream::connect(path).await.map_err(|c| self.no_connection(c))?), "ironclaw")
@@ -400,10 +383,11 @@ impl Client {
             .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
-        if body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
+        if let Some(body) = &body {
+            request = request.header(CONTENT_TYPE, body.kind);
         }
-        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).map_err(|c| {
+        let body = body.map(|body| body.bytes).unwrap_or_default();
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|c| {
             Error::failed("request", format!("cannot send a request to /{API_VERSION}/{path}")).because(c)
         })?;
         sender.send_request(request).await.map_err(|cause| self.lost(&cause))
@@ -460,8 +444,16 @@ fn unreachable(home: &Home) -> Error {
     }
 }
 
-fn to_body(body: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(body).map_err(|cause| Error::failed("request", "cannot write the request").because(cause))
+/// The body of a request.
+struct Content {
+    kind: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn to_body(body: &impl Serialize) -> Result<Content, Error> {
+    let bytes = serde_json::to_vec(body)
+        .map_err(|cause| Error::failed("request", "cannot write the request").because(cause))?;
+    Ok(Content { kind: "application/json", bytes })
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {

@@ -14,6 +14,7 @@ mod contract;
 mod delivery;
 mod doctor;
 mod down;
+mod file;
 mod inbox;
 mod init;
 mod key;
@@ -65,7 +66,7 @@ impl At {
 /// The groups of `ironctl --help`, each with its commands.
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "up", "down", "init", "status", "doctor", "logs", "config", "contract", "completions"]),
-    ("Talk", &["chat", "session", "message", "delivery", "memory"]),
+    ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),
     ("Agents", &["agent"]),
     ("Reach", &["mcp"]),
@@ -142,6 +143,9 @@ pub enum Command {
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
+    /// List, get, put and remove files in the workspace of a session
+    #[command(subcommand, after_help = "Example:\n  ironctl file list assistant")]
+    File(file::Action),
     /// Stop every agent at once, until `resume`, also after a restart
     #[command(after_help = "Example:\n  ironctl panic")]
     Panic,
@@ -200,6 +204,7 @@ impl Command {
             Self::Message(action) => message::run(at, action).await,
             Self::Delivery(action) => delivery::run(at, action).await,
             Self::Session(action) => session::run(at, action).await,
+            Self::File(action) => file::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,
             Self::Person(action) => person::run(at, action).await,

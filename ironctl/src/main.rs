@@ -11,6 +11,7 @@ mod failure;
 mod home;
 mod host_binary;
 mod jail;
+mod local_file;
 mod nearest;
 mod output;
 mod probe;

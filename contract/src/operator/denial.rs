@@ -188,6 +188,15 @@ denial_codes! {
     TurnNone = "turn_none", 400, Operator, "The session has no open turn and no waiting message.";
     ProveFailed = "prove_failed", 503, Host, "The host could not run the containment check.";
 
+    // Files of a workspace
+    FilePath = "file_path", 400, Operator, "The path is no valid path below the workspace.";
+    FileUnknown = "file_unknown", 404, Operator, "The workspace has no such file.";
+    FileUnfit = "file_unfit", 400, Operator, "The path leads to no regular file, or goes through a link.";
+    FileClosed = "file_closed", 409, Operator, "The permissions of the file or of its directory keep the host out.";
+    FileExists = "file_exists", 409, Operator, "The workspace has a file of this name.";
+    FileTooLarge = "file_too_large", 413, Operator, "The file is over its bound.";
+    WorkspaceFull = "workspace_full", 409, Operator, "The file would take the workspace over its quota.";
+
     // Agents
     AgentName = "agent_name", 400, Operator, "The name is not a valid name of an agent.";
     AgentExists = "agent_exists", 409, Operator, "An agent has this name.";

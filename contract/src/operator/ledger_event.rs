@@ -110,6 +110,9 @@ events! {
     SessionRemoved = "session.removed", [Kind::Meta], "session by reason", "The session was removed and erased.";
     SessionStopped = "session.stopped", [Kind::Meta], "session by", "A person put the session to sleep.";
     SessionWorkspaceLost = "session.workspace_lost", [Kind::Retract], "session", "The workspace of the session was missing, and the host made an empty one.";
+    FilePut = "file.put", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person puts a file into the workspace of the session; the kind is RETRACT if that failed.";
+    FileRead = "file.read", [Kind::Meta], "session by", "A person lists or reads files of another person's session.";
+    FileRemoved = "file.removed", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person removes a file from the workspace of the session; the kind is RETRACT if that failed.";
     LaunchRefused = "launch.refused", [Kind::Retract], "session reason", "The host refused to start a process for the session.";
     InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The host could not open the inbound queue and wrote it again.";
     WorkspaceOver = "workspace.over", [Kind::Retract], "session turn limit", "The workspace is over a bound.";

@@ -93,11 +93,26 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
     type Rejection = Answer;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
+        let RawBody { bytes, _permit } = RawBody::from_request(request, api).await?;
+        read(bytes).await.map(Body).map_err(malformed)
+    }
+}
+
+/// The body of a request, as its bytes. It holds the permit of a large body.
+pub struct RawBody {
+    /// The bytes.
+    pub bytes: Bytes,
+    _permit: Option<[OwnedSemaphorePermit; 2]>,
+}
+
+impl FromRequest<Api> for RawBody {
+    type Rejection = Answer;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
         let whose =
             request.extensions().get::<Person>().map(|person| format!("person:{}", person.id)).unwrap_or_default();
         let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let _permit = api.callers.large.permit(&whose, says).await;
-        let malformed = |what: String| Answer::from(Refusal::new(DenialCode::RequestMalformed, what));
+        let permit = api.callers.large.permit(&whose, says).await;
         let read_body = timeout(BODY_TIME_MAX, Bytes::from_request(request, api)).await;
         let late = |_| malformed(format!("the body did not arrive within {} seconds", BODY_TIME_MAX.as_secs()));
         let bytes = read_body.map_err(late)?.map_err(|error| match error.status() {
@@ -107,8 +122,12 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
             }
             _ => malformed(error.body_text()),
         })?;
-        read(bytes).await.map(Body).map_err(malformed)
+        Ok(Self { bytes, _permit: permit })
     }
+}
+
+fn malformed(what: String) -> Answer {
+    Answer::from(Refusal::new(DenialCode::RequestMalformed, what))
 }
 
 #[cfg(test)]

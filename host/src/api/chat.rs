@@ -2,9 +2,11 @@
 //!
 //! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
 
+mod conversation;
 mod history;
 mod why;
 
+pub use conversation::{find, open};
 pub use history::history;
 pub use why::why;
 

@@ -1,7 +1,8 @@
 //! Schemas of requests and answers, from the types of the handlers. Tests generate the API's document from them.
 
 use super::Answer;
-use super::body::Body;
+use super::body::{Body, RawBody};
+use super::files::content::FileContent;
 use super::health::Exposition;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -17,8 +18,8 @@ use utoipa::openapi::schema::{Array, ArrayItems, Schema};
 pub struct Shapes {
     /// The schema of the query, an object; each property is a parameter.
     pub query: Option<RefOr<Schema>>,
-    /// The schema of the body.
-    pub body: Option<Named>,
+    /// The content type and the schema of the body.
+    pub body: Option<(&'static str, Named)>,
     /// The status, content type and schemas of a successful answer.
     pub answer: Option<(StatusCode, &'static str, Vec<Named>)>,
     /// Every schema that the others refer to, by name.
@@ -89,7 +90,13 @@ impl<T: ToSchema> RequestPart for Query<T> {
 
 impl<T: ToSchema> RequestPart for Body<T> {
     fn note(shapes: &mut Shapes) {
-        shapes.body = Some(shapes.named::<T>());
+        shapes.body = Some(("application/json", shapes.named::<T>()));
+    }
+}
+
+impl RequestPart for RawBody {
+    fn note(shapes: &mut Shapes) {
+        shapes.body = Some(("application/octet-stream", shapes.named::<String>()));
     }
 }
 
@@ -118,6 +125,13 @@ impl ResponseType for Result<Exposition, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
+    }
+}
+
+impl ResponseType for Result<FileContent, Answer> {
+    fn note(shapes: &mut Shapes) {
+        let answer = vec![shapes.named::<String>()];
+        shapes.answer = Some((StatusCode::OK, "application/octet-stream", answer));
     }
 }
 

@@ -15,6 +15,7 @@ use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, Recorded};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
@@ -53,16 +54,11 @@ pub async fn show(
     let record = Arc::clone(&api.record);
     let by = person.id;
     let read = move |tx: &ReadTx<'_>| {
-        let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(None) };
-        let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
-        let own = holder.is_some_and(|holder| holder.id == person.id);
-        if !own && !person.role.covers(Role::Admin) {
-            return Ok(None);
-        }
+        let Some((session, others)) = readable(tx, &person, id)? else { return Ok::<_, Error>(None) };
         let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
-        Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
+        Ok(Some((transcript(tx, &session, &key, &page)?, others)))
     };
-    let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
+    let unknown = || Answer::from(not_readable(id));
     let (transcript, others) = api.record.state.read(read).await?.ok_or_else(unknown)?;
     if others {
         let note =
@@ -70,6 +66,19 @@ pub async fn show(
         api.record.state.write(note).await?;
     }
     Ok(Json(transcript))
+}
+
+/// Returns a session that a person may read, and whether it is another person's.
+pub(super) fn readable(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<Option<(Session, bool)>, Error> {
+    let Some(session) = store::find(tx, id)? else { return Ok(None) };
+    let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
+    let others = holder.is_none_or(|holder| holder.id != person.id);
+    Ok(Some((session, others)).filter(|_| !others || person.role.covers(Role::Admin)))
+}
+
+/// Returns the refusal of a session that the person may not read. It does not tell whether there is one.
+pub(super) fn not_readable(id: SessionId) -> Refusal {
+    Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}"))
 }
 
 fn transcript(tx: &ReadTx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {

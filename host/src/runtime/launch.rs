@@ -258,6 +258,15 @@ async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), E
     Ok(())
 }
 
+/// Makes the missing directories of a session; returns its uid, if the host was started as root.
+pub(crate) async fn prepare_directories(jails: &Jails, session: &Session) -> Result<Option<u32>, Error> {
+    let uid = jails.uid_of(session)?;
+    if jails.home.session(session.id).prepare(uid)? {
+        note_lost_workspace(&jails.record, session).await?;
+    }
+    Ok(uid)
+}
+
 /// Wakes a session.
 pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session) -> Result<Awake, Error> {
     let record = &*jails.record;
@@ -265,11 +274,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let _permit = jails.at_once.acquire().await;
     let (since, unreceipted) = record_launch(record, session).await?;
     let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
-    let uid = jails.uid_of(session)?;
-    let place = jails.home.session(session.id);
-    if place.prepare(uid)? {
-        note_lost_workspace(record, session).await?;
-    }
+    let uid = prepare_directories(jails, session).await?;
     let inbound = open_inbound(jails, session, &keys.queue, uid).await?;
     let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);

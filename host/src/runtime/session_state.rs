@@ -84,6 +84,8 @@ impl Actor {
     /// Erases a session: first its keys and rows, then the write-ahead log with their old content, then its files.
     pub(crate) async fn remove(&mut self, session: &Session, by: PersonId) -> Result<(), String> {
         let id = self.id;
+        // A file that a person puts there at this moment would remain.
+        let _writing = self.runtime.workspaces.writing.lock().await;
         let erase = self.state().write(move |tx| {
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;

@@ -26,7 +26,7 @@ use tokio::sync::{oneshot, watch};
 #[derive(Clone)]
 pub struct Sessions {
     actors: Arc<Actors>,
-    runtime: Arc<Runtime>,
+    pub(super) runtime: Arc<Runtime>,
 }
 
 impl Wake for Sessions {
@@ -176,7 +176,7 @@ impl Sessions {
         }
     }
 
-    fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &State {
         &self.runtime.turns.record.state
     }
 }

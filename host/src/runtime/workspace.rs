@@ -8,7 +8,7 @@ use ironclaw_contract::ids::SessionId;
 use ironclaw_state::home::Home;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// The interval of measurements while a turn is open. One more follows at the end of the turn.
@@ -26,12 +26,14 @@ pub struct Workspaces {
     /// `[quota]`
     pub quota: quota::Config,
     at_once: Semaphore,
+    /// Held while a person's file is written or removed, and while a session is removed with its files.
+    pub(crate) writing: Mutex<()>,
 }
 
 impl Workspaces {
     /// Makes the measurement for the workspaces of a home.
     pub fn new(home: Home, quota: quota::Config) -> Self {
-        Self { home, quota, at_once: Semaphore::new(MEASUREMENTS_MAX) }
+        Self { home, quota, at_once: Semaphore::new(MEASUREMENTS_MAX), writing: Mutex::default() }
     }
 
     /// Measures the directories of a session. Returns the exceeded bound, if any.

@@ -3,6 +3,7 @@
 //! Never prints terminal control characters of an answer, and never ends without an answer or a reason. See
 //! [`crate::commands::chat::conversation`] for the prompt, [`crate::commands::why`] for a message without an answer.
 
+mod attach;
 pub mod conversation;
 mod live_answer;
 mod slash;
@@ -11,17 +12,16 @@ use super::{At, change, inbox};
 use crate::client::{Client, MessageEvent, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded};
+use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
 use jiff::SignedDuration;
 use live_answer::LiveAnswer;
 use serde_json::{Value, json};
-use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Bytes of a message from stdin or a file; the host has its own bounds.
+/// Bytes of a message, together with its text files; the host has its own bounds.
 const TEXT_BYTES_MAX: u64 = 256 * 1024;
 
 /// Pause between two polls of a host that answers a long poll early.
@@ -33,14 +33,14 @@ const POLL_FIRST: Duration = Duration::from_secs(2);
 /// Options of `ironctl chat`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file notes.txt < question.txt\n  ironctl chat assistant --as loopback:alice-work hello"
+    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file photo.png < question.txt\n  ironctl chat assistant --as loopback:alice-work hello"
 )]
 pub struct Args {
     /// Name or id of the agent
     agent: String,
     /// Text of the message [default: stdin, or a prompt on a terminal]
     message: Option<String>,
-    /// Text file to send with the message; repeatable
+    /// File to send with the message; if it is no text or too long, it is put into the workspace; repeatable
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Name of the conversation; each name has its own session [default: the conversation without a name]
@@ -56,7 +56,7 @@ pub struct Args {
 
 /// Sends one message and shows its answer, or runs a conversation.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
-    let files = args.files.iter().map(|path| attach(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = attach::read_all(&args.files)?;
     let text = match args.message {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
@@ -71,8 +71,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         return Err(Error::usage("the message is empty", "ironctl chat AGENT \"hello\""));
     }
     let client = at.client()?;
-    let message = NewMessage { text, files, event_id: None, speak_as: args.speak_as, thread: args.thread };
-    let recorded = client.send(&args.agent, &message).await?;
+    let message = NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: args.thread };
+    let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
     let shown = show_answer(at.out, &client, &recorded, args.wait).await;
     if !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {
         remind(at.out, &client, &args.agent).await?;
@@ -229,14 +229,6 @@ fn from_stdin() -> Result<String, Error> {
     let unreadable = || Error::failed("stdin_unreadable", "cannot read the message from stdin");
     let text = read_text(io::stdin().lock()).map_err(|cause| unreadable().because(cause))?;
     Ok(text.trim_end_matches('\n').to_owned())
-}
-
-fn attach(path: &Path) -> Result<MessageFile, Error> {
-    let cannot = || Error::failed("file_refused", format!("cannot send {}", path.display()));
-    let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| cannot().because("its name is not UTF-8"))?;
-    let text = File::open(path).and_then(read_text).map_err(|cause| cannot().because(cause))?;
-    Ok(MessageFile { name: name.to_owned(), text })
 }
 
 /// Reads UTF-8 text; refuses a text over the bound.

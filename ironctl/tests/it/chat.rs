@@ -119,12 +119,48 @@ fn message_can_come_from_stdin_with_files() {
 #[test]
 fn file_over_the_bound_sends_nothing() {
     let host = host_that_answers("hi");
-    let big = host.home.path().join("big.txt");
-    std::fs::write(&big, vec![b'x'; 256 * 1024 + 1]).expect("written");
+    let big = host.home.path().join("big.bin");
+    std::fs::File::create(&big).expect("made").set_len(32 * 1024 * 1024 + 1).expect("sparse");
     let (code, _, err) = host.ironctl(&["chat", "assistant", "hello", "--file", &big.to_string_lossy()]);
     assert_eq!(code, 1);
-    assert!(err.contains("big.txt: it is longer than 256 KiB"), "{err}");
+    assert!(err.contains("big.bin: it is longer than 32 MiB"), "{err}");
+    let nine: Vec<&str> = ["--file", "notes.txt"].repeat(9);
+    assert_eq!(host.ironctl(&[&["chat", "assistant", "hello"], &nine[..]].concat()).0, 2);
     assert!(host.asked().is_empty());
+}
+
+#[test]
+fn file_without_room_in_the_message_goes_to_the_workspace() {
+    let host = FakeHost::new(|line, _| match line {
+        "POST /v1/agents/assistant/session" => Answer::json(json!({"session_id": "ses_00000000000000000000000001"})),
+        line if line.starts_with("POST /v1/sessions/ses_00000000000000000000000001/files?path=photo%2Epng&") => {
+            Answer::refusal("file_exists", "the workspace already has photo.png", "")
+        }
+        line if line.starts_with("POST /v1/sessions/ses_00000000000000000000000001/files?") => {
+            let path = line.split(['=', '&']).nth(1).expect("a path").replace("%2E", ".");
+            Answer::json(json!({
+                "session_id": "ses_00000000000000000000000001", "path": path, "bytes": 12, "digest": "00".repeat(32)
+            }))
+        }
+        other => conversation(other, "hi"),
+    });
+    let at = |name: &str| host.home.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(at("photo.png"), b"\x89PNG\r\n\x1a\n....").expect("written");
+    std::fs::write(at("long.txt"), vec![b'x'; 256 * 1024]).expect("written");
+    std::fs::write(at("notes.txt"), "short").expect("written");
+    let files = ["--file", &at("photo.png"), "--file", &at("long.txt"), "--file", &at("notes.txt")];
+    let (code, out, err) = host.ironctl(&[&["chat", "assistant", "look", "--thread", "work"], &files[..]].concat());
+    assert_eq!((code, out.as_str()), (0, "hi\n"), "{err}");
+    assert!(err.contains("photo.png is in the workspace as photo-2.png (12 bytes, image/png)"), "{err}");
+    let asked: Vec<Asked> = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST")).collect();
+    assert_eq!(asked[0].body, json!({"thread": "work"}));
+    let message = &asked.last().expect("a message").body;
+    assert_eq!((&message["text"], &message["thread"]), (&json!("look"), &json!("work")));
+    let texts: Vec<&str> =
+        message["files"].as_array().expect("files").iter().filter_map(|file| file["text"].as_str()).collect();
+    assert!(texts[0].contains("as photo-2.png (12 bytes, image/png)"), "{texts:?}");
+    assert!(texts[1].contains("as long.txt (12 bytes, text/plain)"), "{texts:?}");
+    assert_eq!(texts[2], "short");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod chat;
 mod command_line;
 mod fake_host;
+mod files;
 mod golden;
 mod host;
 mod inbox;

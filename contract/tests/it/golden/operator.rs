@@ -6,11 +6,12 @@ use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, Perso
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
-    Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
-    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
-    McpServerTool, MessageFile, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
-    Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts,
-    Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    Attempt, BreakAccepted, Cancelled, Check, Control, Conversation, Failure, FileEntry, FileList, FileRemoved,
+    FileStored, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
+    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
+    ModelFailure, NewAgent, NewConversation, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
+    ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status,
+    Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -113,7 +114,7 @@ fn stops() -> Vec<Shape> {
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [host(), agents(), messages(), transcript(), memory(), ledger(), stops()];
+    let groups = [host(), agents(), messages(), transcript(), files(), memory(), ledger(), stops()];
     groups.into_iter().flatten().collect()
 }
 
@@ -332,6 +333,34 @@ fn transcript() -> Vec<Shape> {
         shape("operator.transcript_item.bare", bare),
         shape("operator.transcript_item", full),
         shape("operator.transcript", page),
+    ]
+}
+
+fn files() -> Vec<Shape> {
+    let file = FileEntry {
+        path: Some("notes/today.txt".to_owned()),
+        shown: "notes/today.txt".to_owned(),
+        kind: "file".to_owned(),
+        bytes: Some(12),
+        modified_at: AT.to_owned(),
+    };
+    let link =
+        FileEntry {
+            path: None, shown: "a⟦U+FFFD⟧".to_owned(), kind: "link".to_owned(), bytes: None, ..file.clone()
+        };
+    let path = || "notes/today.txt".to_owned();
+    let named = NewConversation { speak_as: Some("loopback:alice-work".to_owned()), thread: Some("work".to_owned()) };
+    vec![
+        shape("operator.file_entry", file.clone()),
+        shape("operator.files", FileList { files: vec![file, link], more: false }),
+        shape(
+            "operator.file_stored",
+            FileStored { session_id: session_id(), path: path(), bytes: 12, digest: digest(1) },
+        ),
+        shape("operator.file_removed", FileRemoved { session_id: session_id(), path: path(), bytes: 12 }),
+        shape("operator.new_conversation.bare", NewConversation::default()),
+        shape("operator.new_conversation", named),
+        shape("operator.conversation", Conversation { session_id: session_id() }),
     ]
 }
 

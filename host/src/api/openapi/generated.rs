@@ -87,9 +87,8 @@ fn operation(route: &Route) -> Value {
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
     }
-    if let Some(body) = &route.entry.shapes.body {
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": reference(body) } } });
+    if let Some((kind, body)) = &route.entry.shapes.body {
+        operation["requestBody"] = json!({ "required": true, "content": { *kind: { "schema": reference(body) } } });
     }
     operation
 }

@@ -4,13 +4,10 @@
 
 use crate::refusal::Refusal;
 use crate::registry::people::SENDER_BYTES_MAX;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, MESSAGE_FILES_MAX};
 
 /// Bytes of the id of a thread.
 const THREAD_BYTES_MAX: usize = 256;
-
-/// Files of one message.
-const FILES_MAX: usize = 8;
 
 /// Bytes of a file's name.
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -44,8 +41,8 @@ pub fn check_thread(thread: &str) -> Result<(), Refusal> {
 /// # Errors
 /// Refuses too many files, and a malformed name.
 pub fn check_files(files: &[(String, String)]) -> Result<(), Refusal> {
-    if files.len() > FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {FILES_MAX} files")));
+    if files.len() > MESSAGE_FILES_MAX {
+        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {MESSAGE_FILES_MAX} files")));
     }
     let is_name = |name: &str| !name.is_empty() && name.len() <= FILE_NAME_BYTES_MAX && !name.contains(['/', '\0']);
     let Some((name, _)) = files.iter().find(|(name, _)| !is_name(name)) else { return Ok(()) };

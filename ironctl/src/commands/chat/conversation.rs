@@ -2,6 +2,7 @@
 //!
 //! Never writes a history file: the host has the conversation. See `client::Client::follow` for the progress line.
 
+use super::attach::{self, Attachment};
 use super::live_answer::LiveAnswer;
 use super::slash::{self, Line};
 use super::{no_answer, print_wait_reason, remind};
@@ -10,7 +11,7 @@ use crate::commands::{At, inbox, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{MessageFile, MessageView, NewMessage, Recorded, Stage};
+use ironclaw_contract::operator::{MessageView, NewMessage, Recorded, Stage};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub struct Options {
     /// Name of the conversation.
     pub thread: Option<String>,
     /// Files to send with the first message.
-    pub files: Vec<MessageFile>,
+    pub files: Vec<Attachment>,
     /// The identity that speaks.
     pub speak_as: Option<String>,
     /// Time to wait for an answer.
@@ -70,14 +71,9 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
         };
         // Only in memory, for the arrow keys.
         let _ = editor.add_history_entry(line.as_str());
-        let message = NewMessage {
-            text,
-            files: files.clone(),
-            event_id: None,
-            speak_as: speak_as.clone(),
-            thread: thread.clone(),
-        };
-        let recorded = match client.send(&agent.id.to_string(), &message).await {
+        let message =
+            NewMessage { text, files: Vec::new(), event_id: None, speak_as: speak_as.clone(), thread: thread.clone() };
+        let recorded = match attach::send(out, client, &agent.id.to_string(), message, &mut files).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 report_and_continue(out, Err(error))?;

@@ -1,0 +1,94 @@
+//! Files in the workspace of a session: `/v1/sessions/{id}/files`, and `/v1/agents/{agent}/session`, which finds the session.
+//!
+//! An agent chooses the names of its files, so a client prints only [`FileEntry::shown`]. See [`crate::operator::Session`].
+
+use crate::canonical::Digest;
+use crate::ids::SessionId;
+use serde::{Deserialize, Serialize};
+
+/// Files of one message.
+pub const MESSAGE_FILES_MAX: usize = 8;
+
+/// Bytes of a file that a person puts into a workspace.
+pub const FILE_PUT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes of a file that a person gets from a workspace.
+pub const FILE_GET_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Levels of directories in one list.
+pub const FILE_LEVELS_MAX: usize = 8;
+
+/// `GET /v1/sessions/{id}/files?path=DIRECTORY&levels=N`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileList {
+    /// The entries, sorted by path.
+    pub files: Vec<FileEntry>,
+    /// True if there are more entries than one list has.
+    pub more: bool,
+}
+
+/// One entry of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileEntry {
+    /// Path below the workspace; absent if it is not UTF-8, and then no request can name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The path for a person: characters that hide, reorder or control text are written as codes.
+    pub shown: String,
+    /// `file directory link special`. Only a file can be read and removed.
+    pub kind: String,
+    /// Its size; there if it is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The time of its last change, as the agent's process set it, RFC 3339.
+    pub modified_at: String,
+}
+
+/// The answer of `POST /v1/sessions/{id}/files?path=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileStored {
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// Path below the workspace.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+}
+
+/// The answer of `DELETE /v1/sessions/{id}/files?path=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileRemoved {
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// Path below the workspace.
+    pub path: String,
+    /// The size that it had.
+    pub bytes: u64,
+}
+
+/// `POST /v1/agents/{agent}/session`: the conversation of the caller whose session is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewConversation {
+    /// One of the caller's identities, as in a message.
+    #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    pub speak_as: Option<String>,
+    /// The name of the conversation, as in a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+}
+
+/// The session of a conversation: `/v1/agents/{agent}/session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Conversation {
+    /// `ses_…`.
+    pub session_id: SessionId,
+}

@@ -1,0 +1,70 @@
+//! The session of the caller's conversation with an agent, for requests about its files.
+//!
+//! Records no message. See `pipeline::Inbound`.
+
+use super::{speaker, thread};
+use crate::api::{Answer, Api, Body, Reply, agents};
+use crate::inbound::channel::{Received, loopback};
+use crate::refusal::Refusal;
+use crate::registry::Person;
+use crate::session::store::{self, Origin};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation};
+use ironclaw_contract::seam::message::Kind;
+use serde::Deserialize;
+
+/// Query of `GET /v1/agents/{agent}/session`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ConversationQuery {
+    /// One of the caller's identities, as in a message.
+    #[serde(default, rename = "as")]
+    speak_as: Option<String>,
+    /// One of the caller's conversations with the agent, as in a message.
+    #[serde(default)]
+    thread: Option<String>,
+}
+
+/// `GET /v1/agents/{agent}/session?thread=NAME`
+pub async fn find(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Query(query): Query<ConversationQuery>,
+) -> Reply<Conversation> {
+    let agent = agents::find(&api, agent).await?;
+    let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
+    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
+    let found = api.record.state.read(move |tx| store::of_origin(tx, agent.id, &origin)).await?;
+    let none = || {
+        let words = format!("you have no such conversation with agent {}", agent.name);
+        let hint = format!("begin it with `ironctl chat {}`; --thread names another conversation", agent.name);
+        Answer::from(Refusal::new(DenialCode::SessionUnknown, words).hint(hint))
+    };
+    Ok(Json(Conversation { session_id: found.ok_or_else(none)?.id }))
+}
+
+/// `POST /v1/agents/{agent}/session`: for files that come before the first message.
+pub async fn open(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Body(new): Body<NewConversation>,
+) -> Reply<Conversation> {
+    let sender = speaker(&api, &person, new.speak_as).await?;
+    let origin = Received {
+        channel: loopback::NAME.to_owned(),
+        kind: Kind::Chat,
+        platform_id: sender.clone(),
+        thread_id: thread(new.thread)?,
+        sender,
+        speaker: Some(person.id),
+        event_id: None,
+        event_digest: None,
+        agent,
+        text: String::new(),
+        files: Vec::new(),
+    };
+    Ok(Json(Conversation { session_id: api.inbound.session_of(origin).await.map_err(Answer::denied)? }))
+}

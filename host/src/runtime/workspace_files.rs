@@ -1,0 +1,199 @@
+//! The files of a workspace for people: each operation runs off the async threads, and the ledger has each change before it happens.
+//!
+//! Needs nothing from the sandbox, which may be awake, busy or hostile. See [`crate::session::files`] for the access itself.
+
+use crate::error::Error;
+use crate::refusal::{Denied, Refusal};
+use crate::runtime::launch;
+use crate::runtime::sessions::Sessions;
+use crate::session::files::{self, Draft, Entry, FilePath, Files, Removal};
+use crate::session::store::{self, Session};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{PersonId, SessionId};
+use ironclaw_contract::ledger_entry::Kind;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_jail::shortage::Shortage;
+use ironclaw_ledger::Entry as LedgerEntry;
+use ironclaw_state::home::{self, SessionDirectories};
+use std::fs::File;
+use std::io;
+
+/// A file that a person puts into a workspace.
+pub struct Put<C> {
+    /// Its path below the workspace.
+    pub path: FilePath,
+    /// Its content.
+    pub content: C,
+    /// Replaces a file at this path.
+    pub replaces: bool,
+    /// The person.
+    pub by: PersonId,
+}
+
+impl Sessions {
+    /// Returns the entries below a directory of a workspace, and whether there are more. A session without a workspace has none.
+    ///
+    /// # Errors
+    /// Refuses a path that leads to no directory.
+    pub async fn list_files(
+        &self,
+        session: &Session,
+        at: FilePath,
+        levels: usize,
+    ) -> Result<(Vec<Entry>, bool), Denied<Error>> {
+        let (place, owner) = (self.place(session.id), self.owner(session)?);
+        off_thread(place, move |place| match open(place, owner)? {
+            Some(files) => files.list(&at, levels),
+            None if at.names().is_empty() => Ok((Vec::new(), false)),
+            None => Err(no_file(&at)),
+        })
+        .await
+    }
+
+    /// Opens a file of a workspace for reading; also returns its size.
+    ///
+    /// # Errors
+    /// Refuses a path that leads to no regular file, and a file over its bound.
+    pub async fn open_file(&self, session: &Session, path: FilePath) -> Result<(File, u64), Denied<Error>> {
+        let (place, owner) = (self.place(session.id), self.owner(session)?);
+        off_thread(place, move |place| open(place, owner)?.ok_or_else(|| no_file(&path))?.read(&path)).await
+    }
+
+    /// Writes a file into a workspace; returns the digest of its content.
+    ///
+    /// # Errors
+    /// Refuses an unknown session, a place that is taken, and a file that would take the workspace over its quota.
+    pub async fn put_file<C>(&self, id: SessionId, put: Put<C>) -> Result<Digest, Denied<Error>>
+    where
+        C: AsRef<[u8]> + Send + 'static,
+    {
+        let Put { path, content, replaces, by } = put;
+        let _writing = self.runtime.workspaces.writing.lock().await;
+        let session = self.known(id).await?;
+        let (place, owner) = (self.place(id), self.prepare(&session).await?);
+        let quota = self.runtime.workspaces.quota.clone();
+        let drafted = off_thread(place.clone(), move |place| {
+            let files = open(place, owner)?.ok_or_else(|| no_file(&path))?;
+            let content = content.as_ref();
+            let draft = files.draft(place, &quota, path, content, replaces)?;
+            Ok((draft, content.len() as u64, Digest::of(content)))
+        });
+        let (draft, bytes, digest) = drafted.await?;
+        self.note(LedgerEvent::FilePut, (id, by), (bytes, Some(digest))).await?;
+        let placed = off_thread(place, move |_| Draft::place(draft)).await;
+        self.settle(LedgerEvent::FilePut, (id, by), placed).await?;
+        Ok(digest)
+    }
+
+    /// Removes a file from a workspace; returns the size that it had.
+    ///
+    /// # Errors
+    /// Refuses an unknown session, and a path that leads to no regular file.
+    pub async fn remove_file(&self, id: SessionId, path: FilePath, by: PersonId) -> Result<u64, Denied<Error>> {
+        let _writing = self.runtime.workspaces.writing.lock().await;
+        let session = self.known(id).await?;
+        let (place, owner) = (self.place(id), self.owner(&session)?);
+        let found =
+            off_thread(place.clone(), move |place| open(place, owner)?.ok_or_else(|| no_file(&path))?.removal(path));
+        let removal = found.await?;
+        let bytes = removal.bytes;
+        self.note(LedgerEvent::FileRemoved, (id, by), (bytes, removal.digest)).await?;
+        let removed = off_thread(place, move |_| Removal::remove(removal)).await;
+        self.settle(LedgerEvent::FileRemoved, (id, by), removed).await?;
+        Ok(bytes)
+    }
+
+    /// Records a change of a file before it happens.
+    async fn note(
+        &self,
+        event: LedgerEvent,
+        (id, by): (SessionId, PersonId),
+        (bytes, digest): (u64, Option<Digest>),
+    ) -> Result<(), Denied<Error>> {
+        let entry = LedgerEntry::new(event).session(id).with("bytes", bytes).with("by", by);
+        let entry = match digest {
+            Some(digest) => entry.with("digest", digest),
+            None => entry,
+        };
+        Ok(self.state().write(move |tx| Ok::<_, Error>(entry.append(tx).map(drop)?)).await?)
+    }
+
+    /// Records that a change that the ledger has did not happen.
+    async fn settle(
+        &self,
+        event: LedgerEvent,
+        (id, by): (SessionId, PersonId),
+        done: Result<(), Denied<Error>>,
+    ) -> Result<(), Denied<Error>> {
+        let Err(denied) = done else { return Ok(()) };
+        let code = match &denied {
+            Denied::Refused(refusal) => refusal.code,
+            Denied::Failed(_) => DenialCode::Internal,
+        };
+        let entry = LedgerEntry::of_kind(event, Kind::Retract).session(id).with("by", by).reason(code.name());
+        self.state().write(move |tx| Ok::<_, Error>(entry.append(tx).map(drop)?)).await?;
+        Err(denied)
+    }
+
+    /// Returns the row of a session that is not removed.
+    async fn known(&self, id: SessionId) -> Result<Session, Denied<Error>> {
+        let unknown = || Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}"));
+        Ok(self.state().read(move |tx| store::find(tx, id)).await?.ok_or_else(unknown)?)
+    }
+
+    fn place(&self, id: SessionId) -> SessionDirectories {
+        self.runtime.jails.home.session(id)
+    }
+
+    fn owner(&self, session: &Session) -> Result<Option<u32>, Denied<Error>> {
+        self.runtime.jails.uid_of(session).map_err(not_prepared)
+    }
+
+    /// Makes the workspace of a session that never ran; returns the uid of the session, if the host was started as root.
+    async fn prepare(&self, session: &Session) -> Result<Option<u32>, Denied<Error>> {
+        if self.place(session.id).workspace().exists() {
+            return self.owner(session);
+        }
+        launch::prepare_directories(&self.runtime.jails, session).await.map_err(not_prepared)
+    }
+}
+
+fn open(place: &SessionDirectories, owner: Option<u32>) -> Result<Option<Files>, files::Error> {
+    Files::open(place, owner).map_err(Denied::Failed)
+}
+
+fn no_file(path: &FilePath) -> files::Error {
+    let words = format!("there is no file {} in the workspace", path.shown());
+    Refusal::new(DenialCode::FileUnknown, words).hint("list it: `ironctl file list`").into()
+}
+
+/// Runs an operation on a blocking thread.
+async fn off_thread<T, F>(place: SessionDirectories, operation: F) -> Result<T, Denied<Error>>
+where
+    T: Send + 'static,
+    F: FnOnce(&SessionDirectories) -> Result<T, files::Error> + Send + 'static,
+{
+    let at = place.clone();
+    let done = tokio::task::spawn_blocking(move || operation(&at)).await;
+    done.unwrap_or_else(|error| Err(Denied::Failed(io::Error::other(error)))).map_err(|denied| match denied {
+        Denied::Refused(refusal) => Denied::Refused(refusal),
+        Denied::Failed(source) => broken(home::Error::Io { path: place.workspace(), source }),
+    })
+}
+
+/// Converts a failure; a shortage of the machine is a refusal with its remedy.
+fn broken(error: home::Error) -> Denied<Error> {
+    match Shortage::of(&error) {
+        Some(shortage) => Refusal::new(shortage.code(), shortage.words()).hint(shortage.remedy()).into(),
+        None => Denied::Failed(Error::Home(error)),
+    }
+}
+
+/// Converts the reason that a session has no directories.
+fn not_prepared(error: launch::Error) -> Denied<Error> {
+    match error {
+        launch::Error::Home(error) => broken(error),
+        launch::Error::Pipeline(error) => Denied::Failed(*error),
+        other => Refusal::new(DenialCode::ConversationsFull, other.to_string()).into(),
+    }
+}

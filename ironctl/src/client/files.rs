@@ -1,0 +1,56 @@
+//! The requests about files of a workspace, and about the session that has them.
+//!
+//! See [`crate::commands::file`].
+
+use super::{Client, Content, REQUEST_TIMEOUT, parse, segment};
+use crate::failure::Error;
+use hyper::Method;
+use hyper::body::Bytes;
+use ironclaw_contract::operator::{Conversation, FileList, FileRemoved, FileStored, NewConversation};
+use std::time::Duration;
+
+/// Time for the bytes of a file.
+const FILE_TIMEOUT: Duration = Duration::from_secs(300);
+
+impl Client {
+    /// Returns the session of the caller's conversation with an agent.
+    pub async fn conversation(&self, agent: &str, thread: Option<&str>) -> Result<Conversation, Error> {
+        let thread = thread.map(|thread| format!("?thread={}", segment(thread))).unwrap_or_default();
+        self.get(&format!("agents/{}/session{thread}", segment(agent))).await
+    }
+
+    /// Returns the same session, and has the host make it if there is none.
+    pub async fn open_conversation(&self, agent: &str, new: &NewConversation) -> Result<Conversation, Error> {
+        self.post(&format!("agents/{}/session", segment(agent)), new).await
+    }
+
+    /// Returns the entries of a directory in a workspace.
+    pub async fn files(&self, session: &str, path: &str, levels: usize) -> Result<FileList, Error> {
+        self.get(&format!("sessions/{}/files?path={}&levels={levels}", segment(session), segment(path))).await
+    }
+
+    /// Returns the bytes of a file in a workspace.
+    pub async fn file(&self, session: &str, path: &str) -> Result<Bytes, Error> {
+        let path = format!("sessions/{}/files/content?path={}", segment(session), segment(path));
+        self.ask(Method::GET, &path, None, FILE_TIMEOUT).await
+    }
+
+    /// Puts a file into a workspace; replaces one only if `replace` is set.
+    pub async fn put_file(
+        &self,
+        session: &str,
+        path: &str,
+        replace: bool,
+        bytes: Vec<u8>,
+    ) -> Result<FileStored, Error> {
+        let path = format!("sessions/{}/files?path={}&replace={replace}", segment(session), segment(path));
+        let body = Content { kind: "application/octet-stream", bytes };
+        parse(&self.ask(Method::POST, &path, Some(body), FILE_TIMEOUT).await?)
+    }
+
+    /// Removes a file from a workspace.
+    pub async fn remove_file(&self, session: &str, path: &str) -> Result<FileRemoved, Error> {
+        let path = format!("sessions/{}/files?path={}", segment(session), segment(path));
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
+    }
+}

@@ -1,0 +1,177 @@
+//! `ironctl file`: lists, gets, puts and removes files in the workspace of a session.
+//!
+//! Never overwrites a file unasked, and prints names of an agent only with safe characters. See [`crate::local_file`].
+
+use super::At;
+use crate::client::Client;
+use crate::failure::Error;
+use crate::{clock, local_file};
+use clap::Subcommand;
+use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileList};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The verbs of `ironctl file`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List a directory of the workspace
+    #[command(after_help = "Example:\n  ironctl file list assistant\n  ironctl file list assistant reports --levels 3")]
+    List {
+        #[command(flatten)]
+        of: Of,
+        /// Directory below the workspace [default: the workspace]
+        path: Option<String>,
+        /// Levels of directories, 1 to 8
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = levels)]
+        levels: usize,
+    },
+    /// Get a file from the workspace
+    #[command(
+        after_help = "Example:\n  ironctl file get assistant report.pdf\n  ironctl file get assistant a/b.csv -o b.csv --force"
+    )]
+    Get {
+        #[command(flatten)]
+        of: Of,
+        /// File below the workspace
+        path: String,
+        /// File to write; - for standard output [default: the name of the file, here]
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Replace the file if it exists
+        #[arg(long)]
+        force: bool,
+    },
+    /// Put a file into the workspace
+    #[command(
+        after_help = "Example:\n  ironctl file put assistant report.pdf\n  ironctl file put assistant new.csv data/old.csv --replace"
+    )]
+    Put {
+        #[command(flatten)]
+        of: Of,
+        /// File to read
+        file: PathBuf,
+        /// File below the workspace [default: the name of FILE]
+        path: Option<String>,
+        /// Replace the file in the workspace if it exists
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Remove a file from the workspace
+    #[command(after_help = "Example:\n  ironctl file remove assistant report.pdf")]
+    Remove {
+        #[command(flatten)]
+        of: Of,
+        /// File below the workspace
+        path: String,
+    },
+}
+
+/// The session whose workspace is meant.
+#[derive(Debug, clap::Args)]
+pub struct Of {
+    /// Name or id of the agent of your conversation, or id of a session
+    #[arg(value_name = "AGENT|SESSION")]
+    of: String,
+    /// Name of your conversation with the agent [default: the one without a name]
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+}
+
+impl Of {
+    /// Returns the id of the session.
+    async fn session(&self, client: &Client) -> Result<String, Error> {
+        if self.of.starts_with("ses_") {
+            return match &self.thread {
+                None => Ok(self.of.clone()),
+                Some(_) => Err(Error::usage("a session has no --thread", "name an agent together with --thread")),
+            };
+        }
+        Ok(client.conversation(&self.of, self.thread.as_deref()).await?.session_id.to_string())
+    }
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    let client = at.client()?;
+    match action {
+        Action::List { of, path, levels } => {
+            let session = of.session(&client).await?;
+            show(at, &client.files(&session, path.as_deref().unwrap_or_default(), levels).await?)
+        }
+        Action::Get { of, path, out, force } => get(at, &client, &of, &path, out, force).await,
+        Action::Put { of, file, path, replace } => {
+            let path = match path {
+                Some(path) => path,
+                None => name_of(&file, "PATH")?,
+            };
+            let bytes = local_file::read(&file, FILE_PUT_BYTES_MAX)?;
+            let session = of.session(&client).await?;
+            let stored = client.put_file(&session, &path, replace, bytes).await?;
+            at.out.json(&stored)?;
+            at.out.line(format!(
+                "put {} ({} bytes) into the workspace of {}",
+                stored.path, stored.bytes, stored.session_id
+            ))
+        }
+        Action::Remove { of, path } => {
+            let session = of.session(&client).await?;
+            let removed = client.remove_file(&session, &path).await?;
+            at.out.json(&removed)?;
+            at.out.line(format!(
+                "removed {} ({} bytes) from the workspace of {}",
+                on_one_line(&removed.path),
+                removed.bytes,
+                removed.session_id
+            ))
+        }
+    }
+}
+
+async fn get(at: &At, client: &Client, of: &Of, path: &str, out: Option<PathBuf>, force: bool) -> Result<(), Error> {
+    let out = match out {
+        Some(out) => out,
+        None => name_of(Path::new(path), "-o")?.into(),
+    };
+    let session = of.session(client).await?;
+    let bytes = client.file(&session, path).await?;
+    if out.as_os_str() == "-" {
+        return at.out.raw(&bytes);
+    }
+    local_file::write(&out, &bytes, force)?;
+    let shown = out.display().to_string();
+    at.out.json(&json!({ "session_id": session, "path": path, "file": shown, "bytes": bytes.len() }))?;
+    at.out.line(format!("wrote {} bytes to {}", bytes.len(), on_one_line(&shown)))
+}
+
+/// Returns the last name of a path; `option` names the file in its place.
+fn name_of(path: &Path, option: &str) -> Result<String, Error> {
+    let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    name.ok_or_else(|| {
+        Error::usage(format!("{} has no name of a file", path.display()), format!("name the file with {option}"))
+    })
+}
+
+fn show(at: &At, list: &FileList) -> Result<(), Error> {
+    at.out.json(&list.files)?;
+    if list.files.is_empty() {
+        return at.out.line("no files");
+    }
+    let rows = list.files.iter().map(|entry| {
+        let bytes = entry.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+        [on_one_line(&entry.shown), entry.kind.clone(), bytes, clock::date_and_time(&entry.modified_at)]
+    });
+    at.out.table(["FILE", "KIND", "BYTES", "CHANGED"], rows)?;
+    if list.more {
+        at.out.remark(format!("there are more than these {} entries: list a directory of them", list.files.len()))?;
+    }
+    Ok(())
+}
+
+/// Returns a name without line ends; [`crate::output`] escapes its other unsafe characters.
+fn on_one_line(name: &str) -> String {
+    name.replace('\n', "\\n").replace('\t', "\\t")
+}
+
+fn levels(text: &str) -> Result<usize, String> {
+    let levels = text.parse().ok().filter(|levels| (1..=FILE_LEVELS_MAX).contains(levels));
+    levels.ok_or_else(|| format!("{text} is not a number from 1 to {FILE_LEVELS_MAX}"))
+}

@@ -1,0 +1,153 @@
+//! Files of the caller: reads them up to a bound, and writes them without surprise.
+//!
+//! Never writes through a link, and never replaces a file unasked. See [`crate::commands::file`] and `commands::chat::attach`.
+
+use crate::failure::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Reads a file; refuses one with more than `bytes_max` bytes.
+pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
+    let refused =
+        |cause: io::Error| Error::failed("file_refused", format!("cannot send {}", path.display())).because(cause);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(refused)?;
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() > bytes_max {
+        return Err(refused(io::Error::other(format!("it is longer than {} MiB", bytes_max / 1024 / 1024))));
+    }
+    Ok(bytes)
+}
+
+/// Writes a new file of mode 0600; with `force` it replaces a regular file as a whole.
+pub fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
+    let unwritable = || Error::failed("file_unwritable", format!("cannot write {}", path.display()));
+    let found = match fs::symlink_metadata(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            return create(path, bytes).map_err(|cause| unwritable().because(cause));
+        }
+        found => found.map_err(|cause| unwritable().because(cause))?,
+    };
+    if found.is_symlink() {
+        return Err(unwritable().because("it is a link, and links are not followed").hinting("-o names another file"));
+    }
+    if !found.is_file() {
+        return Err(unwritable().because("it is no regular file").hinting("-o names another file"));
+    }
+    if !force {
+        return Err(unwritable().because("the file exists").hinting("-o names another file, and --force replaces it"));
+    }
+    // The rename replaces the name; it follows no link, and no reader sees an incomplete file.
+    let draft = draft_beside(path);
+    let written = create(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    written.map_err(|cause| {
+        let _ = fs::remove_file(&draft);
+        unwritable().because(cause)
+    })
+}
+
+fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes).inspect_err(|_| {
+        // The file is from this process: no other program makes a file that exists.
+        let _ = fs::remove_file(path);
+    })
+}
+
+fn draft_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.new", std::process::id()))
+}
+
+/// Returns the media type of a content, from its first bytes.
+pub fn media_type(bytes: &[u8]) -> &'static str {
+    const KNOWN: [(&[u8], &str); 8] = [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF87a", "image/gif"),
+        (b"GIF89a", "image/gif"),
+        (b"%PDF-", "application/pdf"),
+        (b"PK\x03\x04", "application/zip"),
+        (b"PK\x05\x06", "application/zip"),
+        (b"\x1f\x8b", "application/gzip"),
+    ];
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return "image/webp";
+    }
+    match KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        Some((_, kind)) => kind,
+        None if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => TEXT,
+        None => "application/octet-stream",
+    }
+}
+
+/// The media type of a text.
+pub const TEXT: &str = "text/plain";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn media_type_comes_from_the_content() {
+        for (bytes, kind) in [
+            (b"\x89PNG\r\n\x1a\nrest".as_slice(), "image/png"),
+            (b"\xff\xd8\xff\xe0", "image/jpeg"),
+            (b"GIF89a..", "image/gif"),
+            (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+            (b"RIFF\x10\0\0\0WAVEfmt ", "application/octet-stream"),
+            (b"%PDF-1.7\n", "application/pdf"),
+            (b"PK\x03\x04..", "application/zip"),
+            (b"\x1f\x8b\x08", "application/gzip"),
+            ("grüße\n".as_bytes(), TEXT),
+            (b"", TEXT),
+            (b"a\0b", "application/octet-stream"),
+            (b"\xff\xfe", "application/octet-stream"),
+        ] {
+            assert_eq!(media_type(bytes), kind, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn links_and_existing_files_are_not_overwritten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("kept"), "old").expect("written");
+        symlink(at("kept"), at("link")).expect("linked");
+        symlink(at("none"), at("dangling")).expect("linked");
+        fs::create_dir(at("directory")).expect("made");
+        for (name, force) in [
+            ("kept", false),
+            ("link", false),
+            ("link", true),
+            ("dangling", true),
+            ("directory", true),
+            ("no/file", true),
+        ] {
+            let error = write(&at(name), b"new", force).expect_err(name).report().expect("reported").error;
+            assert_eq!(error.code, "file_unwritable", "{name}");
+        }
+        assert!(!at("none").exists());
+        assert_eq!(fs::read(at("kept")).expect("there"), b"old");
+        write(&at("kept"), b"new", true).expect("replaced");
+        write(&at("fresh"), b"new", false).expect("written");
+        assert_eq!(
+            (fs::read(at("kept")).expect("there"), fs::read(at("fresh")).expect("there")),
+            (b"new".to_vec(), b"new".to_vec())
+        );
+        assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 5, "no draft remains");
+    }
+
+    #[test]
+    fn file_over_the_bound_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("big");
+        fs::write(&path, b"12345").expect("written");
+        assert_eq!(read(&path, 5).expect("fits").len(), 5);
+        assert!(read(&path, 4).is_err());
+        assert!(read(directory.path(), 5).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! Tests of `ironctl file` against a fake host. See `chat` for the files of a message.
+
+use crate::fake_host::{Answer, FakeHost};
+use serde_json::{Value, json};
+use std::fs;
+
+const SESSION: &str = "ses_00000000000000000000000001";
+
+/// Starts a host with one conversation and two files.
+fn host() -> FakeHost {
+    FakeHost::new(|line, _| match line {
+        "GET /v1/agents/assistant/session" | "GET /v1/agents/assistant/session?thread=work" => {
+            Answer::json(json!({ "session_id": SESSION }))
+        }
+        "GET /v1/sessions/ses_00000000000000000000000001/files?path=&levels=1" => Answer::json(json!({
+            "files": [
+                { "path": "a\n\u{1b}[2J", "shown": "\"a⟦U+000A⟧⟦U+001B⟧[2J\"", "kind": "file", "bytes": 7,
+                  "modified_at": "2026-01-02T03:04:05Z" },
+                { "shown": "b\u{202e}\nc", "kind": "link", "modified_at": "2026-01-02T03:04:05Z" }
+            ],
+            "more": true
+        })),
+        "GET /v1/sessions/ses_00000000000000000000000001/files/content?path=d%2Fnotes%2Etxt" => {
+            Answer::json(json!("x"))
+        }
+        other => Answer::refusal("unexpected", other, ""),
+    })
+}
+
+#[test]
+fn list_is_safe_for_a_terminal_and_an_array_for_scripts() {
+    let host = host();
+    let (code, out, err) = host.ironctl(&["file", "list", "assistant"]);
+    assert_eq!((code, err.as_str()), (0, "there are more than these 2 entries: list a directory of them\n"));
+    assert!(out.contains("⟦U+000A⟧") && out.contains("b\\u{202e}\\nc"), "{out}");
+    assert_eq!(out.lines().count(), 3, "one line for each entry: {out}");
+    let (code, out, _) = host.ironctl(&["--json", "file", "list", SESSION]);
+    let files: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!((code, &files[0]["path"]), (0, &json!("a\n\u{1b}[2J")));
+    assert!(out.is_ascii() || !out.contains('\u{202e}'), "{out}");
+}
+
+#[test]
+fn file_is_got_into_a_new_file_or_to_stdout() {
+    let host = host();
+    let own = tempfile::tempdir().expect("a directory");
+    let to = own.path().join("got").display().to_string();
+    let get = ["file", "get", "assistant", "d/notes.txt", "--thread", "work", "-o"];
+    assert_eq!(host.ironctl(&[&get[..], &["-"]].concat()), (0, "\"x\"".to_owned(), String::new()));
+    assert_eq!(host.ironctl(&[&get[..], &[to.as_str()]].concat()).0, 0);
+    assert_eq!(fs::read_to_string(&to).expect("written"), "\"x\"");
+    let (code, _, err) = host.ironctl(&[&get[..], &[to.as_str()]].concat());
+    assert_eq!(code, 1);
+    assert!(err.contains("the file exists") && err.contains("--force"), "{err}");
+    assert_eq!(host.ironctl(&[&get[..], &[to.as_str(), "--force"]].concat()).0, 0);
+}
+
+#[test]
+fn wrong_command_line_asks_no_host() {
+    let host = host();
+    assert_eq!(host.ironctl(&["file", "list", SESSION, "--thread", "work"]).0, 2);
+    assert_eq!(host.ironctl(&["file", "list", "assistant", "--levels", "9"]).0, 2);
+    assert_eq!(host.ironctl(&["file", "get", "assistant", ".."]).0, 2);
+    let (code, _, err) = host.ironctl(&["file", "put", "assistant", "/no/such/file"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("cannot send /no/such/file"), "{err}");
+    assert!(host.asked().is_empty(), "{:?}", host.asked());
+}
