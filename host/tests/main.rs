@@ -33,6 +33,7 @@ mod e2e {
     mod mounts;
     pub(crate) mod packages;
     mod packages_change;
+    mod people;
     mod regressions;
     mod round;
     pub(crate) mod streaming;
@@ -48,6 +49,7 @@ mod security {
     pub(crate) mod escape;
     mod jail;
     mod operators;
+    pub(crate) mod own_sessions;
     mod port;
     pub(crate) mod quota;
     mod quota_campaign;
