@@ -16,6 +16,7 @@ mod model;
 mod people;
 mod proof;
 mod secret;
+mod sessions;
 mod stops;
 mod tokens;
 mod transcript;
@@ -34,6 +35,7 @@ pub use model::*;
 pub use people::*;
 pub use proof::*;
 pub use secret::*;
+pub use sessions::*;
 pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
@@ -162,43 +164,6 @@ pub struct HostStatus {
 pub struct Stopping {
     /// Always true: the host will end.
     pub stopping: bool,
-}
-
-/// One session, with the data of the host and of the kernel.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct SessionStatus {
-    /// `ses_…`.
-    pub id: SessionId,
-    /// Name of the agent.
-    pub agent: String,
-    /// `asleep waiting starting awake stopping parked quarantined`.
-    pub state: String,
-    /// The reason why it is parked, quarantined or waiting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// `enforce dangerous_warn dangerous_off`.
-    pub mode: String,
-    /// Channel and address, e.g. `loopback:per_…`.
-    pub origin: String,
-    /// Messages that wait or are in the open turn.
-    pub waiting: u64,
-    /// Process id of the sandbox, outside its namespace; null when asleep.
-    pub pid: Option<u32>,
-    /// The kernel's report about the sandbox; null when asleep.
-    pub jail: Option<JailReport>,
-    /// The jailed process that reads its outbound queue; null when asleep.
-    pub reader: Option<ReaderStatus>,
-}
-
-/// The reader of an awake session.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ReaderStatus {
-    /// Process id outside its namespace.
-    pub pid: u32,
-    /// The kernel's report about it.
-    pub jail: JailReport,
 }
 
 /// The kernel's report about a jailed process, read from `/proc` and not from the settings of the jail.
@@ -459,25 +424,6 @@ pub struct HistoryLine {
     pub author: String,
     /// The text.
     pub text: String,
-}
-
-/// One session in a list: `GET /v1/sessions`; `GET /v1/sessions/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Session {
-    /// Its status, as in `GET /v1/status`.
-    #[serde(flatten)]
-    pub status: SessionStatus,
-    /// RFC 3339.
-    pub created_at: String,
-    /// RFC 3339, of the last message or launch.
-    pub last_active_at: String,
-    /// The number of its sealed items.
-    pub items: u64,
-    /// The open turn, if any.
-    pub turn_id: Option<TurnId>,
-    /// The number of launches that failed in a row.
-    pub failures: u32,
 }
 
 /// One exported entry of the ledger: one JSON object a line, with `data` as its canonical bytes.

@@ -34,6 +34,7 @@ mod e2e {
     mod mounts;
     pub(crate) mod packages;
     mod packages_change;
+    mod people;
     mod regressions;
     mod round;
     pub(crate) mod streaming;
@@ -49,6 +50,7 @@ mod security {
     pub(crate) mod escape;
     mod jail;
     mod operators;
+    pub(crate) mod own_sessions;
     mod port;
     pub(crate) mod quota;
     mod quota_campaign;

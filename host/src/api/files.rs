@@ -5,17 +5,16 @@
 pub mod content;
 
 use super::body::RawBody;
-use super::{Answer, Api, Reply, id, transcript};
+use super::{Answer, Api, Reply, sessions, transcript};
 use crate::registry::Person;
 use crate::runtime::workspace_files::Put;
 use crate::session::files::{self, Entry, FilePath, Kind};
-use crate::session::store::Session;
+use crate::session::store::{self, Session};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use content::FileContent;
-use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    DenialCode, FILE_LEVELS_MAX, FileEntry, FileList, FileRemoved, FileStored, LedgerEvent,
+    FILE_LEVELS_MAX, FileEntry, FileList, FileRemoved, FileStored, LedgerEvent,
 };
 use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::WriteTx;
@@ -110,9 +109,9 @@ pub async fn remove(
 
 /// Returns a session that the person may read, and whether it is another person's.
 async fn visible(api: &Api, person: Person, session: &str) -> Result<(Session, bool), Answer> {
-    let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
+    let id = sessions::known(api, &person, session).await?;
     let found = api.record.state.read(move |tx| transcript::readable(tx, &person, id)).await?;
-    Ok(found.ok_or_else(|| transcript::not_readable(id))?)
+    found.ok_or_else(|| Answer::noted(store::unknown(session)))
 }
 
 /// Returns a session whose files the person may read, after the ledger has the entry.

@@ -6,8 +6,7 @@ use super::{Answer, Api, Reply, sessions};
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::outbound::delivery;
-use crate::refusal::Refusal;
-use crate::registry::{self, Person, Role};
+use crate::registry::{self, Person};
 use crate::session::store::{self, Session};
 use crate::tables;
 use crate::turns::calls::{self, ResultBody};
@@ -16,7 +15,6 @@ use crate::turns::items::{self, BodyError, Recorded};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -50,7 +48,7 @@ pub async fn show(
     Path(session): Path<String>,
     Query(page): Query<Page>,
 ) -> Reply<Transcript> {
-    let id = sessions::known(&api, &session).await?;
+    let id = sessions::known(&api, &person, &session).await?;
     let record = Arc::clone(&api.record);
     let by = person.id;
     let read = move |tx: &ReadTx<'_>| {
@@ -58,8 +56,8 @@ pub async fn show(
         let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, others)))
     };
-    let unknown = || Answer::from(not_readable(id));
-    let (transcript, others) = api.record.state.read(read).await?.ok_or_else(unknown)?;
+    let found = api.record.state.read(read).await?;
+    let (transcript, others) = found.ok_or_else(|| Answer::noted(store::unknown(&session)))?;
     if others {
         let note =
             move |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
@@ -70,15 +68,9 @@ pub async fn show(
 
 /// Returns a session that a person may read, and whether it is another person's.
 pub(super) fn readable(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<Option<(Session, bool)>, Error> {
-    let Some(session) = store::find(tx, id)? else { return Ok(None) };
-    let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
-    let others = holder.is_none_or(|holder| holder.id != person.id);
-    Ok(Some((session, others)).filter(|_| !others || person.role.covers(Role::Admin)))
-}
-
-/// Returns the refusal of a session that the person may not read. It does not tell whether there is one.
-pub(super) fn not_readable(id: SessionId) -> Refusal {
-    Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}"))
+    let Some(session) = store::find_seen_by(tx, person, id)? else { return Ok(None) };
+    let others = store::find_own(tx, person.id, id)?.is_none();
+    Ok(Some((session, others)))
 }
 
 fn transcript(tx: &ReadTx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {
