@@ -5,6 +5,7 @@
 
 mod changes;
 mod channels;
+mod conversations;
 mod events;
 mod models;
 mod people;
@@ -23,9 +24,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
-    API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure,
-    HistoryLine, LedgerHead, McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof,
-    Recorded, Resumed, Rotated, Session, Status, Transcript, Usage, Why,
+    API_VERSION, AcceptBreak, Agent, AgentBudget, AgentMode, AgentModel, BreakAccepted, Cancelled, Failure, LedgerHead,
+    McpServer, MessageView, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Rotated,
+    Session, Status, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -177,19 +178,6 @@ impl Client {
     /// Returns every MCP server of the catalogue.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
         self.get("mcp").await
-    }
-
-    /// Returns the last lines of a conversation with an agent, oldest first; `speak_as` is one of the caller's identities.
-    pub async fn history(
-        &self,
-        agent: &str,
-        thread: Option<&str>,
-        speak_as: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<HistoryLine>, Error> {
-        let thread = thread.map(|thread| format!("&thread={}", segment(thread))).unwrap_or_default();
-        let speaker = speak_as.map(|who| format!("&as={}", segment(who))).unwrap_or_default();
-        self.get(&format!("agents/{}/history?limit={limit}{thread}{speaker}", segment(agent))).await
     }
 
     /// Returns the state of a message; waits up to `wait`, at most [`POLL_MAX`], for its answer.

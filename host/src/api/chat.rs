@@ -3,9 +3,11 @@
 //! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
 
 mod history;
+mod threads;
 mod why;
 
 pub use history::history;
+pub use threads::threads;
 pub use why::why;
 
 use super::auth::{Current, check_still_valid};
@@ -235,6 +237,8 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &EventSender) -
         follow_output(api, &view, &mut words);
         loop {
             tokio::select! {
+                // A stage comes before the words that the model wrote after it.
+                biased;
                 event = events.recv() => match event {
                     Ok(event) if !concerns(&event, &view) => {}
                     Ok(_) | Err(RecvError::Lagged(_)) => break,

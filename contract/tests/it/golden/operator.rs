@@ -10,7 +10,7 @@ use ironclaw_contract::operator::{
     JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
     McpServerTool, MessageFile, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
     Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts,
-    Stage, Status, Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    Stage, Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -332,6 +332,14 @@ fn transcript() -> Vec<Shape> {
         shape("operator.transcript_item.bare", bare),
         shape("operator.transcript_item", full),
         shape("operator.transcript", page),
+        shape(
+            "operator.thread",
+            Thread { thread: Some("work".to_owned()), session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
+        shape(
+            "operator.thread.unnamed",
+            Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
     ]
 }
 
