@@ -146,6 +146,7 @@ fn routes_of_agents() -> Vec<Route> {
         post("/v1/agents/{agent}/model", Admin, "Set the model endpoint of an agent", agents::set_model),
         post("/v1/agents/{agent}/messages", Member, "Send a message to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
+        get("/v1/agents/{agent}/threads", Member, "The caller's conversations with an agent", chat::threads),
         get("/v1/agents/{agent}/memory", Admin, "The notes of an agent", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Add a note to an agent's memory", memory::add),
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase a note of an agent", memory::forget),

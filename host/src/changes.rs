@@ -14,7 +14,7 @@ use crate::gateway::decide::{self, DecisionContext, Vote};
 use crate::gateway::policy::Policy;
 use crate::gateway::proposals::{Proposals, notify};
 use crate::gateway::store::{self, Row, Submitted};
-use crate::gateway::{Proposed, Requester};
+use crate::gateway::{Proposed, Requester, review_page};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
@@ -118,6 +118,24 @@ impl Changes {
                 let requester = Requester::Person(by.id);
                 let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
                 changes.proposals.submit(tx, proposed).map_err(Denied::widen)
+            })
+            .await
+    }
+
+    /// Returns whether this person may approve a change, and for a sentence the people who must approve it.
+    ///
+    /// # Errors
+    /// Refuses an unknown id.
+    pub async fn approvers(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<(bool, String), Denied<Error>> {
+        let (changes, by) = (Arc::clone(self), by.clone());
+        self.record()
+            .state
+            .read(move |tx| {
+                let row = store::known(tx, id)?;
+                let rule = row.rule(changes.policy());
+                let is_other = rule.requester_may_approve || by.id != row.principal();
+                let may_approve = is_other && decide::may_decide(tx, changes.policy(), &by, &row)?;
+                Ok((may_approve, review_page::approvers(&rule, row.kind)))
             })
             .await
     }

@@ -26,6 +26,7 @@ mod e2e {
     mod commands;
     mod costs;
     mod deliveries;
+    mod everyday;
     mod feedback;
     mod files;
     mod memory;

@@ -6,6 +6,7 @@
 mod audit;
 mod changes;
 mod channels;
+mod conversations;
 mod events;
 mod files;
 mod models;
@@ -175,19 +176,6 @@ impl Client {
     /// Returns every MCP server of the catalogue.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
         self.get("mcp").await
-    }
-
-    /// Returns the last lines of a conversation with an agent, oldest first; `speak_as` is one of the caller's identities.
-    pub async fn history(
-        &self,
-        agent: &str,
-        thread: Option<&str>,
-        speak_as: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<HistoryLine>, Error> {
-        let thread = thread.map(|thread| format!("&thread={}", segment(thread))).unwrap_or_default();
-        let speaker = speak_as.map(|who| format!("&as={}", segment(who))).unwrap_or_default();
-        self.get(&format!("agents/{}/history?limit={limit}{thread}{speaker}", segment(agent))).await
     }
 
     /// Returns the state of a message; waits up to `wait`, at most [`POLL_MAX`], for its answer.

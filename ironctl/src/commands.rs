@@ -105,7 +105,7 @@ pub enum Command {
     Status,
     /// Check the machine, the installation and the host, and print remedies
     Doctor(doctor::Args),
-    /// Add, list, show, set, connect and remove agents
+    /// Add, list, show, set, connect and remove agents, with their directories and packages
     #[command(subcommand, after_help = "Example:\n  ironctl agent add assistant")]
     Agent(agent::Action),
     /// Talk to an agent

@@ -196,6 +196,12 @@ pub struct SubmittedChange {
     /// True if the same change was requested before and still waits.
     #[serde(default)]
     pub again: bool,
+    /// True if the caller may approve it.
+    #[serde(default)]
+    pub yours: bool,
+    /// The people who must approve it, in the host's words, such as `an owner or admin of this host`.
+    #[serde(default)]
+    pub waits_for: String,
 }
 
 /// `POST /v1/changes/{id}/approve`.

@@ -1,4 +1,4 @@
-//! A conversation from the record: `GET /v1/sessions/{id}/transcript`.
+//! A conversation from the record: `GET /v1/sessions/{id}/transcript`, and the conversations of the caller with an agent.
 //!
 //! Never a statement of a sandbox: authors, labels and outcomes come from the host. See [`crate::seam::message`] for spans.
 
@@ -84,4 +84,16 @@ pub struct TranscriptCall {
     pub arguments: String,
     /// `permitted refused done unknown void`.
     pub state: String,
+}
+
+/// One conversation of the caller with an agent: `GET /v1/agents/{agent}/threads`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Thread {
+    /// Name of the thread; null for the conversation without a name.
+    pub thread: Option<String>,
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// RFC 3339, of the last launch or answer.
+    pub last_active_at: String,
 }

@@ -119,8 +119,9 @@ pub async fn submit(
 ) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.changes.submit(&person, kind, agent, payload, reason).await?;
+    let (yours, waits_for) = api.changes.approvers(&person, submitted.id).await?;
     let status = Status::Pending.name().to_owned();
-    Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again }))
+    Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again, yours, waits_for }))
 }
 
 /// Query of `GET /v1/changes/{id}`.

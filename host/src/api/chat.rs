@@ -4,10 +4,12 @@
 
 mod conversation;
 mod history;
+mod threads;
 mod why;
 
 pub use conversation::{find, open};
 pub use history::history;
+pub use threads::threads;
 pub use why::why;
 
 use super::auth::{Current, check_still_valid};
@@ -237,6 +239,8 @@ async fn follow(api: &Api, id: MessageId, current: &Current, to: &EventSender) -
         follow_output(api, &view, &mut words);
         loop {
             tokio::select! {
+                // A stage comes before the words that the model wrote after it.
+                biased;
                 event = events.recv() => match event {
                     Ok(event) if !concerns(&event, &view) => {}
                     Ok(_) | Err(RecvError::Lagged(_)) => break,

@@ -282,18 +282,33 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Writes the roles that may decide, the number of approvals and the time limit.
-fn put_approval(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
-    // `expires_hours` has no effect on this request; the section of identifiers has it.
-    let Rule { roles, approvals, requester_may_approve, expires_hours: _ } = view.rule;
-    page.heading("APPROVAL");
-    let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+/// Returns the people who must approve a change, for a sentence: `2 different people, each an owner or admin of this host`.
+pub fn approvers(rule: &Rule, kind: ChangeKind) -> String {
+    let one = one_approver(rule, kind);
+    let but = if rule.requester_may_approve { "" } else { ", other than the requester" };
+    match rule.approvals {
+        1 => format!("{one}{but}"),
+        many => format!("{many} different people, each {one}{but}"),
+    }
+}
+
+/// Returns the roles of a person who may approve, for a sentence: `an owner or admin of this host`.
+fn one_approver(rule: &Rule, kind: ChangeKind) -> String {
+    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
     // An admin of the agent has the rights of an admin of the host here, so only where the rule admits admins.
-    let of_agent = match kinds::is_of_agent(view.change.kind()) && view.rule.admits(Role::Admin) {
+    let of_agent = match kinds::is_of_agent(kind) && rule.admits(Role::Admin) {
         true => ", or an admin of this agent",
         false => "",
     };
-    page.sentence("  ", &format!("May approve: an {} of this host{of_agent}", roles.join(" or ")));
+    format!("an {} of this host{of_agent}", roles.join(" or "))
+}
+
+/// Writes the roles that may decide, the number of approvals and the time limit.
+fn put_approval(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
+    // `expires_hours` has no effect on this request; the section of identifiers has it.
+    let Rule { roles: _, approvals, requester_may_approve, expires_hours: _ } = view.rule;
+    page.heading("APPROVAL");
+    page.sentence("  ", &format!("May approve: {}", one_approver(view.rule, view.change.kind())));
     page.sentence(
         "  ",
         &match approvals {

@@ -25,7 +25,7 @@ const PROPOSALS: [(&str, &str); 9] = [
 ];
 
 /// A host with an agent that may run commands, and the sources of its software.
-struct Software {
+pub(crate) struct Software {
     changes: ChangeFixture,
     /// The directory of the archives. A package script that runs would leave a file in its `traces`.
     archives: PathBuf,
@@ -33,7 +33,7 @@ struct Software {
 }
 
 impl Software {
-    fn new(user: HostUser, build: Build) -> Self {
+    pub(crate) fn new(user: HostUser, build: Build) -> Self {
         Self::with(user, build, "", "")
     }
 
@@ -81,7 +81,7 @@ impl Software {
         store
     }
 
-    fn host(&self) -> &TestHost {
+    pub(crate) fn host(&self) -> &TestHost {
         &self.changes.host
     }
 
@@ -98,7 +98,7 @@ impl Software {
         self.changes.settled(id)
     }
 
-    fn agent(&self, name: &str) -> Value {
+    pub(crate) fn agent(&self, name: &str) -> Value {
         self.host().ctl(&["--json", "agent", "show", name]).ok().json()
     }
 
@@ -115,7 +115,7 @@ impl Software {
     }
 
     /// Waits until a command of the agent has this output. A session restarts shortly after a change of its agent.
-    fn runs(&self, agent: &str, command: &str, words: &str) {
+    pub(crate) fn runs(&self, agent: &str, command: &str, words: &str) {
         let mut said = String::new();
         wait_for(&format!("{command:?} to print {words:?}"), || {
             said = self.host().say(agent, &format!("run {command}"));

@@ -31,7 +31,10 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         None => {
             let waiting = client.change(&args.id, Duration::ZERO).await?;
             let asks = !args.yes && change::is_open(&waiting) && review::is_possible(at.out);
-            if asks { ask(at, &client, &waiting).await? } else { approve_printed(at, &client, &waiting).await? }
+            match asks {
+                true => ask(at, &client, &waiting).await?,
+                false => change::approve_printed(at.out, &client, &waiting).await?,
+            }
         }
     };
     let decided = change::settled(&client, decided).await?;
@@ -46,11 +49,4 @@ async fn ask(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error
         Choice::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
         Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{} was not decided", waiting.id))),
     }
-}
-
-async fn approve_printed(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error> {
-    let digest = change::verified(waiting)?;
-    at.out.exact(&waiting.shown)?;
-    at.out.line("")?;
-    client.approve(&waiting.id.to_string(), digest).await
 }

@@ -14,12 +14,16 @@ use ironclaw_contract::operator::{
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// Most changes of a list.
 pub const LIST_MAX: usize = 200;
 
 /// Time for the result of an approved change; packages may take longer.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
+pub const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause between two requests for the result of a change.
+const POLL_PAUSE: Duration = Duration::from_millis(200);
 
 /// The verbs of `ironctl change`.
 #[derive(Debug, Subcommand)]
@@ -121,7 +125,28 @@ pub fn verified(change: &Change) -> Result<Digest, Error> {
 
 /// Waits a short time for the result of an approved change.
 pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> {
-    if decided.status == "approved" { client.change(&decided.id.to_string(), APPLY_TIMEOUT).await } else { Ok(decided) }
+    settled_within(client, decided, APPLY_TIMEOUT).await
+}
+
+/// Waits up to `patience` for the result of an approved change.
+pub async fn settled_within(client: &Client, mut decided: Change, patience: Duration) -> Result<Change, Error> {
+    let until = Instant::now() + patience;
+    while decided.status == "approved" && Instant::now() < until {
+        let left = until.saturating_duration_since(Instant::now());
+        decided = client.change(&decided.id.to_string(), left).await?;
+        if decided.status == "approved" {
+            sleep(POLL_PAUSE).await;
+        }
+    }
+    Ok(decided)
+}
+
+/// Prints the review page of a change and approves it.
+pub async fn approve_printed(out: Output, client: &Client, waiting: &Change) -> Result<Change, Error> {
+    let digest = verified(waiting)?;
+    out.exact(&waiting.shown)?;
+    out.line("")?;
+    client.approve(&waiting.id.to_string(), digest).await
 }
 
 /// Prints the result of a decision; a change that could not be applied is a failure.
@@ -167,7 +192,8 @@ fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {
     out.table(["CHANGE", "KIND", "AGENT", "STATUS", "REQUESTED BY", "APPROVALS", "REQUESTED AT"], rows)
 }
 
-fn requester(requester: &Requester) -> String {
+/// Formats a requester: `agent helper`.
+pub fn requester(requester: &Requester) -> String {
     format!("{} {}", requester.kind, requester.name)
 }
 
@@ -189,17 +215,21 @@ fn kinds() -> String {
 
 /// Reads JSON from the argument, a file or stdin; refuses a duplicate key.
 fn read_payload(given: &str) -> Result<Payload, Error> {
-    let text = match given.strip_prefix('@') {
+    NewChange::read_payload(&read_given(given)?)
+        .map_err(|why| Error::usage(format!("the payload is invalid: {why}"), "use a JSON object or list"))
+}
+
+/// Reads a text of a change: from `@FILE`, from stdin for `-`, else the argument itself. The host refuses a text over its bounds.
+pub fn read_given(given: &str) -> Result<String, Error> {
+    match given.strip_prefix('@') {
         Some(path) => {
             let unreadable = |cause| Error::failed("file_refused", format!("cannot read {path}")).because(cause);
-            bounded(File::open(path).map_err(unreadable)?).map_err(unreadable)?
+            bounded(File::open(path).map_err(unreadable)?).map_err(unreadable)
         }
         None if given == "-" => bounded(io::stdin().lock())
-            .map_err(|cause| Error::failed("stdin_unreadable", "cannot read the payload from stdin").because(cause))?,
-        None => given.to_owned(),
-    };
-    NewChange::read_payload(&text)
-        .map_err(|why| Error::usage(format!("the payload is invalid: {why}"), "use a JSON object or list"))
+            .map_err(|cause| Error::failed("stdin_unreadable", "cannot read the text from stdin").because(cause)),
+        None => Ok(given.to_owned()),
+    }
 }
 
 fn bounded(from: impl Read) -> io::Result<String> {

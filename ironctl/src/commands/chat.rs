@@ -6,16 +6,20 @@
 mod attach;
 pub mod conversation;
 mod live_answer;
+mod progress;
 mod slash;
+mod waiting;
 
 use super::{At, change, inbox};
-use crate::client::{Client, MessageEvent, POLL_MAX};
+use crate::client::{Client, POLL_MAX};
+use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
 use jiff::SignedDuration;
-use live_answer::LiveAnswer;
+use progress::LiveTurn;
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +37,7 @@ const POLL_FIRST: Duration = Duration::from_secs(2);
 /// Options of `ironctl chat`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file photo.png < question.txt\n  ironctl chat assistant --as loopback:alice-work hello"
+    after_help = "Example:\n  ironctl chat assistant\n  ironctl chat assistant hello --wait 2m\n  ironctl chat assistant --file photo.png < question.txt\n  ironctl chat assistant --new\n  ironctl chat assistant --continue\n  ironctl chat assistant --as loopback:alice-work hello"
 )]
 pub struct Args {
     /// Name or id of the agent
@@ -46,6 +50,12 @@ pub struct Args {
     /// Name of the conversation; each name has its own session [default: the conversation without a name]
     #[arg(long, value_name = "NAME")]
     thread: Option<String>,
+    /// Begin a new conversation, with a generated name
+    #[arg(long, conflicts_with_all = ["thread", "continues"])]
+    new: bool,
+    /// Continue your conversation with the agent that was used last
+    #[arg(long = "continue", conflicts_with = "thread")]
+    continues: bool,
     /// Your identity to speak as: channel:id, or your name or id [default: you]
     #[arg(long = "as", value_name = "IDENTITY")]
     speak_as: Option<String>,
@@ -57,11 +67,12 @@ pub struct Args {
 /// Sends one message and shows its answer, or runs a conversation.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let mut files = attach::read_all(&args.files)?;
-    let text = match args.message {
+    let text = match args.message.clone() {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
             let client = at.client()?;
-            let Args { agent, thread, speak_as, wait, .. } = args;
+            let thread = thread(at.out, &client, &args).await?;
+            let Args { agent, speak_as, wait, .. } = args;
             let options = conversation::Options { agent, thread, files, speak_as, wait };
             return conversation::run(at, &client, options).await;
         }
@@ -71,13 +82,45 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         return Err(Error::usage("the message is empty", "ironctl chat AGENT \"hello\""));
     }
     let client = at.client()?;
-    let message = NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: args.thread };
+    let thread = thread(at.out, &client, &args).await?;
+    let message = NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: thread.clone() };
     let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
-    let shown = show_answer(at.out, &client, &recorded, args.wait).await;
+    let shown = show_answer(at.out, &client, &recorded, args.wait, thread.as_deref()).await;
     if !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {
         remind(at.out, &client, &args.agent).await?;
     }
     shown
+}
+
+/// Returns the name of the conversation: as named, generated, or that of the last used one.
+async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<String>, Error> {
+    let Args { agent, thread, new, continues, speak_as, .. } = args;
+    if *new {
+        let name = new_thread();
+        remark_thread(out, agent, &name)?;
+        return Ok(Some(name));
+    }
+    if !continues {
+        return Ok(thread.clone());
+    }
+    let Some(last) = client.threads(agent, speak_as.as_deref()).await?.into_iter().next() else {
+        let failure = Error::failed("no_conversation", format!("you have no conversation with {agent} yet"));
+        return Err(failure.hinting(format!("ironctl chat {agent} begins one")));
+    };
+    let name = last.thread.as_deref().unwrap_or("without a name");
+    out.remark(format!("conversation {name}, last used {}", clock::date_and_time(&last.last_active_at)))?;
+    Ok(last.thread)
+}
+
+/// Creates the name of a new conversation from the time.
+fn new_thread() -> String {
+    let now = jiff::Zoned::now();
+    format!("{}-{:03}", now.strftime("%Y%m%d-%H%M%S"), now.millisecond())
+}
+
+/// Prints the name of a new conversation and the command that returns to it.
+fn remark_thread(out: Output, agent: &str, name: &str) -> Result<(), Error> {
+    out.remark(format!("new conversation; return to it with `ironctl chat {agent} --thread {name}`"))
 }
 
 /// Prints a reminder if changes of the agent wait for a decision. Ignores a failed request, because the answer did arrive.
@@ -93,44 +136,49 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
     }
 }
 
-/// Waits for the answer to a recorded message and shows it; a terminal shows its words while the model writes them.
+/// Waits for the answer to a recorded message and shows it; a terminal shows the progress, and the words while the model writes them.
+/// A script gets the name of the conversation, if it has one.
 ///
 /// A notice of the host in place of an answer is a failure for a person. A script reads `notice` instead.
-pub async fn show_answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
-    let shown = wait_and_show(out, client, recorded, wait).await;
+pub async fn show_answer(
+    out: Output,
+    client: &Client,
+    recorded: &Recorded,
+    wait: Duration,
+    thread: Option<&str>,
+) -> Result<(), Error> {
+    let shown = wait_and_show(out, client, recorded, wait, thread).await;
     shown.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string()))
 }
 
-async fn wait_and_show(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<(), Error> {
-    let mut live = LiveAnswer::new(out, "");
-    if !live.is_live() {
+async fn wait_and_show(
+    out: Output,
+    client: &Client,
+    recorded: &Recorded,
+    wait: Duration,
+    thread: Option<&str>,
+) -> Result<(), Error> {
+    let turn = RefCell::new(LiveTurn::new(out, ""));
+    if !turn.borrow().is_live() {
         let view = answer(out, client, recorded, wait).await?;
-        out.json(&answer_json(&view))?;
+        let mut document = answer_json(&view);
+        if let Some(thread) = thread {
+            document["thread"] = thread.into();
+        }
+        out.json(&document)?;
         return match &view.reply {
             Some(notice) if view.notice && !out.is_json() => Err(noticed(&view, notice)),
             _ => print_reply(out, &view),
         };
     }
-    let on_event = |event| match event {
-        MessageEvent::Stage(_) => Ok(()),
-        MessageEvent::Draft(draft) => live.add(&draft),
-        MessageEvent::Waiting(view) => print_wait_reason(out, &view),
-    };
-    let settled = client.follow(recorded.message_id, Instant::now() + wait, on_event).await?;
-    let view = match settled {
-        Some(view) => view,
-        None => client.message(recorded.message_id, Duration::ZERO).await?,
-    };
+    let view = progress::follow(client, recorded, wait, &turn, false).await?;
+    let mut turn = turn.into_inner();
     match &view.reply {
         Some(notice) if view.notice => {
-            live.end_line()?;
+            turn.interrupt("no more of this answer came")?;
             Err(noticed(&view, notice))
         }
-        Some(_) => live.finish(&view),
-        None => {
-            live.end_line()?;
-            Err(no_answer(&view, wait))
-        }
+        Some(_) | None => turn.finish(&view, wait),
     }
 }
 

@@ -17,22 +17,13 @@ const COLUMNS_MIN: usize = 80;
 
 /// Shows each change that waits and applies the decision of the person.
 pub async fn run(at: &At) -> Result<(), Error> {
-    if !review::is_possible(at.out) {
-        return Err(Error::usage(
-            "the inbox is for a person on a terminal",
-            "in a script use: ironctl change list, change show ID, approve ID, reject ID",
-        ));
-    }
-    if let Some(columns) = at.out.columns().filter(|columns| *columns < COLUMNS_MIN) {
-        let message = format!("the terminal has {columns} columns, and the inbox needs {COLUMNS_MIN}");
-        return Err(Error::failed("terminal_narrow", message).hinting(NARROW));
-    }
+    check_terminal(at.out)?;
     let client = at.client()?;
     let (mut seen, mut not_shown) = (BTreeSet::new(), 0);
     while let Some((change, waiting)) = first_new(&client, &seen).await? {
         seen.insert(change.id);
         at.out.line(format!("{waiting} to decide\n"))?;
-        match decide(at.out, &client, &change.id.to_string()).await {
+        match decide(at.out, &client, &change.id.to_string(), true).await {
             Ok(Next::Continue) => {}
             Ok(Next::Skip) => not_shown += 1,
             Ok(Next::Quit) => return result(not_shown),
@@ -49,6 +40,32 @@ pub async fn run(at: &At) -> Result<(), Error> {
         left => at.out.line(format!("{} (already shown)", count(left as u64)))?,
     }
     result(not_shown)
+}
+
+/// Shows one change and applies the decision of the person.
+pub async fn one(at: &At, client: &Client, id: ChangeId) -> Result<(), Error> {
+    check_terminal(at.out)?;
+    match decide(at.out, client, &id.to_string(), false).await? {
+        Next::Continue | Next::Quit => Ok(()),
+        Next::Skip => result(1),
+    }
+}
+
+/// Fails unless a person can read a page and answer.
+fn check_terminal(out: Output) -> Result<(), Error> {
+    if !review::is_possible(out) {
+        return Err(Error::usage(
+            "the inbox is for a person on a terminal",
+            "in a script use: ironctl change list, change show ID, approve ID, reject ID",
+        ));
+    }
+    match out.columns().filter(|columns| *columns < COLUMNS_MIN) {
+        Some(columns) => {
+            let message = format!("the terminal has {columns} columns, and the inbox needs {COLUMNS_MIN}");
+            Err(Error::failed("terminal_narrow", message).hinting(NARROW))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns the result of the inbox: a failure if a change was not shown.
@@ -83,9 +100,9 @@ async fn first_new(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<
 }
 
 /// Shows a change and applies the decision of the person.
-async fn decide(out: Output, client: &Client, id: &str) -> Result<Next, Error> {
+async fn decide(out: Output, client: &Client, id: &str, may_skip: bool) -> Result<Next, Error> {
     let waiting = client.change(id, Duration::ZERO).await?;
-    let decided = match review::ask(out, &waiting, true) {
+    let decided = match review::ask(out, &waiting, may_skip) {
         Ok(Choice::Quit) => return Ok(Next::Quit),
         Ok(Choice::Skip) => {
             out.line("")?;

@@ -44,7 +44,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 at.out.json(&recorded)?;
                 return at.out.line(format!("{} is queued again; its sender gets the answer", recorded.message_id));
             }
-            chat::show_answer(at.out, &client, &recorded, wait).await
+            chat::show_answer(at.out, &client, &recorded, wait, None).await
         }
         Action::Dead(action) => delivery::run(at, action).await,
     }

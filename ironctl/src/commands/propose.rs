@@ -1,12 +1,83 @@
-//! The change that a command submits if the policy requires more people than the caller.
+//! The change that a command submits: the caller decides on it at once if the policy lets them, otherwise it waits for other people.
 //!
-//! Never approves a change. See [`crate::commands::review`] and [`crate::commands::change`].
+//! Never approves without a person at a terminal or `--yes`. See [`crate::commands::review`] and [`crate::commands::change`].
 
-use super::At;
+use super::review::{self, Choice};
+use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{ChangeKind, DenialCode, NewChange, Payload};
+use ironclaw_contract::operator::{Change, ChangeKind, DenialCode, NewChange, Payload, SubmittedChange};
 use serde_json::Value;
+use std::time::Duration;
+
+/// The code of a change that waits for a decision.
+const PENDING: &str = "change_pending";
+
+/// A change that a command wants.
+pub struct Wanted<'a> {
+    /// Its kind.
+    pub kind: ChangeKind,
+    /// Name or id of the agent.
+    pub agent: &'a str,
+    /// The new setting, in the shape of the kind.
+    pub payload: Value,
+    /// True to approve it without a question.
+    pub yes: bool,
+    /// Time to wait until it is applied.
+    pub patience: Duration,
+}
+
+/// Submits a change and applies the decision of the caller, if the policy lets them approve: at a terminal after a question, elsewhere
+/// only with `yes`. Returns the decided change, or `None` if the setting already has this value.
+///
+/// Fails with `change_pending` if the change waits.
+pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Option<Change>, Error> {
+    let Wanted { kind, agent, payload, yes, patience } = wanted;
+    let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
+    let new = NewChange { kind, agent: Some(agent.to_owned()), payload, reason: String::new() };
+    let submitted = match client.submit_change(&new).await {
+        Err(Error::Refused(refused)) if refused.error.code == DenialCode::ChangeEmpty.name() => {
+            at.out.line(refused.error.message)?;
+            return Ok(None);
+        }
+        submitted => submitted?,
+    };
+    if !submitted.yours || !(yes || review::is_possible(at.out)) {
+        return Err(waits(&submitted));
+    }
+    let waiting = client.change(&submitted.id.to_string(), Duration::ZERO).await?;
+    let approved = match yes {
+        true => change::approve_printed(at.out, client, &waiting).await?,
+        false => ask(at, client, &submitted, &waiting).await?,
+    };
+    if approved.status == "approved" && patience > change::APPLY_TIMEOUT {
+        at.out.remark(format!("the host applies {}; Ctrl-C does not stop it", approved.id))?;
+    }
+    let decided = change::settled_within(client, approved, patience).await?;
+    if decided.status == "pending" {
+        return Err(waits(&SubmittedChange { yours: false, ..submitted }));
+    }
+    change::outcome(at.out, &decided)?;
+    Ok(Some(decided))
+}
+
+/// Shows the review page and applies the decision of the person. Without an approval nothing is changed.
+async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Change) -> Result<Change, Error> {
+    let id = submitted.id.to_string();
+    let reason = match review::ask(at.out, waiting, false)? {
+        Choice::Approve(shown) => return client.approve(&id, shown).await,
+        Choice::Reject(reason) => Some(reason),
+        Choice::Skip | Choice::Quit if submitted.again => None,
+        Choice::Skip | Choice::Quit => Some(String::new()),
+    };
+    match reason {
+        Some(reason) => {
+            client.reject(&id, reason).await?;
+            Err(Error::failed("not_confirmed", format!("nothing was changed; {id} is rejected")))
+        }
+        None => Err(Error::failed("not_confirmed", format!("nothing was changed; {id} still waits"))),
+    }
+}
 
 /// Submits a change if the host refused because the policy requires more people; returns the failure of the command.
 pub async fn instead(
@@ -24,7 +95,8 @@ pub async fn instead(
     let Ok(payload) = Payload::try_from(payload) else { return refused };
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     match client.submit_change(&new).await {
-        Ok(submitted) => waits(&submitted.id.to_string()),
+        // Also if the caller may give one of the approvals: `--yes` is no answer here.
+        Ok(submitted) => waits(&SubmittedChange { yours: false, ..submitted }),
         // The first refusal names the command, so it is returned; the second failure is printed.
         Err(error) => {
             at.out.failure(&error);
@@ -33,9 +105,38 @@ pub async fn instead(
     }
 }
 
-/// Creates the failure for a setting that waits for a decision.
-pub fn waits(id: &str) -> Error {
-    let message =
-        format!("nothing was changed yet: the policy requires more than one person, so {id} waits for approval");
-    Error::failed("change_pending", message).hinting(format!("ironctl inbox, or: ironctl approve {id}"))
+/// Returns whether this is the failure of a change that waits.
+pub fn is_pending(error: &Error) -> bool {
+    matches!(error, Error::Failed { code: PENDING, .. })
+}
+
+/// Creates the failure for a change that waits, with the people who must approve it and their command.
+fn waits(submitted: &SubmittedChange) -> Error {
+    let SubmittedChange { id, yours, waits_for, .. } = submitted;
+    let by = if waits_for.is_empty() { String::new() } else { format!(" by {waits_for}") };
+    let message = format!("nothing was changed yet: {id} waits for approval{by}");
+    Error::failed(PENDING, message).hinting(match yours {
+        true => format!("you may approve it: ironctl approve {id}; or repeat the command with --yes"),
+        false => format!("they decide with: ironctl inbox, or: ironctl approve {id}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_change_names_its_approvers_and_their_command() {
+        let id = "chg_00000000000000000000000001".parse().expect("an id");
+        let by = "2 different people, each an owner of this host".to_owned();
+        let submitted =
+            SubmittedChange { id, status: "pending".to_owned(), again: false, yours: false, waits_for: by.clone() };
+        let failure = waits(&submitted);
+        assert!(is_pending(&failure) && !is_pending(&Error::failed("other", "")));
+        let report = failure.report().expect("reported").error;
+        assert!(report.message.ends_with(&format!("{id} waits for approval by {by}")), "{}", report.message);
+        assert!(report.hint.starts_with("they decide") && report.hint.contains(&format!("ironctl approve {id}")));
+        let own = waits(&SubmittedChange { yours: true, ..submitted }).report().expect("reported").error;
+        assert!(own.hint.contains("--yes"), "{}", own.hint);
+    }
 }

@@ -12,12 +12,15 @@ use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow};
 /// The kind of an endpoint without a model and without costs.
 const SCRIPTED: &str = "scripted";
 
+/// Days that are shown unless the caller names another number.
+const DAYS: u32 = 7;
+
 /// Options of `ironctl usage`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl usage\n  ironctl usage --days 30 --agent assistant --json")]
 pub struct Args {
     /// Number of days (UTC), including today
-    #[arg(long, value_name = "NUMBER", default_value_t = 7)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DAYS)]
     days: u32,
     /// Name or id of an agent
     #[arg(long)]
@@ -32,6 +35,11 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let usage = at.client()?.usage(args.days, args.agent.as_deref(), args.session.as_deref()).await?;
     at.out.json(&usage)?;
     print(at.out, usage)
+}
+
+/// Prints the usage of one agent in the days of the default.
+pub async fn print_of_agent(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
+    print(out, client.usage(DAYS, Some(agent), None).await?)
 }
 
 fn print(out: Output, usage: Usage) -> Result<(), Error> {

@@ -212,7 +212,7 @@ fn conversation_shows_history_progress_and_answers() {
     let seen = terminal.seen();
     assert!(seen.contains("you> earlier question"), "{seen:?}");
     assert!(seen.contains("assistant> earlier answer"), "{seen:?}");
-    assert!(seen.contains("… turn.opened"), "{seen:?}");
+    assert!(seen.contains("… the agent works"), "{seen:?}");
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
 }
 
@@ -243,7 +243,9 @@ fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static
                 ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
             };
             let mut events: Vec<_> = words.iter().map(draft).collect();
-            events.push(("stage", json!({"seq": 3, "at": "t", "stage": "output.sealed", "outcome": "done"})));
+            for stage in ["output.sealed", "delivery.intended"] {
+                events.push(("stage", json!({"seq": 3, "at": "t", "stage": stage, "outcome": "done"})));
+            }
             events.push(("message", view(Some(reply), None)));
             Answer::events(&events)
         }
@@ -267,7 +269,7 @@ fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'stat
 #[test]
 fn streamed_words_are_shown_and_the_answer_appears_once() {
     let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
-    assert!(!seen.contains("… output.sealed"), "progress overwrites the streamed text: {seen:?}");
+    assert!(!seen.contains("… delivery"), "progress overwrites the streamed text: {seen:?}");
     assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
     assert!(!seen.contains("It \u{1b}[2J"), "control characters are escaped: {seen:?}");
     assert_eq!(seen.matches("rains.").count(), 1, "{seen:?}");
@@ -283,6 +285,73 @@ fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
     assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
     let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
     assert!(seen.contains("assistant> It rains.\r\n"), "text after a gap is not shown: {seen:?}");
+}
+
+/// Returns an event of a stage.
+fn stage(name: &str, outcome: &str, reason: &str) -> (&'static str, Value) {
+    ("stage", json!({"seq": 3, "at": "t", "stage": name, "outcome": outcome, "reason": reason}))
+}
+
+/// Returns an event with words of the model.
+fn draft(attempt: u32, text: &str) -> (&'static str, Value) {
+    ("draft", json!({ "attempt": attempt, "from": 0, "text": text }))
+}
+
+/// Returns the screen after one message with these events and this final state.
+fn screen_of(events: Vec<(&'static str, Value)>, last: Value) -> String {
+    let host = FakeHost::new(move |line, _| match line {
+        "GET /v1/messages/msg_00000000000000000000000001/events" => {
+            let mut events = events.clone();
+            events.push(("message", last.clone()));
+            Answer::events(&events)
+        }
+        other => conversation(other, ""),
+    });
+    let mut terminal = open_chat(&host);
+    terminal.wait_for("you> \r");
+    terminal.type_in("hello\r");
+    terminal.wait_for("you> \r");
+    let seen = terminal.seen();
+    terminal.type_in("/quit\r");
+    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
+    seen
+}
+
+#[test]
+fn tools_of_a_turn_are_shown_between_its_words() {
+    let events = vec![
+        stage("model.asked", "done", ""),
+        draft(1, "I shall look."),
+        stage("output.sealed", "done", ""),
+        stage("call.recorded", "done", "tool list_dir, call call_1"),
+        stage("call.reported", "done", "tool list_dir, call call_1"),
+        stage("call.refused", "refused", "tool run_command, call call_2, it is not enabled"),
+        stage("model.asked", "done", ""),
+        draft(2, "It is emp"),
+    ];
+    let seen = screen_of(events, view(Some("It is empty."), None));
+    for words in ["… the model works", "… list_dir runs", "  run_command: refused: it is not enabled\r\n"] {
+        assert!(seen.contains(words), "{words}: {seen:?}");
+    }
+    assert!(seen.contains("assistant> I shall look.\r\n"), "{seen:?}");
+    assert!(seen.contains("  list_dir: done\r\n"), "{seen:?}");
+    assert!(seen.contains("assistant> It is empty.\r\n"), "{seen:?}");
+    assert!(!seen.contains("interrupted"), "an answer with a call is whole: {seen:?}");
+}
+
+#[test]
+fn interrupted_answer_stays_with_the_reason() {
+    let mut notice = view(Some("This was cancelled."), None);
+    notice["notice"] = true.into();
+    let seen = screen_of(vec![draft(1, "It rai")], notice.clone());
+    assert!(seen.contains("assistant> It rai\r\n(interrupted: no more of this answer came)\r\n"), "{seen:?}");
+    assert!(seen.contains("the host says:\r\nThis was cancelled."), "{seen:?}");
+    let seen = screen_of(vec![draft(1, "It rai"), draft(2, "It snows")], view(Some("It snows."), None));
+    assert!(seen.contains("assistant> It rai\r\n(interrupted: the host asks the model again)\r\n"), "{seen:?}");
+    assert!(seen.contains("assistant> It snows.\r\n"), "{seen:?}");
+    let failed = stage("model.failed", "refused", "the endpoint broke off");
+    let seen = screen_of(vec![draft(1, "It rai"), failed], notice);
+    assert!(seen.contains("assistant> It rai\r\n(interrupted: the endpoint broke off)\r\n"), "{seen:?}");
 }
 
 #[test]
@@ -340,7 +409,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
     };
     terminal.wait_for("you> \r");
     terminal.type_in("hello\r");
-    terminal.wait_for("… model.asked");
+    terminal.wait_for("… the model works");
     interrupt(&terminal);
     let until = Instant::now() + Duration::from_secs(30);
     while !asked("POST /v1/sessions/ses_00000000000000000000000001/cancel") {

@@ -11,13 +11,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
+/// The page of the changes in these tests.
+pub const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
-fn digest(text: &str) -> String {
+/// Returns the digest of a page.
+pub fn digest(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
 
-fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
+/// Returns a change with this page.
+pub fn change(id: &str, status: &str, shown: &str, shown_digest: &str) -> Value {
     let decided = (status != "pending").then_some("per_00000000000000000000000001");
     json!({
         "id": id, "kind": "persona", "agent": {"id": "agt_00000000000000000000000001", "name": "helper"}, "status": status,
@@ -206,7 +209,10 @@ fn change_is_submitted_unchanged() {
     let (code, out, _) = host.ironctl(&words);
     assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is pending\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":false}\n");
+    assert_eq!(
+        out,
+        "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":false,\"yours\":false,\"waits_for\":\"\"}\n"
+    );
     let asked = &host.asked()[0];
     assert_eq!(asked.line, "POST /v1/changes");
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
@@ -222,7 +228,10 @@ fn repeated_request_is_reported_as_such() {
     let (code, out, _) = host.ironctl(&words);
     assert_eq!((code, out.as_str()), (0, "the same change already waits: chg_00000000000000000000000001\n"));
     let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(out, "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":true}\n");
+    assert_eq!(
+        out,
+        "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":true,\"yours\":false,\"waits_for\":\"\"}\n"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod chat;
 mod command_line;
+mod everyday;
 mod fake_host;
 mod files;
 mod golden;

@@ -132,7 +132,9 @@ fn lowered_guard_is_reviewed_on_a_terminal() {
     let page = "EFFECT\n  Turn OFF the protection.\n\nWARNINGS\n  !! This host NO LONGER CHECKS text.\n";
     let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
-        "POST /v1/changes" => Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})),
+        "POST /v1/changes" => {
+            Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "yours": true}))
+        }
         _ => Answer::json(json!({
             "id": "chg_00000000000000000000000001", "kind": "settings", "agent": {"id": "agt_00000000000000000000000001", "name": "assistant"},
             "status": if line.ends_with("/approve") { "applied" } else if line.ends_with("/reject") { "rejected" } else { "pending" },

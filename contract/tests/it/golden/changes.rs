@@ -98,7 +98,16 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.change_summary", summary),
         shape("operator.new_change", new.clone()),
         shape("operator.new_change.bare", NewChange { agent: None, ..new }),
-        shape("operator.submitted_change", SubmittedChange { id: change, status: "pending".to_owned(), again: true }),
+        shape(
+            "operator.submitted_change",
+            SubmittedChange {
+                id: change,
+                status: "pending".to_owned(),
+                again: true,
+                yours: true,
+                waits_for: "an owner or admin of this host".to_owned(),
+            },
+        ),
         shape("operator.decision", Decision { shown: Digest::of(shown.as_bytes()) }),
         shape("operator.rejection", Rejection { reason: "not now".to_owned() }),
     ]

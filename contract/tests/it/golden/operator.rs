@@ -11,7 +11,7 @@ use ironclaw_contract::operator::{
     LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
     ModelFailure, NewAgent, NewConversation, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
     ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status,
-    Stopped, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -348,6 +348,14 @@ fn transcript() -> Vec<Shape> {
         shape("operator.transcript_item.bare", bare),
         shape("operator.transcript_item", full),
         shape("operator.transcript", page),
+        shape(
+            "operator.thread",
+            Thread { thread: Some("work".to_owned()), session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
+        shape(
+            "operator.thread.unnamed",
+            Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
     ]
 }
 

@@ -1,21 +1,23 @@
 //! The prompt of `ironctl chat`: the last lines of the conversation, then messages and answers.
 //!
-//! Never writes a history file: the host has the conversation. See `client::Client::follow` for the progress line.
+//! Never writes a history file: the host has the conversation. See [`super::progress`] for the progress line.
 
 use super::attach::{self, Attachment};
-use super::live_answer::LiveAnswer;
+use super::progress::{self, LiveTurn, report_and_continue};
 use super::slash::{self, Line};
-use super::{no_answer, print_wait_reason, remind};
-use crate::client::{Client, MessageEvent};
-use crate::commands::{At, inbox, why};
+use super::waiting::Waiting;
+use super::{new_thread, remark_thread};
+use crate::client::Client;
+use crate::commands::agent::set;
+use crate::commands::{At, inbox, usage, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{MessageView, NewMessage, Recorded, Stage};
+use ironclaw_contract::operator::{NewMessage, Recorded};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use std::cell::RefCell;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Lines of the conversation that are shown at the start.
 const HISTORY_LINES: usize = 20;
@@ -36,168 +38,145 @@ pub struct Options {
 
 /// Runs the conversation until the person leaves.
 pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error> {
-    let Options { agent, mut thread, mut files, speak_as, wait } = options;
+    let Options { agent, thread, files, speak_as, wait } = options;
     let out = at.out;
     let agent = client.agent(&agent).await?;
-    print_history(out, client, &agent.id.to_string(), &agent.name, thread.as_deref(), speak_as.as_deref()).await?;
+    let (id, name) = (agent.id.to_string(), agent.name);
+    let waiting = Waiting::default();
+    let mut conversation = Conversation { at, client, id, name, thread, files, speak_as, wait, last: None, waiting };
+    conversation.print_history().await?;
     out.remark(format!(
         "talking to {}; /help lists the commands; Ctrl-C cancels an answer, and at the prompt it leaves, as /quit does",
-        agent.name
+        conversation.name
     ))?;
+    conversation.remind().await?;
     let mut editor = DefaultEditor::new().map_err(no_prompt)?;
-    let mut last = None;
     loop {
         let line = match editor.readline("you> ") {
             Ok(line) => line,
             Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
             Err(cause) => return Err(no_prompt(cause)),
         };
-        let text = match slash::read(&line) {
-            Ok(Line::Say(text)) => text,
+        match slash::read(&line) {
             Ok(Line::Quit) => return Ok(()),
-            Ok(Line::New(name)) => {
-                let name = name.unwrap_or_else(new_thread);
-                out.remark(format!(
-                    "new conversation; return to it with `ironctl chat {} --thread {name}`",
-                    agent.name
-                ))?;
-                (thread, last) = (Some(name), None);
-                continue;
+            Ok(Line::Say(text)) => {
+                // Only in memory, for the arrow keys.
+                let _ = editor.add_history_entry(line.as_str());
+                conversation.say(text).await?;
             }
-            other => {
-                report_and_continue(out, command(at, client, other, last).await)?;
-                continue;
-            }
-        };
-        // Only in memory, for the arrow keys.
-        let _ = editor.add_history_entry(line.as_str());
-        let message =
-            NewMessage { text, files: Vec::new(), event_id: None, speak_as: speak_as.clone(), thread: thread.clone() };
-        let recorded = match attach::send(out, client, &agent.id.to_string(), message, &mut files).await {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                report_and_continue(out, Err(error))?;
-                continue;
-            }
-        };
-        files.clear();
-        let mut live = LiveAnswer::new(out, format!("{}> ", agent.name));
-        let settled = follow(out, client, &recorded, wait, &mut live).await;
-        let shown = settled.and_then(|view| finish(live, &view, wait));
-        report_and_continue(out, shown.map_err(|error| error.while_waiting_for(&recorded.message_id.to_string())))?;
-        last = Some(recorded.message_id);
-        remind(out, client, &agent.id.to_string()).await?;
-    }
-}
-
-/// Runs a command that does not change the conversation.
-async fn command(at: &At, client: &Client, line: Result<Line, Error>, last: Option<MessageId>) -> Result<(), Error> {
-    match line? {
-        Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| at.out.line(format!("{name:<12} {does}"))),
-        Line::Why => {
-            let message = last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
-            why::print(at.out, client.why(&message).await?)
+            Ok(command) => report_and_continue(out, conversation.command(command).await)?,
+            Err(error) => report_and_continue(out, Err(error))?,
         }
-        Line::Inbox => inbox::run(at).await,
-        Line::Empty | Line::Say(_) | Line::New(_) | Line::Quit => Ok(()),
     }
 }
 
-/// Creates the name of a new conversation from the time.
-fn new_thread() -> String {
-    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
-}
-
-/// Prints the last lines of the conversation from the record of the host.
-async fn print_history(
-    out: Output,
-    client: &Client,
-    id: &str,
-    name: &str,
-    thread: Option<&str>,
-    speak_as: Option<&str>,
-) -> Result<(), Error> {
-    for line in client.history(id, thread, speak_as, HISTORY_LINES).await? {
-        let author = match line.author.as_str() {
-            "person" => "you",
-            "agent" => name,
-            other => other,
-        };
-        out.line(format!("{author}> {}", line.text))?;
-    }
-    Ok(())
-}
-
-/// Shows each stage on a progress line, then the words of the answer instead; returns the state of the message.
-///
-/// Ctrl-C cancels the turn and waits for its notice. A second Ctrl-C ends the wait.
-async fn follow(
-    out: Output,
-    client: &Client,
-    recorded: &Recorded,
+/// A conversation at the prompt.
+struct Conversation<'a> {
+    at: &'a At,
+    client: &'a Client,
+    /// Id of the agent.
+    id: String,
+    /// Its name.
+    name: String,
+    thread: Option<String>,
+    /// Files to send with the next message.
+    files: Vec<Attachment>,
+    speak_as: Option<String>,
     wait: Duration,
-    live: &mut LiveAnswer,
-) -> Result<MessageView, Error> {
-    let (message, deadline) = (recorded.message_id, Instant::now() + wait);
-    let on_event = |event| match event {
-        // The progress line would overwrite the words of the answer.
-        MessageEvent::Stage(_) if live.has_begun() => Ok(()),
-        MessageEvent::Stage(stage) => out.progress(&progress(&stage)),
-        MessageEvent::Draft(draft) => live.add(&draft),
-        MessageEvent::Waiting(view) => print_wait_reason(out, &view),
-    };
-    let mut following = Box::pin(client.follow(message, deadline, on_event));
-    let mut is_cancelled = false;
-    let settled = loop {
-        tokio::select! {
-            settled = &mut following => break settled?,
-            interrupt = tokio::signal::ctrl_c() => {
-                interrupt?;
-                if std::mem::replace(&mut is_cancelled, true) {
-                    break None;
-                }
-                // The host refuses if it has just answered; then the answer still arrives.
-                report_and_continue(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
+    /// The last message.
+    last: Option<MessageId>,
+    waiting: Waiting,
+}
+
+impl Conversation<'_> {
+    fn out(&self) -> Output {
+        self.at.out
+    }
+
+    /// Prints the last lines of the conversation from the record of the host.
+    async fn print_history(&self) -> Result<(), Error> {
+        let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
+        for line in self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await? {
+            let author = match line.author.as_str() {
+                "person" => "you",
+                "agent" => self.name.as_str(),
+                other => other,
+            };
+            self.out().line(format!("{author}> {}", line.text))?;
+        }
+        Ok(())
+    }
+
+    /// Sends a message and shows its answer. Only a lost host is a failure.
+    async fn say(&mut self, text: String) -> Result<(), Error> {
+        let message = NewMessage {
+            text,
+            files: Vec::new(),
+            event_id: None,
+            speak_as: self.speak_as.clone(),
+            thread: self.thread.clone(),
+        };
+        let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
+            Ok(recorded) => recorded,
+            Err(error) => return report_and_continue(self.out(), Err(error)),
+        };
+        self.files.clear();
+        let shown = self.show_answer(&recorded).await;
+        let id = recorded.message_id.to_string();
+        report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
+        self.last = Some(recorded.message_id);
+        self.remind().await
+    }
+
+    async fn show_answer(&self, recorded: &Recorded) -> Result<(), Error> {
+        let turn = RefCell::new(LiveTurn::new(self.out(), format!("{}> ", self.name)));
+        let view = progress::follow(self.client, recorded, self.wait, &turn, true).await?;
+        turn.into_inner().finish(&view, self.wait)
+    }
+
+    /// Shows the changes of the agent that wait for the person.
+    async fn remind(&mut self) -> Result<(), Error> {
+        self.waiting.remind(self.at.out, self.client, &self.id).await
+    }
+
+    /// Runs a command that sends no message.
+    async fn command(&mut self, line: Line) -> Result<(), Error> {
+        let out = self.out();
+        match line {
+            Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| out.line(format!("{name:<16} {does}"))),
+            Line::Why => {
+                let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
+                why::print(out, self.client.why(&message).await?)
             }
-        }
-    };
-    // Ends the borrow of `live`.
-    drop(following);
-    if !live.has_begun() {
-        out.progress("")?;
-    }
-    match settled {
-        Some(view) => Ok(view),
-        None => client.message(message, Duration::ZERO).await,
-    }
-}
-
-fn progress(stage: &Stage) -> String {
-    match (stage.outcome.as_str(), stage.reason.as_str()) {
-        ("done", _) => format!("… {}", stage.stage),
-        (outcome, "") => format!("… {} {outcome}", stage.stage),
-        (outcome, reason) => format!("… {} {outcome}: {reason}", stage.stage),
-    }
-}
-
-fn finish(mut live: LiveAnswer, view: &MessageView, wait: Duration) -> Result<(), Error> {
-    match &view.reply {
-        Some(_) => live.finish(view),
-        None => {
-            live.end_line()?;
-            Err(no_answer(view, wait))
+            Line::New(name) => {
+                let name = name.unwrap_or_else(new_thread);
+                remark_thread(out, &self.name, &name)?;
+                (self.thread, self.last) = (Some(name), None);
+                Ok(())
+            }
+            Line::Model(None) => self.show_model().await,
+            Line::Model(Some(name)) => {
+                set::run(self.at, self.client, &self.name, set::Changes::of_model(name), false).await
+            }
+            Line::Usage => usage::print_of_agent(out, self.client, &self.id).await,
+            Line::Inbox(None) => inbox::run(self.at).await,
+            Line::Inbox(Some(number)) => inbox::one(self.at, self.client, self.waiting.id(number)?).await,
+            Line::Empty | Line::Say(_) | Line::Quit => Ok(()),
         }
     }
-}
 
-/// Prints the failure of one message and continues the conversation; a lost host ends it.
-fn report_and_continue(out: Output, result: Result<(), Error>) -> Result<(), Error> {
-    match result {
-        Err(error @ (Error::Refused(_) | Error::Failed { .. })) => {
-            out.failure(&error);
-            Ok(())
+    /// Prints the model endpoint of the agent, and the others if this person may list them.
+    async fn show_model(&self) -> Result<(), Error> {
+        let agent = self.client.agent(&self.id).await?;
+        let default = if agent.follows_default { " (the default)" } else { "" };
+        self.out().line(format!("{} uses the model endpoint {}{default}", agent.name, agent.model))?;
+        let Ok(models) = self.client.models().await else { return Ok(()) };
+        let others: Vec<String> =
+            models.into_iter().map(|model| model.name).filter(|name| *name != agent.model).collect();
+        match others.is_empty() {
+            true => self.out().remark("another one: ironctl model add"),
+            false => self.out().remark(format!("/model NAME sets another one: {}", others.join(", "))),
         }
-        other => other,
     }
 }
 

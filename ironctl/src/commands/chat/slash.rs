@@ -6,16 +6,18 @@ use crate::failure::Error;
 use crate::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
-pub const COMMANDS: [(&str, &str); 5] = [
+pub const COMMANDS: [(&str, &str); 7] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
-    ("/inbox", "shows the changes that wait, and asks for decisions"),
+    ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
+    ("/usage", "shows the usage of the agent in the last 7 days"),
+    ("/inbox [NUMBER]", "asks for a decision on each change that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 
 /// The names of all commands.
-const NAMES: [&str; 6] = ["help", "why", "new", "inbox", "quit", "exit"];
+const NAMES: [&str; 8] = ["help", "why", "new", "model", "usage", "inbox", "quit", "exit"];
 
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -33,8 +35,12 @@ pub enum Line {
     Why,
     /// Begin a new conversation, of this name if one is given.
     New(Option<String>),
-    /// Decide about the changes that wait.
-    Inbox,
+    /// Show the model endpoint of the agent, or set the endpoint of this name.
+    Model(Option<String>),
+    /// Show the usage of the agent.
+    Usage,
+    /// Decide about the changes that wait, or about the one with this number.
+    Inbox(Option<usize>),
     /// Leave.
     Quit,
 }
@@ -56,7 +62,17 @@ pub fn read(line: &str) -> Result<Line, Error> {
         ("why", "") => Ok(Line::Why),
         ("new", "") => Ok(Line::New(None)),
         ("new", thread) => Ok(Line::New(Some(thread.to_owned()))),
-        ("inbox", "") => Ok(Line::Inbox),
+        ("model", "") => Ok(Line::Model(None)),
+        ("model", name) => Ok(Line::Model(Some(name.to_owned()))),
+        ("usage", "") => Ok(Line::Usage),
+        ("inbox", "") => Ok(Line::Inbox(None)),
+        ("inbox", number) => match number.parse() {
+            Ok(number) => Ok(Line::Inbox(Some(number))),
+            Err(_) => {
+                let message = format!("/inbox takes the number of a change, and {number} is none; nothing was sent");
+                Err(Error::failed("command_unknown", message).hinting("/inbox without a number shows all changes"))
+            }
+        },
         ("quit" | "exit", "") => Ok(Line::Quit),
         _ => Err(unknown(name)),
     }
@@ -83,8 +99,21 @@ mod tests {
             assert_eq!(report.code, "command_unknown");
             assert!(report.message.contains(named), "{line}: {}", report.message);
         }
-        for line in ["/", "/etc/passwd", "/model", "/quit now"] {
+        for line in ["/", "/etc/passwd", "/usage now", "/inbox one", "/inbox -1", "/quit now"] {
             assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn argument_of_a_command_is_parsed() {
+        assert_eq!(read("/inbox 2").expect("a command"), Line::Inbox(Some(2)));
+        assert_eq!(read("/inbox").expect("a command"), Line::Inbox(None));
+        assert_eq!(read("/model").expect("a command"), Line::Model(None));
+        assert_eq!(read("/model  openai ").expect("a command"), Line::Model(Some("openai".into())));
+        assert_eq!(read("/usage").expect("a command"), Line::Usage);
+        for (usage, _) in COMMANDS {
+            let name = usage.trim_start_matches('/').split(' ').next().expect("a name");
+            assert!(NAMES.contains(&name), "{usage}");
         }
     }
 

@@ -1,0 +1,50 @@
+//! The caller's conversations with an agent.
+//!
+//! Never shows the session of another person, and no message. See `history` for the lines of one conversation.
+
+use super::speaker;
+use crate::api::{Api, Reply, agents};
+use crate::error::Error;
+use crate::inbound::channel::loopback;
+use crate::registry::Person;
+use crate::session::store;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::Thread;
+use serde::Deserialize;
+
+/// Conversations in one answer.
+const THREADS_MAX: usize = 100;
+
+/// Query of `GET /v1/agents/{agent}/threads`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ThreadsQuery {
+    /// One of the caller's identities, as in a message.
+    #[serde(default, rename = "as")]
+    speak_as: Option<String>,
+}
+
+/// `GET /v1/agents/{agent}/threads?as=IDENTITY`: the caller's conversations with the agent, the last used first; at most 100.
+pub async fn threads(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Query(query): Query<ThreadsQuery>,
+) -> Reply<Vec<Thread>> {
+    let agent = agents::find(&api, agent).await?;
+    let address = speaker(&api, &person, query.speak_as).await?;
+    let read = move |tx: &ironclaw_state::ReadTx<'_>| {
+        let mut own = store::of_agent(tx, agent.id)?;
+        own.retain(|session| session.origin.channel == loopback::NAME && session.origin.platform_id == address);
+        own.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
+        own.truncate(THREADS_MAX);
+        Ok::<_, Error>(own)
+    };
+    let view = |session: store::Session| Thread {
+        thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
+        session_id: session.id,
+        last_active_at: ironclaw_ledger::rfc3339(session.last_active_at),
+    };
+    Ok(Json(api.record.state.read(read).await?.into_iter().map(view).collect()))
+}

@@ -1,0 +1,206 @@
+//! `ironctl agent grant-dir` and `revoke-dir`: the directories of this machine in the jail of an agent.
+//!
+//! Keeps the other directories of the agent, and never grants one itself: the change goes through the gateway. See
+//! [`crate::commands::propose`].
+
+use crate::client::Client;
+use crate::commands::propose::{self, Wanted};
+use crate::commands::{At, change};
+use crate::failure::Error;
+use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Options of `ironctl agent grant-dir`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl agent grant-dir assistant /srv/papers\n  ironctl agent grant-dir assistant /srv/drafts --write --as /drafts"
+)]
+pub struct Grant {
+    /// Name or id of the agent
+    agent: String,
+    /// Directory of this machine, at or below an entry of `[mounts] allow`
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Let the agent write there too [default: read only]
+    #[arg(long)]
+    write: bool,
+    /// Its path in the jail: / and one name [default: / and the name of the directory]
+    #[arg(long = "as", value_name = "TARGET")]
+    target: Option<String>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Options of `ironctl agent revoke-dir`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl agent revoke-dir assistant /srv/papers")]
+pub struct Revoke {
+    /// Name or id of the agent
+    agent: String,
+    /// Directory, by its path on this machine or in the jail; repeatable
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Gives an agent a directory beside those that it has; sets the access to a directory that it has.
+pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
+    let Grant { agent, directory, write, target, yes } = args;
+    let source = absolute(&directory)?;
+    let agent = client.agent(&agent).await?;
+    let payload = with(&agent.mounts, &source, target.map(rooted), write);
+    let id = agent.id.to_string();
+    let wanted = Wanted { kind: ChangeKind::Mounts, agent: &id, payload, yes, patience: change::APPLY_TIMEOUT };
+    let decided = propose::decide(at, client, wanted).await.map_err(|error| with_remedy(error, &source))?;
+    at.out.json(&decided)?;
+    match decided.as_ref().and_then(|change| granted(change, &source)) {
+        Some((target, access)) => at.out.line(format!("{} sees {source} at {target}, {access}", agent.name)),
+        None => Ok(()),
+    }
+}
+
+/// Takes directories back from an agent.
+pub async fn revoke(at: &At, client: &Client, args: Revoke) -> Result<(), Error> {
+    let Revoke { agent, directories, yes } = args;
+    let agent = client.agent(&agent).await?;
+    let mut mounts = agent.mounts;
+    for directory in &directories {
+        let Some(index) = position(&mounts, directory)? else {
+            let message = format!("agent {} has no access to {}", agent.name, directory.display());
+            let hint = format!("ironctl agent show {} lists its directories", agent.name);
+            return Err(Error::failed("directory_not_granted", message).hinting(hint));
+        };
+        mounts.remove(index);
+    }
+    let (id, payload) = (agent.id.to_string(), json!(mounts));
+    let wanted = Wanted { kind: ChangeKind::Mounts, agent: &id, payload, yes, patience: change::APPLY_TIMEOUT };
+    at.out.json(&propose::decide(at, client, wanted).await?)
+}
+
+/// Returns the complete list of directories with this one. A directory that the agent has keeps its target unless another is named.
+fn with(mounts: &[AgentMount], source: &str, target: Option<String>, write: bool) -> Value {
+    let had = mounts.iter().find(|mount| mount.source == source);
+    let target = target.or_else(|| had.map(|mount| mount.target.clone()));
+    let mut new = json!({ "source": source, "read_only": !write });
+    if let Some(target) = target {
+        new["target"] = target.into();
+    }
+    let others = mounts.iter().filter(|mount| mount.source != source).map(|mount| json!(mount));
+    others.chain([new]).collect()
+}
+
+/// Returns the index of a directory that is named by its path on the machine or in the jail.
+fn position(mounts: &[AgentMount], directory: &Path) -> Result<Option<usize>, Error> {
+    let (source, typed) = (absolute(directory)?, directory.to_string_lossy());
+    let by_source = mounts.iter().position(|mount| mount.source == source || mount.source == typed);
+    Ok(by_source.or_else(|| mounts.iter().position(|mount| mount.target == typed)))
+}
+
+/// Returns the real path of a directory, because the host follows no link. A path that this user cannot resolve is only made absolute.
+fn absolute(directory: &Path) -> Result<String, Error> {
+    let unusable = || Error::usage(format!("cannot use the path {}", directory.display()), "name a directory");
+    let path = directory.canonicalize().or_else(|_| std::path::absolute(directory)).map_err(|_| unusable())?;
+    // The parts of the path, so that no slash is left at its end.
+    let path: PathBuf = path.components().collect();
+    path.into_os_string().into_string().map_err(|_| unusable().hinting("its path must be UTF-8"))
+}
+
+fn rooted(target: String) -> String {
+    if target.starts_with('/') { target } else { format!("/{target}") }
+}
+
+/// Returns the target and the access of a directory in an applied change.
+fn granted(change: &Change, source: &str) -> Option<(String, &'static str)> {
+    let mount = change.after.as_array()?.iter().find(|mount| mount["source"] == source)?;
+    let access = if mount["read_only"] == false { "writable" } else { "read only" };
+    (change.status == "applied").then_some((mount["target"].as_str()?.to_owned(), access))
+}
+
+/// Replaces the hint of a refused directory by the next step for it.
+fn with_remedy(error: Error, source: &str) -> Error {
+    let Error::Refused(mut failure) = error else { return error };
+    let is = |codes: &[DenialCode]| codes.iter().any(|code| failure.error.code == code.name());
+    if is(&[DenialCode::MountsOff, DenialCode::MountNotAllowed]) {
+        // The refusal can be about another directory of the agent.
+        let is_other = !is(&[DenialCode::MountsOff]) && !failure.error.message.contains(&format!("{source:?}"));
+        failure.error.hint = match is_other {
+            true => format!("{}; or take it from the agent: ironctl agent revoke-dir", failure.error.hint),
+            false => format!(
+                "add {source:?} to `[mounts] allow` in config.toml, and restart the host: ironctl down, ironctl up --detach"
+            ),
+        };
+    } else if is(&[DenialCode::MountTarget, DenialCode::MountTwice]) {
+        failure.error.hint =
+            "name another place in the jail: --as /NAME, with one name of a-z, A-Z, 0-9, -, _ and .".to_owned();
+    }
+    Error::Refused(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::operator::Failure;
+
+    fn mount(source: &str, target: &str, read_only: bool) -> AgentMount {
+        AgentMount { source: source.to_owned(), target: target.to_owned(), read_only }
+    }
+
+    #[test]
+    fn granted_directory_joins_the_others_and_keeps_its_target() {
+        let had = [mount("/srv/a", "/a", true), mount("/srv/b", "/other", true)];
+        assert_eq!(
+            with(&had, "/srv/c", None, false),
+            json!([
+                { "source": "/srv/a", "target": "/a", "read_only": true },
+                { "source": "/srv/b", "target": "/other", "read_only": true },
+                { "source": "/srv/c", "read_only": true }
+            ])
+        );
+        let again = with(&had, "/srv/b", None, true);
+        assert_eq!(again[1], json!({ "source": "/srv/b", "target": "/other", "read_only": false }));
+        let moved = with(&had, "/srv/b", Some("/b".to_owned()), false);
+        assert_eq!(moved[1]["target"], "/b");
+        assert_eq!(moved.as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn directory_is_found_by_either_path() {
+        let had = [mount("/srv/a", "/b", true), mount("/nonexistent/b", "/c", true)];
+        let found = |path: &str| position(&had, Path::new(path)).expect("a path");
+        assert_eq!((found("/srv/a"), found("/srv/a/")), (Some(0), Some(0)));
+        assert_eq!((found("/nonexistent/b"), found("/b"), found("/c")), (Some(1), Some(0), Some(1)));
+        assert_eq!(found("/srv"), None);
+    }
+
+    #[test]
+    fn path_is_made_absolute_and_links_are_resolved() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = directory.path().canonicalize().expect("it exists");
+        std::fs::create_dir(root.join("real")).expect("made");
+        std::os::unix::fs::symlink(root.join("real"), root.join("link")).expect("linked");
+        let real = root.join("real").display().to_string();
+        assert_eq!(absolute(&root.join("link/")).expect("a path"), real);
+        assert_eq!(absolute(Path::new("/nonexistent/x/")).expect("a path"), "/nonexistent/x");
+        assert_eq!((rooted("papers".to_owned()), rooted("/papers".to_owned())), ("/papers".into(), "/papers".into()));
+    }
+
+    #[test]
+    fn refused_directory_gets_the_next_step() {
+        let hint = |code: DenialCode, message: &str| {
+            let refused = Error::Refused(Failure::new(code.name(), message, "as the host says"));
+            with_remedy(refused, "/srv/a").report().expect("reported").error.hint
+        };
+        let off = hint(DenialCode::MountsOff, "no directory of this host may be mounted");
+        assert!(off.starts_with("add \"/srv/a\" to `[mounts] allow` in config.toml"), "{off}");
+        let this = hint(DenialCode::MountNotAllowed, "\"/srv/a\" cannot be mounted: it is below none");
+        assert_eq!(this, off);
+        let other = hint(DenialCode::MountNotAllowed, "\"/srv/b\" cannot be mounted: it is below none");
+        assert!(other.contains("revoke-dir"), "{other}");
+        assert!(hint(DenialCode::MountTarget, "target /usr is reserved").contains("--as"));
+        assert_eq!(hint(DenialCode::MountPrivate, "it has files of the host itself"), "as the host says");
+    }
+}

@@ -1,0 +1,241 @@
+//! The work of the host, the model and the tools on a message, as a line on the terminal that changes, and a line for each tool.
+//!
+//! Shows only stages that the host recorded. See [`super::live_answer`] for the words of the model.
+
+use super::live_answer::LiveAnswer;
+use super::{no_answer, print_wait_reason};
+use crate::client::{Client, MessageEvent};
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{LedgerEvent, MessageView, Recorded, Stage};
+use std::cell::RefCell;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// Time between two renewals of the progress line.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Seconds without a new stage after which the progress line shows them.
+const SECONDS_SHOWN_MIN: u64 = 2;
+
+/// The keys of a stage's details that name an object, in their order.
+const OBJECTS: [&str; 4] = ["tool ", "call ", "row ", "delivery "];
+
+/// A turn on the terminal: the progress line, a line for each tool, and the words of the answer.
+#[derive(Debug)]
+pub struct LiveTurn {
+    out: Output,
+    answer: LiveAnswer,
+    /// The text of the progress line; empty if there is none.
+    text: String,
+    since: Instant,
+}
+
+impl LiveTurn {
+    /// Creates a turn whose answer starts with this prefix on the screen.
+    pub fn new(out: Output, prefix: impl Into<String>) -> Self {
+        Self { out, answer: LiveAnswer::new(out, prefix), text: String::new(), since: Instant::now() }
+    }
+
+    /// Returns whether the events of the turn are shown.
+    pub fn is_live(&self) -> bool {
+        self.answer.is_live()
+    }
+
+    fn take(&mut self, event: MessageEvent) -> Result<(), Error> {
+        match event {
+            MessageEvent::Stage(stage) => self.stage(&stage),
+            MessageEvent::Draft(draft) => {
+                self.clear()?;
+                self.answer.add(&draft)
+            }
+            MessageEvent::Waiting(view) => {
+                self.clear()?;
+                self.answer.end_line()?;
+                print_wait_reason(self.out, &view)
+            }
+        }
+    }
+
+    fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
+        match stage.stage.parse::<LedgerEvent>() {
+            Ok(LedgerEvent::OutputSealed) => {
+                self.answer.sealed();
+                Ok(())
+            }
+            Ok(LedgerEvent::ModelFailed) => self.answer.interrupt(words(stage)),
+            Ok(LedgerEvent::CallRecorded) => {
+                self.answer.end_line()?;
+                self.show(format!("{} runs", tool(stage)))
+            }
+            Ok(LedgerEvent::CallReported | LedgerEvent::CallRan) => self.line(format!("  {}: done", tool(stage))),
+            Ok(LedgerEvent::CallRefused | LedgerEvent::ActionRefused) => {
+                self.line(format!("  {}: refused: {}", tool(stage), words(stage)))
+            }
+            Ok(event) => self.show(progress(event, stage)),
+            Err(_) => self.show(stage.stage.clone()),
+        }
+    }
+
+    /// Shows a line that stays.
+    fn line(&mut self, text: String) -> Result<(), Error> {
+        self.clear()?;
+        self.answer.end_line()?;
+        self.out.remark(text)
+    }
+
+    /// Shows a text on the progress line. The line would overwrite the words of the answer, so it waits for their end.
+    fn show(&mut self, text: String) -> Result<(), Error> {
+        if text != self.text {
+            (self.text, self.since) = (text, Instant::now());
+        }
+        self.tick()
+    }
+
+    /// Renews the progress line.
+    fn tick(&self) -> Result<(), Error> {
+        if self.text.is_empty() || self.answer.is_open() || !self.is_live() {
+            return Ok(());
+        }
+        let waited = match self.since.elapsed().as_secs() {
+            ..SECONDS_SHOWN_MIN => String::new(),
+            seconds => format!(" ({seconds} s)"),
+        };
+        self.out.progress(&format!("… {}{waited}", self.text))
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        let is_shown = !std::mem::take(&mut self.text).is_empty() && !self.answer.is_open();
+        if is_shown { self.out.progress("") } else { Ok(()) }
+    }
+
+    /// Ends the line of streamed words and says why the answer ends there.
+    pub fn interrupt(&mut self, why: &str) -> Result<(), Error> {
+        self.clear()?;
+        self.answer.interrupt(why)
+    }
+
+    /// Shows the answer, or fails without one.
+    pub fn finish(&mut self, view: &MessageView, wait: Duration) -> Result<(), Error> {
+        self.clear()?;
+        if view.reply.is_some() {
+            return self.answer.finish(view);
+        }
+        self.interrupt("no more of this answer came")?;
+        Err(no_answer(view, wait))
+    }
+}
+
+/// Follows a message until its answer or for at most `wait`, and shows each event; returns the state of the message.
+///
+/// If it `cancels`, Ctrl-C cancels the turn and waits for its notice; a second Ctrl-C ends the wait.
+pub async fn follow(
+    client: &Client,
+    recorded: &Recorded,
+    wait: Duration,
+    turn: &RefCell<LiveTurn>,
+    cancels: bool,
+) -> Result<MessageView, Error> {
+    let (message, deadline) = (recorded.message_id, Instant::now() + wait);
+    let mut following = Box::pin(client.follow(message, deadline, |event| turn.borrow_mut().take(event)));
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut is_cancelled = false;
+    let settled = loop {
+        tokio::select! {
+            settled = &mut following => break settled,
+            _ = ticks.tick() => turn.borrow().tick()?,
+            interrupt = tokio::signal::ctrl_c(), if cancels => {
+                interrupt?;
+                if std::mem::replace(&mut is_cancelled, true) {
+                    break Ok(None);
+                }
+                // The host refuses if it has just answered; then the answer still arrives.
+                let out = turn.borrow().out;
+                report_and_continue(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
+            }
+        }
+    };
+    drop(following);
+    match settled {
+        Ok(Some(view)) => Ok(view),
+        Ok(None) => client.message(message, Duration::ZERO).await,
+        Err(error) => {
+            turn.borrow_mut().interrupt("the host does not answer")?;
+            Err(error)
+        }
+    }
+}
+
+/// Prints the failure of one message and continues the conversation; a lost host ends it.
+pub fn report_and_continue(out: Output, result: Result<(), Error>) -> Result<(), Error> {
+    match result {
+        Err(error @ (Error::Refused(_) | Error::Failed { .. } | Error::Usage { .. })) => {
+            out.failure(&error);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Returns the text of the progress line after a stage.
+fn progress(event: LedgerEvent, stage: &Stage) -> String {
+    match (event, stage.outcome.as_str(), words(stage)) {
+        (LedgerEvent::MessageRecorded, ..) => "the message is recorded".to_owned(),
+        (LedgerEvent::TurnOpened, ..) => "the agent works".to_owned(),
+        (LedgerEvent::ModelAsked, ..) => "the model works".to_owned(),
+        (_, "done", _) => stage.stage.clone(),
+        (_, outcome, "") => format!("{} {outcome}", stage.stage),
+        (_, outcome, words) => format!("{} {outcome}: {words}", stage.stage),
+    }
+}
+
+/// Returns the tool of a stage.
+fn tool(stage: &Stage) -> &str {
+    stage.reason.split(", ").find_map(|part| part.strip_prefix("tool ")).unwrap_or("a tool")
+}
+
+/// Returns the reason of a stage without the names of its objects.
+fn words(stage: &Stage) -> &str {
+    let mut rest = stage.reason.as_str();
+    for object in OBJECTS {
+        let (first, others) = rest.split_once(", ").unwrap_or((rest, ""));
+        if first.strip_prefix(object).is_some_and(|name| !name.contains(' ')) {
+            rest = others;
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(reason: &str) -> Stage {
+        let word = |text: &str| text.to_owned();
+        Stage { seq: 1, at: word("t"), stage: word("call.refused"), outcome: word("refused"), reason: word(reason) }
+    }
+
+    #[test]
+    fn tool_and_reason_of_a_stage_are_split() {
+        let refused = stage("tool run_command, call call_1, it is not enabled, ask for it");
+        assert_eq!((tool(&refused), words(&refused)), ("run_command", "it is not enabled, ask for it"));
+        let plain = stage("three attempts, none answered");
+        assert_eq!((tool(&plain), words(&plain)), ("a tool", "three attempts, none answered"));
+        assert_eq!(words(&stage("tool recall, call call_1")), "");
+        let similar = stage("tool recall, call call_1, tool recall is not enabled");
+        assert_eq!(words(&similar), "tool recall is not enabled");
+    }
+
+    #[test]
+    fn progress_has_words_for_the_usual_stages() {
+        let done = |event: LedgerEvent| {
+            let stage = Stage { stage: event.name().to_owned(), outcome: "done".to_owned(), ..stage("") };
+            progress(event, &stage)
+        };
+        assert_eq!(done(LedgerEvent::ModelAsked), "the model works");
+        assert_eq!(done(LedgerEvent::SummarySealed), "summary.sealed");
+        let parked = Stage { stage: "session.parked".to_owned(), ..stage("three launches failed") };
+        assert_eq!(progress(LedgerEvent::SessionParked, &parked), "session.parked refused: three launches failed");
+    }
+}
