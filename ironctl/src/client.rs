@@ -25,9 +25,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, HistoryLine, McpServer, MessageView,
-    NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage,
-    Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, McpServer, MessageView, NewAgent,
+    NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -13,9 +13,7 @@ use crate::session::store::{self, Session};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use content::FileContent;
-use ironclaw_contract::operator::{
-    FILE_LEVELS_MAX, FileEntry, FileList, FileRemoved, FileStored, LedgerEvent,
-};
+use ironclaw_contract::operator::{FILE_LEVELS_MAX, FileEntry, FileList, FileRemoved, FileStored, LedgerEvent};
 use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::WriteTx;
 use serde::Deserialize;

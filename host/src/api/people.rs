@@ -171,8 +171,7 @@ pub async fn remove(
     let asking = by.clone();
     let begun = api.state().decide(move |tx| {
         let found = removable(tx, &asking, &person, erase).map_err(|denied| refused(tx, &asking, denied))?;
-        let access =
-            if erase { person_removal::end_access(tx, &found, asking.id)? } else { LostAccess::default() };
+        let access = if erase { person_removal::end_access(tx, &found, asking.id)? } else { LostAccess::default() };
         Ok::<_, Denied>((found.id, access))
     });
     let (person, before) = begun.await?;

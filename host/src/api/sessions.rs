@@ -126,9 +126,8 @@ fn of_named(tx: &ReadTx<'_>, by: &Person, named: &str) -> Result<Vec<store::Sess
 
 async fn view(api: &Api, person: &Person, id: SessionId) -> Reply<Session> {
     let by = person.clone();
-    let look = move |tx: &ReadTx<'_>| {
-        store::find_seen_by(tx, &by, id)?.map(|row| status::described(tx, row)).transpose()
-    };
+    let look =
+        move |tx: &ReadTx<'_>| store::find_seen_by(tx, &by, id)?.map(|row| status::described(tx, row)).transpose();
     match api.state().read(look).await? {
         Some(row) => Ok(Json(shown_to(api, person, row))),
         None => Err(Answer::noted(store::unknown(id))),

@@ -150,7 +150,8 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
 /// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
-    let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, UsagePart::default())).await?;
+    let ceilings =
+        api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, UsagePart::default())).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();

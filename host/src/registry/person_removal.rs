@@ -46,11 +46,7 @@ pub fn check(tx: &ReadTx<'_>, person: &Person, by: PersonId) -> Result<(), Denie
 }
 
 /// Revokes the tokens of a person and unlinks the identities, so that no further message of theirs arrives. A second call changes nothing.
-pub fn end_access(
-    tx: &mut WriteTx<'_>,
-    person: &Person,
-    by: PersonId,
-) -> Result<LostAccess, ironclaw_state::Error> {
+pub fn end_access(tx: &mut WriteTx<'_>, person: &Person, by: PersonId) -> Result<LostAccess, ironclaw_state::Error> {
     let tokens = tokens::revoke_all(tx, person.id, by)?;
     let mut identities = tables::people::identities_of(tx, person.id)?;
     identities.retain(|identity| *identity != Identity::own(person.id));

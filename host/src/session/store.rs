@@ -14,8 +14,8 @@ use crate::tables::{deliveries, items, messages, sessions, turns};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
 use std::fmt::Display;
 
 impl Session {
@@ -47,11 +47,7 @@ pub fn seen_by(tx: &ReadTx<'_>, person: &Person) -> Result<Vec<Session>, ironcla
 }
 
 /// Returns the session of this id, if this person may see it.
-pub fn find_seen_by(
-    tx: &ReadTx<'_>,
-    person: &Person,
-    id: SessionId,
-) -> Result<Option<Session>, ironclaw_state::Error> {
+pub fn find_seen_by(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
     match person.role {
         Role::Owner | Role::Admin => find(tx, id),
         Role::Member => find_own(tx, person.id, id),
@@ -303,8 +299,8 @@ mod tests {
     #[test]
     fn member_sees_only_own_sessions_of_linked_identities() {
         on_record(|tx, owner, agent, wrapping| {
-            let [bob, eve] = ["Bob", "Eve"]
-                .map(|name| registry::add_person(tx, name, Role::Member, owner).expect("a good name"));
+            let [bob, eve] =
+                ["Bob", "Eve"].map(|name| registry::add_person(tx, name, Role::Member, owner).expect("a good name"));
             let identity = "desk:bob".parse().expect("an identity");
             registry::people::link(tx, &bob, &identity, owner).expect("a free identity");
             let mut begin = |address: &str, person: &Person| {

@@ -339,8 +339,7 @@ pub fn live_tokens_named(tx: &ReadTx<'_>, person: PersonId, name: &str) -> Resul
 
 /// Returns the live tokens of a person, oldest first.
 pub fn live_tokens_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Token>, Error> {
-    let sql =
-        format!("{SELECT_TOKENS} WHERE state = 'live' AND person_id = ?1 ORDER BY tokens.created_at, tokens.id");
+    let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND person_id = ?1 ORDER BY tokens.created_at, tokens.id");
     tx.list(&sql, [person], token)
 }
 

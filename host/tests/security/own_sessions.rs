@@ -33,9 +33,7 @@ pub(crate) fn converse(caller: &Raw, text: &str) -> String {
     let (status, recorded) = caller.say("a", text, None);
     assert_eq!(status, 202, "{recorded}");
     let message = recorded["message_id"].as_str().expect("an id").to_owned();
-    wait_for("the answer", || {
-        caller.get(&format!("/v1/messages/{message}?wait_ms=1000")).1["status"] == "delivered"
-    });
+    wait_for("the answer", || caller.get(&format!("/v1/messages/{message}?wait_ms=1000")).1["status"] == "delivered");
     recorded["session_id"].as_str().expect("an id").to_owned()
 }
 

@@ -83,7 +83,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     }
     let client = at.client()?;
     let thread = thread(at.out, &client, &args).await?;
-    let message = NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: thread.clone() };
+    let message =
+        NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: thread.clone() };
     let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
     let shown = show_answer(at.out, &client, &recorded, args.wait, thread.as_deref()).await;
     if !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {

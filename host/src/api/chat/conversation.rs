@@ -33,7 +33,7 @@ pub async fn find(
     Path(agent): Path<String>,
     Query(query): Query<ConversationQuery>,
 ) -> Reply<Conversation> {
-    let agent = agents::find(&api, agent).await?;
+    let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
     let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
     let found = api.record.state.read(move |tx| store::of_origin(tx, agent.id, &origin)).await?;

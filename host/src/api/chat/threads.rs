@@ -32,7 +32,7 @@ pub async fn threads(
     Path(agent): Path<String>,
     Query(query): Query<ThreadsQuery>,
 ) -> Reply<Vec<Thread>> {
-    let agent = agents::find(&api, agent).await?;
+    let agent = agents::find(&api, &person, agent).await?;
     let address = speaker(&api, &person, query.speak_as).await?;
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
         let mut own = store::of_agent(tx, agent.id)?;
