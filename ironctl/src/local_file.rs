@@ -1,6 +1,6 @@
 //! Files of the caller: reads them up to a bound, and writes them without surprise.
 //!
-//! Never writes through a link, and never replaces a file unasked. See [`crate::commands::file`] and `commands::chat::attach`.
+//! Never writes through a link, and never replaces a file unasked. See `commands::file` and `commands::chat::attach`.
 
 use crate::failure::Error;
 use std::fs::{self, File, OpenOptions};

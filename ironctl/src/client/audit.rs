@@ -1,6 +1,6 @@
 //! The requests about the ledger.
 //!
-//! Verifies nothing; `ironclaw-host` does that offline. See [`crate::commands::audit`].
+//! Verifies nothing; `ironclaw-host` does that offline. See `commands::audit`.
 
 use super::{Client, parse, to_body};
 use crate::failure::Error;

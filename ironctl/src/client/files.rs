@@ -1,6 +1,6 @@
 //! The requests about files of a workspace, and about the session that has them.
 //!
-//! See [`crate::commands::file`].
+//! See `commands::file`.
 
 use super::{Client, Content, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
