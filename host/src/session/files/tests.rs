@@ -236,20 +236,22 @@ fn directory_swapped_for_a_link_in_a_race_leads_nowhere() {
             }
         });
         let mut random = fastrand::Rng::with_seed(14);
-        let mut done = [0_u32; 4];
         for _ in 0..RACES {
-            let act = random.usize(..4);
-            let succeeded = match act {
-                0 => scene.read("d/secret").map(|content| assert_eq!(content, b"the own one")).is_ok(),
-                1 => scene.put("d/new", "x", true).is_ok(),
-                2 => scene.remove("d/new").is_ok(),
-                _ => scene.list("d", 1).map(|found| assert!(found.len() <= 2)).is_ok(),
-            };
-            done[act] += u32::from(succeeded);
+            // Each may be refused, because the directory may be away.
+            match random.usize(..4) {
+                0 => drop(scene.read("d/secret").map(|content| assert_eq!(content, b"the own one"))),
+                1 => drop(scene.put("d/new", "x", true)),
+                2 => drop(scene.remove("d/new")),
+                _ => drop(scene.list("d", 1).map(|found| assert!(found.len() <= 2))),
+            }
         }
         ends.store(true, Ordering::Relaxed);
-        assert!(done.iter().all(|count| *count > 0), "each of them also succeeds: {done:?}");
     });
+    if aside.exists() {
+        fs::rename(&aside, &inside).expect("the directory is back");
+    }
+    assert_eq!(scene.read("d/secret").expect("readable after the race"), b"the own one");
+    scene.put("d/new", "x", true).expect("writable after the race");
     let outside: Vec<_> = fs::read_dir(scene.outside.path()).expect("readable").flatten().collect();
     assert_eq!(outside.len(), 1, "no file was made or removed outside");
     assert_eq!(fs::read(scene.outside.path().join("secret")).expect("there"), b"the secret");
