@@ -18,6 +18,7 @@ mod http;
 mod json;
 mod openai;
 pub mod preset;
+mod prices;
 mod quirks;
 pub mod reach;
 mod remote;
@@ -178,11 +179,11 @@ impl Allowance {
     /// An allowance without a ceiling.
     pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
 
-    /// Returns whether the allowance covers `used` and `next` together. The ceiling on cost is ignored if `next` costs nothing.
+    /// Returns whether the allowance covers `used` and `next` together. A ceiling is ignored if `next` adds nothing to it.
     pub const fn has_room(self, used: Usage, next: Usage) -> bool {
         let sum = used.plus(next);
-        let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
-        tokens <= self.tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
+        let has_tokens = next.tokens() == 0 || sum.tokens() <= self.tokens;
+        has_tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
     }
 }
 
@@ -196,6 +197,11 @@ pub struct WantedCall {
 }
 
 impl Usage {
+    /// Returns the tokens of prompt and output together.
+    pub const fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     /// Returns the sum of both.
     pub const fn plus(self, other: Self) -> Self {
         Self {
