@@ -56,6 +56,26 @@ pub struct Tool {
     pub parameters: Value,
 }
 
+/// Keywords of a schema that a model does not need: the sandbox and the host check them, and they cost tokens in each request.
+const CHECKED_KEYWORDS: [&str; 4] = ["additionalProperties", "maxLength", "minLength", "minimum"];
+
+impl Tool {
+    /// Returns the schema of its arguments as a model gets it: names, types and descriptions.
+    pub fn parameters_for_model(&self) -> Value {
+        without_checks(&self.parameters)
+    }
+}
+
+fn without_checks(schema: &Value) -> Value {
+    let is_kept = |(keyword, _): &(&String, &Value)| !CHECKED_KEYWORDS.contains(&keyword.as_str());
+    match schema {
+        Value::Object(fields) => {
+            fields.iter().filter(is_kept).map(|(name, value)| (name.clone(), without_checks(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
 /// The kind of effect of a call; the words of a turn's scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -160,7 +180,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 }
 
 fn workspace() -> [Tool; WORKSPACE.len()] {
-    let path = || json!({ "type": "string", "minLength": 1, "description": "Path in the workspace without a leading slash, or below a directory that was granted, as /data/x." });
+    let path = || json!({ "type": "string", "minLength": 1 });
     let local = |name, class, description, required, properties| Tool {
         name,
         description,
@@ -172,35 +192,35 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
         local(
             "read_file",
             Class::Read,
-            "Reads a text file of the workspace.",
+            "Reads a text file.",
             &["path"],
             json!({
                 "path": path(),
                 "offset": { "type": "integer", "minimum": 0, "description": "Bytes to skip." },
-                "limit": { "type": "integer", "minimum": 1, "description": "The most bytes to read." },
+                "limit": { "type": "integer", "minimum": 1, "description": "Most bytes to read." },
             }),
         ),
         local(
             "write_file",
             Class::Write,
-            "Writes a text file of the workspace and creates the directories above it.",
+            "Writes a text file and makes the directories above it.",
             &["path", "content"],
             json!({
                 "path": path(),
-                "content": { "type": "string", "description": "The whole text, or the addition with append." },
-                "append": { "type": "boolean", "description": "Add to the end instead of replacing the file." },
+                "content": { "type": "string" },
+                "append": { "type": "boolean", "description": "Add to the end instead of replacing." },
             }),
         ),
-        local("list_dir", Class::Read, "Lists a directory of the workspace.", &[], json!({ "path": path() })),
+        local("list_dir", Class::Read, "Lists a directory.", &[], json!({ "path": path() })),
         local(
             "search_files",
             Class::Read,
-            "Finds lines in the text files of the workspace.",
+            "Finds lines in text files.",
             &["pattern"],
             json!({
-                "pattern": { "type": "string", "minLength": 1, "description": "Regular expression over a line." },
+                "pattern": { "type": "string", "minLength": 1, "description": "Regular expression." },
                 "path": path(),
-                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "The most lines to return." },
+                "max": { "type": "integer", "minimum": 1, "maximum": SEARCH_HITS_MAX, "description": "Most lines." },
             }),
         ),
     ]
@@ -218,7 +238,7 @@ fn memory() -> [Tool; MEMORY.len()] {
         host(
             "remember",
             Class::Write,
-            "Keeps a note for later conversations. All people who talk to you share it.",
+            "Keeps a note for later conversations with anyone.",
             &["text"],
             json!({
                 "text": {
@@ -232,11 +252,11 @@ fn memory() -> [Tool; MEMORY.len()] {
         host(
             "recall",
             Class::Read,
-            "Finds notes by their words, the best matches first.",
+            "Finds notes by their words, the best first.",
             &["query"],
             json!({
                 "query": { "type": "string", "minLength": 1, "description": "Words to look for." },
-                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "The most notes to return." },
+                "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "Most notes." },
             }),
         ),
     ]
@@ -265,30 +285,30 @@ fn run_command() -> Tool {
     }
 }
 
-/// Returns the description of a kind's payload for a model; `None` for a kind that no agent may propose.
+/// Returns the fields of a kind's payload for a model; `?` marks an optional one. `None` for a kind that no agent may propose.
+///
+/// Without the quotes of JSON, because a quote in a description costs two characters of each request.
 const fn payload(kind: ChangeKind) -> Option<&'static str> {
     Some(match kind {
-        ChangeKind::Persona => r#"{"instructions"}"#,
-        ChangeKind::EnabledTools => r#"{"add"?:[names],"remove"?:[names]}, or [names], all of them"#,
-        ChangeKind::Packages => r#"{"apt":[names],"npm":[names]}, all of them"#,
-        ChangeKind::Wiring => r#"{"channel","engage":all|pattern|none,"pattern"?}"#,
+        ChangeKind::Persona => "{instructions}",
+        ChangeKind::EnabledTools => "{add?:[names],remove?:[names]} or [all names]",
+        ChangeKind::Packages => "{apt:[all names],npm:[all names]}",
+        ChangeKind::Wiring => "{channel,engage:all|pattern|none,pattern?}",
         ChangeKind::Permissions => {
-            r#"{"access"?:everyone|members,"grant"?:[{"identity","role":admin|member}],"revoke"?:[identities]}"#
+            "{access?:everyone|members,grant?:[{identity,role:admin|member}],revoke?:[identities]}"
         }
-        ChangeKind::Mounts => r#"[{"source","target"?,"read_only"?}], all of them"#,
-        ChangeKind::CreateAgent => r#"{"name","persona"?,"enabled_tools"?,"members"?,"wirings"?}"#,
-        ChangeKind::McpAccess => r#"{"server","tools"?}"#,
-        ChangeKind::McpRegister => {
-            r#"{"name","url","tools":[{"name","description"?}],"headers"?:[{"name","secret","scheme"?}]}"#
-        }
+        ChangeKind::Mounts => "[{source,target?,read_only?}], all of them",
+        ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
+        ChangeKind::McpAccess => "{server,tools?}",
+        ChangeKind::McpRegister => "{name,url,tools:[{name,description?}],headers?:[{name,secret,scheme?}]}",
         ChangeKind::Settings => return None,
     })
 }
 
 /// Returns the descriptions of the payloads of all kinds.
 fn payloads() -> String {
-    let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!(" {kind}: {payload}.")));
-    format!("The payload of each kind.{}", told.collect::<String>())
+    let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!("{kind} {payload}")));
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
@@ -301,7 +321,7 @@ fn row(name: &'static str, class: Class, description: &'static str, required: &[
 }
 
 fn reason() -> Value {
-    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "The reason, for the person who decides." })
+    json!({ "type": "string", "maxLength": REASON_BYTES_MAX, "description": "For the person who decides." })
 }
 
 fn schedule_task() -> Tool {
@@ -363,7 +383,7 @@ fn request_change() -> Tool {
         "Proposes a change of your settings or permissions. A person decides.",
         &["kind", "payload", "reason"],
         json!({
-            "kind": { "type": "string", "enum": kinds, "description": "The kind of change." },
+            "kind": { "type": "string", "enum": kinds },
             "payload": { "type": ["object", "array"], "description": payloads() },
             "reason": reason(),
         }),

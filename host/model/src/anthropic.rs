@@ -2,11 +2,12 @@
 //!
 //! Never sends a request: [`crate::remote`] does. See [`crate::openai`] for Chat Completions.
 
-use super::Prompt;
 use super::assembly::{Assembly, End};
 use super::fault::Fault;
 use super::openai::Step;
 use super::render::{self, Message};
+use super::{PastCall, Prompt};
+use ironclaw_contract::seam::socket::Purpose;
 use serde_json::{Value, json};
 
 /// The version of the API.
@@ -17,22 +18,15 @@ pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
 /// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u32) -> Value {
+    let rendered = render::messages(prompt);
+    // The prompt of a summary is sent once, and a place in the cache has its price.
+    let is_repeated = prompt.purpose != Purpose::Compact;
     let mut messages: Vec<Value> = Vec::new();
-    for message in render::messages(prompt) {
-        let (role, content): (&str, Vec<Value>) = match message {
-            Message::User(said) => {
-                ("user", said.iter().map(|words| json!({ "type": "text", "text": words })).collect())
-            }
-            Message::Assistant { text, calls } => {
-                let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
-                let call = |call: &super::PastCall| json!({ "type": "tool_use", "id": call.call_id, "name": render::tool_name(&call.tool), "input": render::arguments(call) });
-                ("assistant", words.into_iter().chain(calls.into_iter().map(call)).collect())
-            }
-            Message::Results(results) => {
-                let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
-                ("user", results.iter().map(result).collect())
-            }
-        };
+    for (at, message) in rendered.messages.into_iter().enumerate() {
+        let (role, mut content) = blocks(message);
+        for end in rendered.ends.iter().filter(|end| is_repeated && end.message == at) {
+            mark_end(content.get_mut(end.parts - 1));
+        }
         // In this API, results have the role `user`, and so do the words of a person after them.
         match messages.last_mut() {
             Some(last) if last["role"] == role => {
@@ -45,13 +39,42 @@ pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u
     }
     let mut body = json!({ "model": model, "max_tokens": output_tokens_max, "messages": messages, "stream": streams });
     if !prompt.system.is_empty() {
-        body["system"] = json!(prompt.system);
+        let mut text = json!({ "type": "text", "text": prompt.system });
+        if is_repeated {
+            // A beginning that is cached up to here also contains the tools.
+            mark_end(Some(&mut text));
+        }
+        body["system"] = json!([text]);
     }
     if !prompt.tools.is_empty() {
         let tool = |tool: &super::ToolSchema| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
         body["tools"] = prompt.tools.iter().map(tool).collect();
     }
     body
+}
+
+/// Returns the role and the content of a message.
+fn blocks(message: Message<'_>) -> (&'static str, Vec<Value>) {
+    match message {
+        Message::User(said) => ("user", said.iter().map(|words| json!({ "type": "text", "text": words })).collect()),
+        Message::Assistant { text, calls } => {
+            let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+            let call = |call: &PastCall| json!({ "type": "tool_use", "id": call.call_id, "name": render::tool_name(&call.tool), "input": render::arguments(call) });
+            ("assistant", words.into_iter().chain(calls.into_iter().map(call)).collect())
+        }
+        Message::Results(results) => {
+            let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
+            ("user", results.iter().map(result).collect())
+        }
+    }
+}
+
+/// Marks a block as the end of a beginning that the provider keeps in its cache. The API permits four marks; a request has at most
+/// three.
+fn mark_end(block: Option<&mut Value>) {
+    if let Some(block) = block {
+        block["cache_control"] = json!({ "type": "ephemeral" });
+    }
 }
 
 /// Reads an answer that is not a stream.
@@ -159,7 +182,7 @@ mod tests {
         ];
         let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools: Vec::new(), parts };
         let body = request(&prompt, "m", true, OUTPUT_TOKENS_MAX);
-        assert_eq!(body["system"], "be");
+        assert_eq!(body["system"], json!([{ "type": "text", "text": "be", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(body["max_tokens"], OUTPUT_TOKENS_MAX);
         let messages = body["messages"].as_array().expect("messages");
         let roles: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
@@ -180,6 +203,37 @@ mod tests {
         assert_eq!(messages[2]["content"][1]["is_error"], true);
         assert_eq!(messages[2]["content"][1]["content"], "(nothing)");
         assert!(body.get("tools").is_none());
+    }
+
+    /// Returns the texts of the blocks that end a cached beginning.
+    fn cached(body: &Value) -> Vec<String> {
+        let messages = body["messages"].as_array().into_iter().flatten();
+        let contents = std::iter::once(&body["system"]).chain(messages.map(|message| &message["content"]));
+        let blocks = contents.filter_map(Value::as_array).flatten();
+        let marked = blocks.filter(|block| block["cache_control"] == json!({ "type": "ephemeral" }));
+        marked
+            .map(|block| block["text"].as_str().unwrap_or(block["type"].as_str().unwrap_or_default()).to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn cache_ends_behind_the_system_text_and_the_stable_parts() {
+        let person = |text: &str| Part::Person { text: text.into() };
+        let call = PastCall { call_id: "c".into(), tool: "t".into(), arguments: "{}".into() };
+        let mut parts = vec![person("a"), Part::Assistant { text: "b".into(), calls: Vec::new() }, person("c")];
+        let ends = |purpose, parts: &[Part]| {
+            let prompt = Prompt { purpose, system: "be".into(), tools: Vec::new(), parts: parts.to_vec() };
+            cached(&request(&prompt, "m", true, 9))
+        };
+        assert_eq!(ends(Purpose::Reply, &parts), ["be", "c"]);
+        assert_eq!(ends(Purpose::Compact, &parts), Vec::<String>::new());
+        parts.extend([Part::Failure { text: "no model answered this.".into() }, person("d")]);
+        assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "d"]);
+        let result = Part::Result { call_id: "c".into(), tool: "t".into(), ok: true, text: "r".into() };
+        parts.extend([Part::Assistant { text: String::new(), calls: vec![call] }, result]);
+        assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "tool_result"]);
+        parts.push(Part::Assistant { text: "e".into(), calls: Vec::new() });
+        assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "e"], "the last message of the host is not repeated");
     }
 
     #[test]
@@ -209,7 +263,8 @@ mod tests {
         assert_eq!((assembly.counted.input, assembly.counted.output), (Some(105), Some(9)));
         let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
         let output = assembly.finish().expect("an output");
-        assert_eq!(output, Output { text: "hi".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
+        let calls = vec![call("a", "{\"x\":1}"), call("b", "{}")];
+        assert_eq!(output, Output { text: "hi".into(), calls, cut: None });
         for odd in ["", "{", "[]", r#"{"type":1}"#] {
             assert_eq!(event(odd, &mut Assembly::new(&draft)), Err(Fault::Malformed), "{odd}");
         }

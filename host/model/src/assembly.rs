@@ -5,7 +5,7 @@
 
 use super::fault::Fault;
 use super::streaming::PartialAnswer;
-use super::{Output, WantedCall, tokens_estimated};
+use super::{Cut, Output, WantedCall, tokens_estimated};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::Value;
 
@@ -13,15 +13,6 @@ use serde_json::Value;
 const CALLS_MAX: usize = 128;
 /// Bytes of the id of a call at a provider.
 const ID_BYTES_MAX: usize = 512;
-/// Appended to an answer that reached the limit of tokens.
-const UNFINISHED: &str = "\n[The model reached its limit of tokens here.]";
-
-/// Appended to an answer that reached its deadline.
-const LATE: &str = "\n[The time for this answer was over here.]";
-
-/// Appended to an answer that the provider cut off.
-const WITHHELD: &str = "\n[The provider withheld the rest of this answer.]";
-
 /// The reason for the end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -169,17 +160,17 @@ impl<'a> Assembly<'a> {
     /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool.
     pub fn finish(mut self) -> Result<Output, Fault> {
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
-        match self.end {
+        let cut = match self.end {
             None if !self.has_begun() => return Err(Fault::Closed),
             None => return Err(Fault::Cut),
-            Some(End::Whole) => {}
+            Some(End::Whole) => None,
             // Half a call may be valid JSON with another meaning.
             Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
-            Some(End::Length) => self.mark(UNFINISHED),
+            Some(End::Length) => Some(Cut::Length),
             // PartialText before a missing call are not an answer.
             Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
-            Some(End::Withheld) => self.mark(WITHHELD),
-        }
+            Some(End::Withheld) => Some(Cut::Withheld),
+        };
         if self.calls.iter().any(|call| call.tool.is_empty()) {
             return Err(Fault::Malformed);
         }
@@ -190,27 +181,29 @@ impl<'a> Assembly<'a> {
             };
             WantedCall { tool: call.tool, arguments }
         };
-        Ok(Output { text: self.text, calls: self.calls.into_iter().map(wanted).collect() })
+        let calls = std::mem::take(&mut self.calls).into_iter().map(wanted).collect();
+        Ok(Output { text: self.words_beside(cut), calls, cut })
     }
 
-    /// Returns the words that arrived before the deadline, with a mark. `None` if there are none, or if a call began, because half a
-    /// call may have another meaning.
-    pub fn unfinished(mut self) -> Option<Output> {
+    /// Returns the words that arrived before the deadline. `None` if there are none, or if a call began, because half a call may have
+    /// another meaning.
+    pub fn unfinished(self) -> Option<Output> {
         if self.text.trim().is_empty() || !self.calls.is_empty() {
             return None;
         }
-        self.mark(LATE);
-        Some(Output { text: self.text, calls: Vec::new() })
+        let cut = Some(Cut::Time);
+        Some(Output { text: self.words_beside(cut), calls: Vec::new(), cut })
     }
 
-    /// Appends words of the host to those of the model.
-    fn mark(&mut self, mark: &str) {
-        let mut room = BODY_BYTES_MAX.saturating_sub(mark.len()).min(self.text.len());
+    /// Returns the words, so short that the mark of a cut answer fits behind them.
+    fn words_beside(mut self, cut: Option<Cut>) -> String {
+        let Some(cut) = cut else { return self.text };
+        let mut room = BODY_BYTES_MAX.saturating_sub(cut.mark().len()).min(self.text.len());
         while !self.text.is_char_boundary(room) {
             room -= 1;
         }
         self.text.truncate(room);
-        self.text.push_str(mark);
+        self.text
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), Fault> {
@@ -299,10 +292,11 @@ mod tests {
         assert_eq!(with(Some(End::Length), " ", ""), Err(Fault::Truncated));
         assert_eq!(with(Some(End::Withheld), "", ""), Err(Fault::Withheld));
         assert_eq!(with(Some(End::Withheld), "hello", "write_file"), Err(Fault::Withheld));
-        assert!(with(Some(End::Withheld), "hello", "").expect("words").text.ends_with(WITHHELD));
+        let cut = |end| with(Some(end), "hello", "").map(|output| (output.text, output.cut));
+        assert_eq!(cut(End::Withheld), Ok(("hello".to_owned(), Some(Cut::Withheld))));
+        assert_eq!(cut(End::Length), Ok(("hello".to_owned(), Some(Cut::Length))));
         let long = with(Some(End::Withheld), &"é".repeat(BODY_BYTES_MAX / 2), "").expect("words").text;
-        assert!(long.len() <= BODY_BYTES_MAX && long.ends_with(WITHHELD), "the mark fits");
-        assert!(with(Some(End::Length), "hello", "").expect("words").text.ends_with(UNFINISHED));
+        assert!(long.len() + Cut::Withheld.mark().len() <= BODY_BYTES_MAX, "the mark fits");
         assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
     }
 
@@ -318,7 +312,7 @@ mod tests {
             assembly.unfinished()
         };
         let output = with("It was", "").expect("words");
-        assert_eq!((output.text.as_str(), output.calls.len()), (format!("It was{LATE}").as_str(), 0));
+        assert_eq!((output.text.as_str(), output.calls.len(), output.cut), ("It was", 0, Some(Cut::Time)));
         assert_eq!(with(" \n", ""), None);
         assert_eq!(with("I write.", "write_file"), None);
     }

@@ -2,9 +2,8 @@
 //!
 //! Never sends a request. See [`crate::remote`].
 
-use super::endpoint::Prices;
 use super::streaming::PartialAnswer;
-use super::{Allowance, Prompt, Usage};
+use super::{Allowance, Usage};
 use tokio::time::Instant;
 
 /// Remaining bounds of one output.
@@ -23,9 +22,9 @@ pub struct AttemptBudget<'a> {
 }
 
 impl AttemptBudget<'_> {
-    /// Returns whether the allowance covers one more attempt at these prices.
-    pub fn has_room(&self, prompt: &Prompt, prices: Prices) -> bool {
-        self.allowance.has_room(self.usage, prompt.estimate(prices))
+    /// Returns whether the allowance covers one more attempt with this estimate.
+    pub const fn has_room(&self, estimate: Usage) -> bool {
+        self.allowance.has_room(self.usage, estimate)
     }
 }
 

@@ -21,6 +21,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
+pub use super::prices::Prices;
+
 /// Endpoints in a chain.
 const CHAIN_MAX: usize = 8;
 /// Attempts at an endpoint that others follow in the chain.
@@ -41,24 +43,6 @@ pub enum Kind {
     Openai,
     /// Messages with tools: Anthropic.
     Anthropic,
-}
-
-/// Prices in millionths of a currency for a million tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Prices {
-    /// Price of input tokens.
-    pub input: u64,
-    /// Price of output tokens.
-    pub output: u64,
-}
-
-impl Prices {
-    /// Returns the cost of these tokens, in millionths. It is rounded up, so that rounding never exceeds a ceiling.
-    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> u64 {
-        let of = |price: u64, tokens: u64| u128::from(price) * u128::from(tokens);
-        let sum = of(self.input, input_tokens).saturating_add(of(self.output, output_tokens));
-        u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
-    }
 }
 
 /// Spec of an endpoint from the operator.
@@ -86,6 +70,16 @@ impl Spec {
     /// Returns whether it may cost money that the host does not count: it is not a script and has no prices.
     pub fn is_unpriced(&self) -> bool {
         self.kind != Kind::Scripted && self.prices == Prices::default()
+    }
+
+    /// Returns the estimated usage of a request with this prompt. The words of a script are no tokens, unless it has prices: then it
+    /// replaces a model, so that an operator can try the ceilings.
+    pub fn estimate(&self, prompt: &Prompt) -> Usage {
+        if self.counts_tokens() { prompt.estimate(self.prices) } else { Usage::default() }
+    }
+
+    fn counts_tokens(&self) -> bool {
+        self.kind != Kind::Scripted || self.prices != Prices::default()
     }
 }
 
@@ -344,14 +338,16 @@ impl Candidate {
         let done = Instant::now() + script.wait(prompt);
         sleep_until(done.min(budget.until)).await;
         if done > budget.until {
-            budget.usage = budget.usage.plus(prompt.estimate(spec.prices));
+            budget.usage = budget.usage.plus(spec.estimate(prompt));
             return Err(failure(spec, Fault::Late, 1, Detail::default()));
         }
         let output =
             script.generate(prompt).map_err(|why| failure(spec, Fault::Script, 1, Detail::new(&why.0, None)))?;
         budget.draft.push(&output.text);
         let received = output.text.len() + output.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-        budget.usage = budget.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
+        if spec.counts_tokens() {
+            budget.usage = budget.usage.plus(usage(spec.prices, Default::default(), prompt.bytes(), received));
+        }
         Ok(output)
     }
 }
@@ -403,7 +399,7 @@ pub async fn generate(
             Availability::Ready | Availability::Trial => tries_max,
         };
         let spec = &candidate.endpoint.spec;
-        if budget.usage != Usage::default() && !budget.has_room(prompt, spec.prices) {
+        if budget.usage != Usage::default() && !budget.has_room(spec.estimate(prompt)) {
             failures.push(failure(spec, Fault::OverCeiling, 0, Detail::default()));
             continue;
         }
@@ -429,14 +425,6 @@ pub async fn generate(
 mod tests {
     use super::*;
     use std::io::Write;
-
-    #[test]
-    fn costs_are_rounded_up_and_never_wrap() {
-        let prices = Prices { input: 3_000_000, output: 15_000_000 };
-        assert_eq!(prices.cost(1_000_000, 0), 3_000_000);
-        assert_eq!(Prices { input: 1, output: 0 }.cost(1, 0), 1);
-        assert_eq!(Prices { input: u64::MAX, output: u64::MAX }.cost(u64::MAX, u64::MAX), u64::MAX);
-    }
 
     #[tokio::test]
     async fn unopenable_endpoint_keeps_its_name_and_blocks_no_other() {
@@ -488,6 +476,7 @@ mod tests {
                 .expect("an output");
             assert_eq!(answered.output.text, format!("{} {answer}", scripted::PREFACE));
             assert_eq!(draft.watch().borrow().text, answered.output.text);
+            assert_eq!(answered.usage, Usage::default(), "words of the script are no tokens");
         }
     }
 }

@@ -18,6 +18,7 @@ mod http;
 mod json;
 mod openai;
 pub mod preset;
+mod prices;
 mod quirks;
 pub mod reach;
 mod remote;
@@ -28,7 +29,7 @@ pub mod streaming;
 pub use address::check_url;
 
 use ironclaw_contract::seam::socket::Purpose;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -116,11 +117,32 @@ pub enum Part {
         /// The words, on one line.
         text: String,
     },
+    /// A remark in place of the notice about a failed model. As a notice, it leaves the prompt after the next answer.
+    Failure {
+        /// The words, on one line.
+        text: String,
+    },
     /// A summary of earlier parts.
     Summary {
         /// The words.
         text: String,
     },
+}
+
+impl Part {
+    /// Returns whether later prompts leave it out: a notice in place of an answer concerns only the turns up to the next answer.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Notice { .. } | Self::Failure { .. } => true,
+            Self::Person { .. }
+            | Self::Context { .. }
+            | Self::Assistant { .. }
+            | Self::Result { .. }
+            | Self::HostNotice { .. }
+            | Self::Remark { .. }
+            | Self::Summary { .. } => false,
+        }
+    }
 }
 
 /// A call in an earlier output.
@@ -141,6 +163,41 @@ pub struct Output {
     pub text: String,
     /// Calls that the model requests, in order.
     pub calls: Vec<WantedCall>,
+    /// The reason why its words are not the whole answer.
+    pub cut: Option<Cut>,
+}
+
+/// The reason why an answer has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// It reached the limit of tokens.
+    Length,
+    /// Its time was over.
+    Time,
+    /// The provider withheld the rest.
+    Withheld,
+}
+
+impl Cut {
+    /// Returns the line of the host below the answer, for the person.
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Length => "\n[The model reached its limit of tokens here. Say `continue` for the rest.]",
+            Self::Time => "\n[The time for this answer was over here. Say `continue` for the rest.]",
+            Self::Withheld => "\n[The provider withheld the rest of this answer.]",
+        }
+    }
+
+    /// Returns the remark of the host behind the answer, for the model.
+    pub const fn remark(self) -> &'static str {
+        match self {
+            Self::Length | Self::Time => {
+                "your answer was cut off there. If you are asked to continue, write only the rest, from the last word on."
+            }
+            Self::Withheld => "the provider withheld the rest of this answer.",
+        }
+    }
 }
 
 /// Usage of one output, as the provider counts it, or an estimate.
@@ -178,11 +235,11 @@ impl Allowance {
     /// An allowance without a ceiling.
     pub const NONE: Self = Self { tokens: u64::MAX, cost_micros: u64::MAX };
 
-    /// Returns whether the allowance covers `used` and `next` together. The ceiling on cost is ignored if `next` costs nothing.
+    /// Returns whether the allowance covers `used` and `next` together. A ceiling is ignored if `next` adds nothing to it.
     pub const fn has_room(self, used: Usage, next: Usage) -> bool {
         let sum = used.plus(next);
-        let tokens = sum.input_tokens.saturating_add(sum.output_tokens);
-        tokens <= self.tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
+        let has_tokens = next.tokens() == 0 || sum.tokens() <= self.tokens;
+        has_tokens && (next.cost_micros == 0 || sum.cost_micros <= self.cost_micros)
     }
 }
 
@@ -196,6 +253,11 @@ pub struct WantedCall {
 }
 
 impl Usage {
+    /// Returns the tokens of prompt and output together.
+    pub const fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     /// Returns the sum of both.
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -227,6 +289,7 @@ impl Prompt {
             | Part::Notice { text }
             | Part::HostNotice { text }
             | Part::Remark { text }
+            | Part::Failure { text }
             | Part::Summary { text } => text.len(),
             Part::Context { author, text } => author.len() + text.len(),
             Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),

@@ -32,7 +32,7 @@ pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
     }
-    for message in render::messages(prompt) {
+    for message in render::messages(prompt).messages {
         match message {
             Message::User(said) => messages.push(json!({ "role": "user", "content": said.join("\n\n") })),
             Message::Assistant { text, calls } => {
@@ -253,7 +253,8 @@ mod tests {
         ]);
         let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
         let output = output.expect("an output");
-        assert_eq!(output, Output { text: "Hello".into(), calls: vec![call("a", "{\"x\":1}"), call("b", "{}")] });
+        let calls = vec![call("a", "{\"x\":1}"), call("b", "{}")];
+        assert_eq!(output, Output { text: "Hello".into(), calls, cut: None });
         // `[DONE]` alone is an end, and so is a reason alone. Without both, the stream was cut.
         let words = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
         assert_eq!(streamed(&[words, "[DONE]"]).expect("an output").text, "a");

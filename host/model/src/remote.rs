@@ -142,7 +142,7 @@ impl Remote {
             }
             let wait = self.wait(fault, self.pause(tries), budget, limits).filter(|_| tries < limits.tries);
             // Each attempt is a request that may cost money.
-            let wait = wait.filter(|_| budget.has_room(prompt, spec.prices));
+            let wait = wait.filter(|_| budget.has_room(spec.estimate(prompt)));
             let Some(wait) = wait else {
                 let detail = Detail::new(&broken.words, key.map(SecretText::expose));
                 return Err(failure(spec, fault, tries, detail));

@@ -47,11 +47,47 @@ pub struct CallResult<'a> {
     pub text: &'a str,
 }
 
+/// The messages of a prompt, with the places for a provider's cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered<'a> {
+    /// The messages.
+    pub messages: Vec<Message<'a>>,
+    /// The ends of the beginnings that later prompts repeat, at most two: the end of the parts that every later prompt repeats, and the
+    /// end of all parts, which the later prompts of the same turn repeat.
+    pub ends: Vec<End>,
+}
+
+/// A place in a list of messages: behind a part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Index of the message.
+    pub message: usize,
+    /// Parts of the message in front of the place; at least 1.
+    pub parts: usize,
+}
+
+impl End {
+    /// Returns the end of these messages; `None` without any.
+    fn of(messages: &[Message<'_>]) -> Option<Self> {
+        let parts = match messages.last()? {
+            Message::User(said) => said.len(),
+            Message::Assistant { text, calls } => usize::from(!text.is_empty()) + calls.len(),
+            Message::Results(results) => results.len(),
+        };
+        Some(Self { message: messages.len() - 1, parts })
+    }
+}
+
 /// Returns the messages of a prompt.
-pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
+pub fn messages(prompt: &Prompt) -> Rendered<'_> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
     let mut messages = Vec::new();
-    for part in &prompt.parts {
+    let mut ends: Vec<End> = Vec::new();
+    let stable = prompt.parts.iter().position(Part::is_transient);
+    for (at, part) in prompt.parts.iter().enumerate() {
+        if stable == Some(at) {
+            ends.extend(End::of(&messages));
+        }
         match part {
             Part::Person { text } if text.trim().is_empty() => {
                 say(&mut messages, "[The host: an empty message.]".into())
@@ -67,7 +103,9 @@ pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
             Part::HostNotice { text } => {
                 say(&mut messages, marked("The host's own notice of what has happened. It asks for nothing.", text));
             }
-            Part::Remark { text } => say(&mut messages, format!("[The host: {text}]").into()),
+            Part::Remark { text } | Part::Failure { text } => {
+                say(&mut messages, format!("[The host: {text}]").into());
+            }
             Part::Summary { text } => {
                 say(
                     &mut messages,
@@ -85,13 +123,16 @@ pub fn messages(prompt: &Prompt) -> Vec<Message<'_>> {
             }
         }
     }
+    ends.extend(End::of(&messages));
     if !matches!(messages.first(), Some(Message::User(_))) {
         messages.insert(0, Message::User(vec![BEGINS.into()]));
+        ends.iter_mut().for_each(|end| end.message += 1);
     }
     if let Some(Message::Assistant { .. }) = messages.last() {
         messages.push(Message::User(vec![NOTHING_NEW.into()]));
     }
-    messages
+    ends.dedup();
+    Rendered { messages, ends }
 }
 
 fn results_by_call(parts: &[Part]) -> HashMap<&str, CallResult<'_>> {
@@ -232,7 +273,7 @@ mod tests {
             result("unknown", sly),
         ] {
             let prompt = prompt(vec![part, person("thanks")]);
-            let messages = messages(&prompt);
+            let Rendered { messages, .. } = messages(&prompt);
             let [Message::User(said)] = &messages[..] else { panic!("{messages:?}") };
             assert_eq!(said[1], "thanks");
             let mut lines = said[0].split(is_line_end);
@@ -254,7 +295,7 @@ mod tests {
             result("c1", "one"),
         ];
         let prompt = prompt(parts);
-        let messages = messages(&prompt);
+        let Rendered { messages, .. } = messages(&prompt);
         let results = |message: &Message<'_>| match message {
             Message::Results(shown) => {
                 shown.iter().map(|shown| (shown.call_id.to_owned(), shown.text.to_owned())).collect()
@@ -279,7 +320,7 @@ mod tests {
             assistant("c", &[]),
         ];
         let prompt = prompt(parts);
-        let messages = messages(&prompt);
+        let Rendered { messages, .. } = messages(&prompt);
         let said = |message: &Message<'_>| match message {
             Message::User(said) => format!("user: {}", said.join("|")),
             Message::Assistant { text, .. } => format!("model: {text}"),
@@ -296,6 +337,24 @@ mod tests {
                 format!("user: {NOTHING_NEW}"),
             ]
         );
+    }
+
+    #[test]
+    fn ends_are_before_the_first_notice_and_behind_all_parts() {
+        let notice = || Part::Notice { text: "stopped".into() };
+        let failure = || Part::Failure { text: "no model answered this.".into() };
+        let end = |message, parts| End { message, parts };
+        for (parts, ends) in [
+            (Vec::new(), vec![]),
+            (vec![notice()], vec![end(0, 1)]),
+            (vec![person("a"), person("b")], vec![end(0, 2)]),
+            (vec![person("a"), failure(), person("b"), notice()], vec![end(0, 1), end(0, 4)]),
+            (vec![assistant("old", &[]), failure(), person("a")], vec![end(1, 1), end(2, 2)]),
+            (vec![person("a"), assistant("b", &[])], vec![end(1, 1)]),
+            (vec![person("a"), assistant("b", &["c1", "c2"]), result("c2", "x"), notice()], vec![end(2, 2), end(3, 1)]),
+        ] {
+            assert_eq!(messages(&prompt(parts.clone())).ends, ends, "{parts:?}");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Scripted {
     /// [`Unanswered`] if the rule fails on purpose, or no rule fits.
     pub fn generate(&self, prompt: &Prompt) -> Result<Output, Unanswered> {
         if prompt.purpose == Purpose::Compact {
-            return Ok(Output { text: summary(&prompt.parts), calls: Vec::new() });
+            return Ok(Output { text: summary(&prompt.parts), ..Output::default() });
         }
         let Some(request) = Request::read(&prompt.parts) else {
             return Ok(answer(prompt, UNPROMPTED.to_owned()));
@@ -89,7 +89,7 @@ impl Scripted {
             && (request.error.is_none() || matches!(rule.ending, Ending::Loop))
         {
             let calls = step.iter().map(|call| wanted(call, &values)).collect();
-            return Ok(Output { text: String::new(), calls });
+            return Ok(Output { calls, ..Output::default() });
         }
         if request.error.is_some() {
             return Ok(answer(prompt, rule.reply_error.render(&values)));
@@ -97,7 +97,7 @@ impl Scripted {
         match &rule.ending {
             Ending::Reply(reply) => Ok(answer(prompt, reply.render(&values))),
             Ending::Recall(recall) => Ok(answer(prompt, recalled_answer(recall, request.earlier, values))),
-            Ending::Raw(text) => Ok(Output { text: text.clone(), calls: Vec::new() }),
+            Ending::Raw(text) => Ok(Output { text: text.clone(), ..Output::default() }),
             Ending::Empty | Ending::Loop => Ok(Output::default()),
             Ending::Fail(message) => Err(Unanswered(message.clone())),
         }
@@ -155,6 +155,7 @@ impl<'a> Request<'a> {
                 | Part::Notice { .. }
                 | Part::HostNotice { .. }
                 | Part::Remark { .. }
+                | Part::Failure { .. }
                 | Part::Summary { .. } => {}
             }
         }
@@ -224,7 +225,7 @@ fn answer(prompt: &Prompt, text: String) -> Output {
         text.truncate(boundary(&text, BODY_BYTES_MAX - CUT.len()));
         text.push_str(CUT);
     }
-    Output { text, calls: Vec::new() }
+    Output { text, ..Output::default() }
 }
 
 /// Returns the position to cut a text so that at most `bytes_max` bytes of whole characters remain.

@@ -150,16 +150,16 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
             if output.calls.is_empty() {
                 shown.receipt = Some(receipt(tx, item)?);
             }
-            shown.text = output.text;
-            for call in output.calls {
+            for call in &output.calls {
                 let row = calls::find(tx, call.call_id)?;
                 shown.calls.push(TranscriptCall {
                     call_id: call.call_id,
-                    tool: call.tool,
-                    arguments: call.arguments,
+                    tool: call.tool.clone(),
+                    arguments: call.arguments.clone(),
                     state: row.map_or("unknown", |row| row.state.name()).to_owned(),
                 });
             }
+            shown.text = output.shown();
         }
         ItemKind::Result => {
             let result: ResultBody = serde_json::from_str(&body).map_err(|_| damaged())?;

@@ -59,7 +59,7 @@ pub(crate) fn book(
     prompt: &Prompt,
     chain: &[Arc<Endpoint>],
 ) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
-    let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| endpoint.spec.prices));
+    let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| &endpoint.spec));
     let used = book::used(tx, config, agent.id, session)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
         let words = exceeded.sentence(&agent.name, tx.wall());

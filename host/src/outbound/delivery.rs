@@ -103,7 +103,7 @@ pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Str
     }
     let output: OutputBody = serde_json::from_str(&body)
         .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
-    Ok(output.text)
+    Ok(output.shown())
 }
 
 /// Records a notice that the host writes in place of an answer, and the intent to deliver it.

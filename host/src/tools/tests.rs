@@ -58,13 +58,17 @@ fn only_the_exact_name_of_a_tool_is_found() {
     }
 }
 
+/// Properties whose name says all.
+const CLEAR_NAMES: [&str; 3] = ["content", "kind", "path"];
+
 /// Collects objects that accept unlisted properties. The payload of a change is an object or a list, and has its own parser.
 fn open_objects(path: String, schema: &Value, found: &mut Vec<String>) {
     if schema["type"] == "object" && schema["additionalProperties"] != json!(false) {
         found.push(path.clone());
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        assert!(property["description"].is_string(), "{path}.{name} has no description");
+        let is_clear = CLEAR_NAMES.contains(&name.as_str());
+        assert!(is_clear || property["description"].is_string(), "{path}.{name} has no description");
         assert!(property.get("type").is_some(), "{path}.{name} has no type");
         open_objects(format!("{path}.{name}"), property, found);
     }
@@ -82,6 +86,20 @@ fn no_tool_takes_a_property_that_is_not_listed() {
         open_objects(tool.name.to_owned(), &tool.parameters, &mut found);
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn schema_for_a_model_keeps_all_names_and_types() {
+    for tool in builtin() {
+        let (whole, sent) = (&tool.parameters, tool.parameters_for_model());
+        let names = |schema: &Value| -> Vec<String> {
+            let of = |(name, schema): (&String, &Value)| format!("{name} {} {}", schema["type"], schema["description"]);
+            schema["properties"].as_object().into_iter().flatten().map(of).collect()
+        };
+        assert_eq!(names(&sent), names(whole), "{}", tool.name);
+        assert_eq!((&sent["required"], &sent["type"]), (&whole["required"], &whole["type"]), "{}", tool.name);
+        assert!(!CHECKED_KEYWORDS.iter().any(|keyword| sent.to_string().contains(keyword)), "{}", tool.name);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@
 pub mod book;
 
 use ironclaw_ledger::rfc3339;
-use ironclaw_model::endpoint::Prices;
+use ironclaw_model::endpoint::Spec;
 use ironclaw_model::{Allowance, Prompt, Usage};
 use serde::Deserialize;
 use std::fmt;
@@ -114,7 +114,7 @@ impl Spent {
 
 impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
-        Self { tokens: usage.input_tokens.saturating_add(usage.output_tokens), cost_micros: usage.cost_micros }
+        Self { tokens: usage.tokens(), cost_micros: usage.cost_micros }
     }
 }
 
@@ -204,10 +204,10 @@ pub const fn day_end(day: i64) -> i64 {
     (day + 1) * DAY_MS
 }
 
-/// Returns the estimate for a request with this prompt, at the highest of these prices.
-pub fn estimate(prompt: &Prompt, prices: impl Iterator<Item = Prices>) -> Usage {
-    let dearest = prices.max_by_key(|prices| prompt.estimate(*prices).cost_micros);
-    prompt.estimate(dearest.unwrap_or_default())
+/// Returns the highest estimate for a request with this prompt to one of these endpoints.
+pub fn estimate<'a>(prompt: &Prompt, specs: impl Iterator<Item = &'a Spec>) -> Usage {
+    let estimates = specs.map(|spec| spec.estimate(prompt));
+    estimates.max_by_key(|usage| (usage.cost_micros, usage.tokens())).unwrap_or_default()
 }
 
 /// Returns the rest of the ceilings for one request with all its attempts; `used` has each ceiling with the amount that is used.
@@ -250,6 +250,30 @@ mod tests {
         let took = |tokens, cost_micros| Usage { input_tokens: tokens, output_tokens: 0, cost_micros };
         assert!(allowance.has_room(took(4, 0), took(6, 0)) && !allowance.has_room(took(5, 0), took(6, 0)));
         assert!(!allowance.has_room(took(0, 0), took(1, 1)), "no cost is left");
+    }
+
+    #[test]
+    fn script_is_estimated_only_if_it_has_prices() {
+        use ironclaw_contract::seam::socket::Purpose;
+        use ironclaw_model::endpoint::{Kind, Prices};
+        let spec = |kind, price| Spec {
+            name: "m".to_owned(),
+            kind,
+            base_url: None,
+            model: String::new(),
+            key: None,
+            fallbacks: Vec::new(),
+            prices: Prices { input: price, output: price },
+            streams: false,
+        };
+        let prompt = Prompt { purpose: Purpose::Reply, system: "a".repeat(400), tools: Vec::new(), parts: Vec::new() };
+        let of = |specs: &[Spec]| Spent::from(estimate(&prompt, specs.iter()));
+        let (script, model) = (spec(Kind::Scripted, 0), spec(Kind::Openai, 0));
+        let tokens = 100 + OUTPUT_TOKENS_BOOKED;
+        assert_eq!(of(&[]), Spent::default());
+        assert_eq!(of(std::slice::from_ref(&script)), Spent::default());
+        assert_eq!(of(&[script, model]), Spent { tokens, cost_micros: 0 }, "the fallback may be asked");
+        assert_eq!(of(&[spec(Kind::Scripted, 1_000_000)]), Spent { tokens, cost_micros: tokens });
     }
 
     #[test]

@@ -20,7 +20,7 @@ use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
-use ironclaw_model::{Prompt, ToolSchema};
+use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
@@ -37,6 +37,16 @@ pub struct OutputBody {
     pub text: String,
     /// The calls that it wants.
     pub calls: Vec<Call>,
+    /// The reason why the text is not the whole answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+impl OutputBody {
+    /// Returns the text for a person: with a mark, if it is not the whole answer.
+    pub fn shown(self) -> String {
+        self.text + self.cut.map_or("", Cut::mark)
+    }
 }
 
 /// The refusal of a context: a code and a sentence.
@@ -257,7 +267,7 @@ fn offered_tools(agent: &Agent) -> Vec<ToolSchema> {
     let schema = |tool: &tools::Tool| ToolSchema {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
-        parameters: tool.parameters.clone(),
+        parameters: tool.parameters_for_model(),
     };
     tools::offered(&agent.enabled_tools).map(schema).collect()
 }

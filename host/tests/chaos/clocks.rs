@@ -61,8 +61,9 @@ fn turn_after_a_clock_correction_has_the_right_date() {
         assert_eq!(host.say("a", "do it"), "it is done");
     }
     let prompt = server.seen().last().expect("a request").body["messages"].to_string();
-    let days: Vec<&str> = prompt.split("it is now ").skip(1).filter_map(|rest| rest.split('.').next()).collect();
-    let [today, ahead, again] = days[..] else { panic!("{prompt}") };
+    let day = |rest: &'_ str| rest.split('.').next()?.split_once(" on ").map(|(_, day)| day.to_owned());
+    let days: Vec<String> = prompt.split("it is now ").skip(1).filter_map(day).collect();
+    let [today, ahead, again] = &days[..] else { panic!("{prompt}") };
     assert!(ahead != today && again == today, "{days:?}");
 }
 

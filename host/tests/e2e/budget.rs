@@ -1,6 +1,6 @@
 //! Tests of budgets: bookings before each model request, ceilings, and retries of messages that got a notice.
 //!
-//! They use the scripted model, whose tokens the host estimates. See `streaming`.
+//! They use the scripted model with prices: the host then estimates its tokens. See `streaming`.
 
 use crate::ops::stops::{notice, text};
 use crate::support::client::{self, Client};
@@ -17,8 +17,14 @@ fn new_host(settings: &str, rules: &str) -> TestHost {
     std::fs::write(&script, rules).expect("written");
     host.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
     host.up();
-    host.agent("a");
+    host.ctl(&["model", "add", "s", "--kind", "scripted", "--price-in", "1", "--price-out", "1", "--no-test"]).ok();
+    agent(&host, "a");
     host
+}
+
+/// Adds an agent that uses the scripted model with prices.
+fn agent(host: &TestHost, name: &str) {
+    host.ctl(&["agent", "add", name, "--model", "s"]).ok();
 }
 
 fn usage(host: &TestHost, more: &[&str]) -> Value {
@@ -52,6 +58,19 @@ fn needed(host: &TestHost, message: &str) -> u64 {
     let answer = host.ctl(&["--json", "chat", "a", message, "--thread", "probe"]).ok().json();
     assert_eq!(answer["notice"], true, "{answer}");
     host.entries("budget.refused")[0]["data"]["needed"].as_u64().expect("a number")
+}
+
+#[test]
+fn words_of_the_script_use_up_no_ceiling() {
+    let host = new_host("[budget]\ntokens_per_day = 1\n", "");
+    host.agent("b");
+    for _ in 0..2 {
+        assert!(host.say("b", "hello").contains("Hello."), "the built-in script answers below every ceiling");
+    }
+    let shown = usage(&host, &[]);
+    assert_eq!((sum(&shown, "requests"), tokens(&shown), sum(&shown, "cost_micros")), (2, 0, 0), "{shown}");
+    assert_eq!(ceiling(&shown)["left"], 1, "{shown}");
+    assert_eq!(host.chat("a", "hello")["notice"], true, "a script with prices counts");
 }
 
 #[test]
@@ -190,7 +209,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
     host.down();
     host.configure("[budget]\ntokens_per_day = 3000\n");
     host.up();
-    host.agent("b");
+    agent(&host, "b");
     let reply = loop {
         let answer = host.chat("b", "hello");
         if answer["notice"] == true {
@@ -248,10 +267,7 @@ fn failed_model_is_reported_and_a_retry_answers_once() {
     let host = new_host("", rules(true));
     let failed = host.chat("a", "weather");
     assert_eq!(failed["notice"], true, "{failed}");
-    assert!(
-        text(&failed, "reply").starts_with("The model endpoint `scripted` has no answer in its script"),
-        "{failed}"
-    );
+    assert!(text(&failed, "reply").starts_with("The model endpoint `s` has no answer in its script"), "{failed}");
     assert!(!text(&failed, "reply").contains("sk-secret"), "the notice quotes the provider");
     assert_eq!(host.entries("model.failed").len(), 1);
     host.ctl(&["--json", "chat", "a", "hello"]).ok();

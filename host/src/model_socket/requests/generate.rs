@@ -162,7 +162,8 @@ impl Server {
                 let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let judged: Vec<calls::Judged> =
                     output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
-                let body = OutputBody { text, calls: judged.iter().map(|judged| judged.call.clone()).collect() };
+                let calls = judged.iter().map(|judged| judged.call.clone()).collect();
+                let body = OutputBody { text, calls, cut: output.cut };
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
@@ -214,7 +215,7 @@ impl Server {
     /// Seals a summary and replaces its items by it.
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
         let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
-        let Some(text) = context::summary::text(&answered.output.text, bytes_max) else {
+        let Some(text) = context::summary::text(&answered.output, bytes_max) else {
             let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
             let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;

@@ -3,7 +3,8 @@
 //! Never shows a model the script's text as its own, and never an answer without a delivery. The model client renders the parts.
 
 use super::item_cache::ItemCache;
-use super::{Checked, OutputBody, Reader, order, own_json, system};
+use super::system::Now;
+use super::{Checked, OutputBody, Reader, order, own_json};
 use crate::tables::turns;
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::{BodyError, Recorded};
@@ -37,6 +38,7 @@ pub(super) fn compose(
 ) -> Result<(Vec<Part>, i64), BodyError> {
     let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
+    let resolved_upto = resolved_upto(tx, reader, &ordered, cache)?;
     let mut composer = Composer {
         tx,
         reader,
@@ -45,8 +47,9 @@ pub(super) fn compose(
         answered,
         offered: HashSet::new(),
         of_script: HashSet::new(),
+        resolved_upto,
         parts: Vec::new(),
-        day: None,
+        now: None,
     };
     for (ordinal, part) in ordered {
         match part {
@@ -65,12 +68,41 @@ pub(super) fn compose(
     Ok((composer.parts, last))
 }
 
-/// Returns the call of a result.
-fn call_of(part: &Checked) -> Option<CallId> {
+/// Returns the number of the last answer of a model among these items, or 0. Notices before it are resolved.
+///
+/// For the script, an answer of the script counts too.
+fn resolved_upto(
+    tx: &ReadTx<'_>,
+    reader: &Reader<'_>,
+    ordered: &[order::Positioned],
+    cache: &mut ItemCache,
+) -> Result<u64, ironclaw_state::Error> {
+    let items = || ordered.iter().rev().filter_map(|(_, part)| item_of(part));
+    if !items().any(|item| item.tuple.kind == ItemKind::Notice) {
+        return Ok(0);
+    }
+    let by_model = |item: &&Recorded| {
+        let is_own = reader.is_script || !item.scripted;
+        item.tuple.kind == ItemKind::Output && is_own && item.tuple.turn != Some(reader.turn.id)
+    };
+    for item in items().filter(by_model) {
+        if cache.answered(tx, item)? {
+            return Ok(item.tuple.seq);
+        }
+    }
+    Ok(0)
+}
+
+fn item_of(part: &Checked) -> Option<&Recorded> {
     match part {
-        Checked::Item(item) => item.tuple.call,
+        Checked::Item(item) => Some(item),
         Checked::Quoted(_) => None,
     }
+}
+
+/// Returns the call of a result.
+fn call_of(part: &Checked) -> Option<CallId> {
+    item_of(part)?.tuple.call
 }
 
 struct Composer<'a, 'tx> {
@@ -84,19 +116,21 @@ struct Composer<'a, 'tx> {
     offered: HashSet<CallId>,
     /// Calls of the script, whose results are left out too.
     of_script: HashSet<CallId>,
+    /// The number of the last answer; notices before it are left out.
+    resolved_upto: u64,
     parts: Vec<Part>,
-    /// The last date in the prompt.
-    day: Option<String>,
+    /// The last time in the prompt.
+    now: Option<Now>,
 }
 
 impl Composer<'_, '_> {
-    /// Adds the date of a turn, if it differs from the last one.
+    /// Adds the time of a turn, if it differs from the last one, and its date, if that differs too.
     fn date(&mut self, ordinal: i64) -> Result<(), BodyError> {
         let Some(at) = self.cache.opened_at(self.tx, ordinal)? else { return Ok(()) };
-        let day = system::day(at, self.reader.zone);
-        if self.day.as_ref() != Some(&day) {
-            self.parts.push(Part::Remark { text: format!("it is now {day}.") });
-            self.day = Some(day);
+        let now = Now::of(at, self.reader.zone);
+        if let Some(text) = now.since(self.now.as_ref()) {
+            self.parts.push(Part::Remark { text });
+            self.now = Some(now);
         }
         Ok(())
     }
@@ -113,14 +147,18 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    /// Replaces the notice of a failed model by a remark: the next model does not have to explain the failure.
+    /// Adds a notice, unless a later turn was answered. A remark replaces the notice of a failed model: the next model does not have to
+    /// explain the failure.
     fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
+        if item.tuple.seq < self.resolved_upto {
+            return Ok(());
+        }
         let failed = match item.tuple.turn {
             Some(turn) => turns::has_failed(self.tx, turn)?,
             None => false,
         };
         self.parts.push(match failed {
-            true => Part::Remark { text: "no model answered this.".to_owned() },
+            true => Part::Failure { text: "no model answered this.".to_owned() },
             false => Part::Notice { text: body.to_owned() },
         });
         Ok(())
@@ -150,6 +188,9 @@ impl Composer<'_, '_> {
                 let text = "the outcome of this call is unknown; it is not run again".to_owned();
                 self.parts.push(result_of(call.call_id, call.tool, false, text));
             }
+        }
+        if let Some(cut) = output.cut {
+            self.parts.push(Part::Remark { text: cut.remark().to_owned() });
         }
         Ok(())
     }

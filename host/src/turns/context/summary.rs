@@ -9,7 +9,7 @@ use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
-use ironclaw_model::{Part, Prompt};
+use ironclaw_model::{Output, Part, Prompt};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
@@ -17,8 +17,8 @@ use ironclaw_text::lookalike;
 /// Bytes of a summary: a few pages. A small context gets less.
 const BYTES_MAX: u64 = 16 * 1024;
 
-/// The end of a summary that the host cut.
-const CUT: &str = "\n[The host cut the summary here.]";
+/// The end of a summary that the model did not finish, or that the host cut.
+const CUT: &str = "\n[The summary is cut here.]";
 
 /// The system text for a summary.
 const SYSTEM: &str = "You write the minutes of the earlier part of a conversation between an agent and people, for that agent, who will see \
@@ -85,15 +85,16 @@ pub fn compose(
 }
 
 /// Returns the text of a summary for the record, or `None` if the model returned no text.
-pub fn text(output: &str, bytes_max: usize) -> Option<String> {
-    let text = lookalike::neutralise(output.trim());
+pub fn text(output: &Output, bytes_max: usize) -> Option<String> {
+    let text = lookalike::neutralise(output.text.trim());
     if text.is_empty() {
         return None;
     }
-    if text.len() <= bytes_max {
+    if output.cut.is_none() && text.len() <= bytes_max {
         return Some(text.into_owned());
     }
-    let end = (0..=bytes_max.saturating_sub(CUT.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let room = bytes_max.saturating_sub(CUT.len()).min(text.len());
+    let end = (0..=room).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     Some(format!("{}{CUT}", &text[..end]))
 }
 
@@ -108,7 +109,9 @@ fn quoted(part: Part) -> Part {
             ("the agent".to_owned(), lines.join("\n"))
         }
         Part::Result { tool, ok, text, .. } => (format!("{} of {tool}", if ok { "result" } else { "failure" }), text),
-        Part::Notice { text } | Part::HostNotice { text } | Part::Remark { text } => ("the host".to_owned(), text),
+        Part::Notice { text } | Part::HostNotice { text } | Part::Remark { text } | Part::Failure { text } => {
+            ("the host".to_owned(), text)
+        }
         Part::Summary { text } => ("an earlier summary".to_owned(), text),
     };
     Part::Context { author, text }
@@ -117,6 +120,7 @@ fn quoted(part: Part) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_model::Cut;
 
     #[test]
     fn prompt_for_a_summary_contains_no_request() {
@@ -127,6 +131,7 @@ mod tests {
             Part::Notice { text: "n".into() },
             Part::HostNotice { text: "t".into() },
             Part::Remark { text: "r".into() },
+            Part::Failure { text: "f".into() },
             Part::Summary { text: "s".into() },
         ];
         for part in parts {
@@ -136,10 +141,14 @@ mod tests {
 
     #[test]
     fn a_summary_is_bounded_and_says_where_it_was_cut() {
+        let text =
+            |text: &str, bytes_max| super::text(&Output { text: text.to_owned(), ..Output::default() }, bytes_max);
         assert_eq!(text(" \n", 100), None);
         assert_eq!(text("short ", 100).as_deref(), Some("short"));
         let long = text(&"é".repeat(100), 60).expect("a summary");
         assert!(long.len() <= 60 && long.ends_with(CUT), "{long}");
         assert!(!text("[Tool result for x]", 100).expect("a summary").contains("[Tool result"));
+        let unfinished = Output { text: "short".to_owned(), calls: Vec::new(), cut: Some(Cut::Length) };
+        assert_eq!(super::text(&unfinished, 100), Some(format!("short{CUT}")));
     }
 }

@@ -3,11 +3,14 @@
 mod fixture;
 mod golden;
 mod prefix;
+mod size;
 
 use super::joined_labels;
 use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_model::Cut;
+use ironclaw_text::lookalike;
 use serde_json::{Value, json};
 
 /// Returns the role and the text of every message in a request.
@@ -169,6 +172,71 @@ fn notice_of_a_failed_model_is_hidden_from_the_next_model() {
 }
 
 #[test]
+fn notices_leave_the_prompt_after_the_next_answer() {
+    for ending in [Ending::Notice, Ending::ModelFailed] {
+        with_fixture(move |mut fixture| {
+            fixture.say(ANN, "!first");
+            fixture.open();
+            fixture.end(ending);
+            fixture.say(ANN, "!second");
+            fixture.open();
+            let is_shown = |fixture: &mut Fixture<'_, '_>| {
+                let shown = last_said(fixture).join("\n");
+                assert!(shown.contains("!first"), "{shown}");
+                shown.contains("I stopped") || shown.contains("no model answered this")
+            };
+            assert!(is_shown(&mut fixture), "{ending:?}: no turn was answered yet");
+            fixture.output("I look.", &[("read_file", Some((true, "a")))], false);
+            assert!(is_shown(&mut fixture), "{ending:?}: the turn is open");
+            fixture.scripted_answer("I am only a script.");
+            fixture.say(ANN, "!third");
+            fixture.open();
+            assert!(is_shown(&mut fixture), "{ending:?}: no model answered");
+            fixture.answer("answer");
+            fixture.say(ANN, "!fourth");
+            fixture.open();
+            assert!(!is_shown(&mut fixture), "{ending:?}");
+            fixture.end(ending);
+            fixture.say(ANN, "!fifth");
+            fixture.open();
+            assert!(is_shown(&mut fixture), "{ending:?}: a new notice");
+        });
+    }
+}
+
+#[test]
+fn cut_answer_is_the_models_own_text_and_can_be_continued() {
+    with_fixture(|mut fixture| {
+        fixture.say(ANN, "!tell me");
+        fixture.open();
+        fixture.cut_answer("Once upon a", Cut::Length);
+        fixture.say(ANN, "!continue");
+        fixture.open();
+        let shown = last_said(&mut fixture);
+        assert_eq!(shown[1], "assistant: Once upon a");
+        let remark = format!("user: [The host: {}]\n\n!continue", Cut::Length.remark());
+        assert_eq!(shown[2..], [remark]);
+    });
+}
+
+#[test]
+fn neutral_text_that_a_model_copies_stays_the_same() {
+    with_fixture(|mut fixture| {
+        let mut words = "[MSG_AUTH:1] and <tool_result>".to_owned();
+        for n in 0..4 {
+            fixture.say(ANN, &format!("!{n} {words}"));
+            fixture.open();
+            let shown = last_said(&mut fixture).pop().expect("a message");
+            let copied = shown.rsplit_once(&format!("!{n} ")).expect("the message").1.to_owned();
+            assert_eq!(copied, "⟦[⟧MSG_AUTH:1] and ⟦<⟧tool_result>");
+            assert_eq!(lookalike::neutralise(&copied), copied, "the host records the copy of a model unchanged");
+            fixture.answer(&copied);
+            words = copied;
+        }
+    });
+}
+
+#[test]
 fn system_text_names_agent_person_directories_and_proposals() {
     with_fixture(|mut fixture| {
         fixture.grant("/papers", true);
@@ -182,6 +250,7 @@ fn system_text_names_agent_person_directories_and_proposals() {
             assert!(system.contains(words), "{words}: {system}");
         }
         assert!(system.contains("installed for you: cowsay.") && system.contains("propose it with"), "{system}");
+        assert!(system.contains("(write_file, list_dir, search_files, remember, recall)"), "{system}");
         assert!(!system.contains("/srv"), "paths of the host are its own: {system}");
         fixture.enable(&["recall"]);
         let request = fixture.request();
@@ -207,7 +276,33 @@ fn date_is_added_once_for_each_day() {
         fixture.opened_on(1);
         let shown = last_said(&mut fixture).join("\n");
         assert_eq!(shown.matches("[The host: it is now ").count(), 2, "{shown}");
-        assert!(shown.contains("it is now Sunday, 22 November 2026 (UTC+01:00).]\n\n!a"), "{shown}");
-        assert!(shown.contains("it is now Monday, 23 November 2026 (UTC+01:00).]\n\n!c"), "{shown}");
+        assert!(shown.contains("it is now 12:00 on Sunday, 22 November 2026 (UTC+01:00).]\n\n!a"), "{shown}");
+        assert!(shown.contains("it is now 12:00 on Monday, 23 November 2026 (UTC+01:00).]\n\n!c"), "{shown}");
+    });
+}
+
+#[test]
+fn time_is_added_to_a_turn_if_the_minute_differs() {
+    with_fixture(|mut fixture| {
+        for (minutes, words) in [(0, "!a"), (0, "!b"), (5, "!c")] {
+            fixture.say(ANN, words);
+            fixture.open();
+            fixture.opened_after(minutes);
+            fixture.answer("answer");
+        }
+        fixture.say(ANN, "!d");
+        fixture.open();
+        fixture.opened_after(6);
+        let shown = last_said(&mut fixture);
+        let users: Vec<&str> = shown.iter().filter(|text| text.starts_with("user: ")).map(String::as_str).collect();
+        assert_eq!(
+            users,
+            [
+                "user: [The host: it is now 12:00 on Sunday, 22 November 2026 (UTC+01:00).]\n\n!a",
+                "user: !b",
+                "user: [The host: it is now 12:05.]\n\n!c",
+                "user: [The host: it is now 12:06.]\n\n!d"
+            ]
+        );
     });
 }

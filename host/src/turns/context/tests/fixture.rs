@@ -21,7 +21,7 @@ use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::Context;
 use ironclaw_ledger::Entry;
-use ironclaw_model::Prompt;
+use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
@@ -149,23 +149,40 @@ impl Fixture<'_, '_> {
         let opened = turn::open_next(self.tx, session, &turn::Config::default()).expect("opened");
         if let Some(opened) = &opened {
             turn::mark_context_shown(self.tx, &opened.context).expect("marked");
+            // All turns of a test have one time, unless it sets another.
+            self.opened_on(0);
         }
         opened.is_some()
     }
 
-    /// Sets the day on which the open turn was opened.
+    /// Sets the day on which the open turn was opened, at noon.
     pub(super) fn opened_on(&mut self, day: i64) {
-        let at = DAY_MS + day * 24 * 3600 * 1000;
+        self.opened_after(day * 24 * 60);
+    }
+
+    /// Sets the time when the open turn was opened: minutes after noon of the first day.
+    pub(super) fn opened_after(&mut self, minutes: i64) {
+        let at = DAY_MS + minutes * 60 * 1000;
         let turn = self.turn().id.to_string();
         self.tx.execute("UPDATE turns SET opened_at = ?2 WHERE id = ?1", (turn, at)).expect("set");
     }
 
     /// Records an output of the open turn, with its calls and their results.
     pub(super) fn output(&mut self, text: &str, calls: &[(&str, Option<(bool, &str)>)], scripted: bool) -> ItemId {
+        self.output_cut(text, calls, scripted, None)
+    }
+
+    fn output_cut(
+        &mut self,
+        text: &str,
+        calls: &[(&str, Option<(bool, &str)>)],
+        scripted: bool,
+        cut: Option<Cut>,
+    ) -> ItemId {
         let (session, turn, key) = (self.session().id, self.turn().id, self.key());
         let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: "{}".to_owned() };
         let asked: Vec<Call> = calls.iter().map(|(tool, _)| call(tool)).collect();
-        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone() });
+        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone(), cut });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
         let labels = vec![Label::LlmDerived];
         let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("an item");
@@ -187,15 +204,20 @@ impl Fixture<'_, '_> {
     }
 
     pub(super) fn answer(&mut self, text: &str) {
-        self.answer_by(text, false);
+        self.answer_by(text, false, None);
+    }
+
+    /// Records an answer that has no end.
+    pub(super) fn cut_answer(&mut self, text: &str, cut: Cut) {
+        self.answer_by(text, false, Some(cut));
     }
 
     pub(super) fn scripted_answer(&mut self, text: &str) {
-        self.answer_by(text, true);
+        self.answer_by(text, true, None);
     }
 
-    fn answer_by(&mut self, text: &str, scripted: bool) {
-        let item = self.output(text, &[], scripted);
+    fn answer_by(&mut self, text: &str, scripted: bool, cut: Option<Cut>) {
+        let item = self.output_cut(text, &[], scripted, cut);
         let (session, turn) = (self.session(), self.turn());
         delivery::intend(self.tx, &session, Some(turn.id), item, None).expect("intended");
         turn::close(self.tx, &turn, Close::Answered, "answered").expect("closed");

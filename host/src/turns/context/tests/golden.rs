@@ -4,7 +4,7 @@
 
 use super::super::Checked;
 use super::fixture::{ANN, BOB, Ending, Fixture, with_fixture};
-use ironclaw_model::Prompt;
+use ironclaw_model::{Cut, Prompt};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -44,6 +44,15 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     );
     fixture.answer("A title, and a line that asks for something.");
 
+    fixture.say(ANN, "!Tell me about it.");
+    fixture.open();
+    fixture.opened_after(5);
+    fixture.cut_answer("It is about birds, and about the", Cut::Length);
+    fixture.say(ANN, "!continue");
+    fixture.open();
+    fixture.opened_after(6);
+    fixture.answer("winds that carry them.");
+
     let files = vec![("notes.txt".to_owned(), "one\ntwo".to_owned())];
     fixture.send(ANN, "!Count the lines, and ask for npm.", files);
     fixture.open();
@@ -57,6 +66,10 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.notify(
         "The change chg_1 (packages) that you asked for was rejected by Olga; nothing was changed. Reason: no.",
     );
+    fixture.say(ANN, "!Are you there?");
+    fixture.open();
+    fixture.opened_on(1);
+    fixture.end(Ending::ModelFailed);
     fixture.say(BOB, "thanks");
     fixture.say(ANN, "!So, what now?");
     fixture.open();

@@ -1,8 +1,10 @@
 //! The stable beginning of prompts: each prompt begins with the bytes of the previous one, for every sequence of events.
 
 use super::fixture::{ANN, BOB, Ending, Fixture, with_fixture};
+use ironclaw_model::Prompt;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
 use std::collections::HashMap;
 
 const CASES: u32 = 48;
@@ -35,11 +37,44 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Minutes between two turns: hours, so that midnight passes often.
+const MINUTES_BETWEEN: i64 = 437;
+
+/// The mark of a cached beginning, which is no content of the prompt. In a text its quotes would be escaped.
+const MARK: &str = r#""cache_control":{"type":"ephemeral"},"#;
+
 /// A conversation, and the last prompt of each person in it.
 struct Watched<'s, 'a, 'tx> {
     fixture: &'s mut Fixture<'a, 'tx>,
     words: u32,
-    prompts: HashMap<String, String>,
+    /// Minutes of the next turn.
+    minutes: i64,
+    /// A turn ended with a notice, and none was answered since.
+    is_unresolved: bool,
+    prompts: HashMap<String, [Beginning; 2]>,
+}
+
+/// The beginning of the prompts after a request, up to the end of its last text.
+#[derive(Debug, Clone, Default)]
+struct Beginning {
+    /// The system text and the tools, in front of the messages.
+    head: String,
+    messages: String,
+}
+
+impl Beginning {
+    /// Returns the beginnings of the requests for both APIs, and their whole messages.
+    fn of(prompt: &Prompt) -> [(Self, String); 2] {
+        let [chat, messages] = ironclaw_model::requests(prompt);
+        let read = |request: &Value, ends: &[&str]| {
+            let head = format!("{}{}", request["system"], request["tools"]);
+            let text = request["messages"].to_string().replace(MARK, "");
+            let open = ends.iter().find_map(|end| text.strip_suffix(end)).expect("a list").to_owned();
+            (Self { head, messages: open }, text)
+        };
+        // A later part continues the last text of Chat Completions, and adds a block to the last message of Messages.
+        [read(&chat, &[r#"","role":"user"}]"#, "]"]), read(&messages, &[r#"],"role":"user"}]"#])]
+    }
 }
 
 impl Watched<'_, '_, '_> {
@@ -50,12 +85,14 @@ impl Watched<'_, '_, '_> {
 
     /// Checks the prompt against the previous one of its person, and keeps it up to the end of its last text.
     fn look(&mut self) -> Result<(), TestCaseError> {
-        let request = self.fixture.request();
-        let text = request["messages"].to_string();
-        let open = text.strip_suffix(r#"","role":"user"}]"#).or_else(|| text.strip_suffix(']')).expect("a list");
-        let before = self.prompts.insert(self.fixture.principal(), open.to_owned());
-        let before = before.unwrap_or_default();
-        prop_assert!(text.starts_with(&before), "the prompt does not begin with\n{before}\nbut is:\n{text}");
+        let seen = Beginning::of(&self.fixture.prompt());
+        let now = seen.clone().map(|(beginning, _)| beginning);
+        let Some(before) = self.prompts.insert(self.fixture.principal(), now) else { return Ok(()) };
+        for (before, (now, text)) in before.iter().zip(&seen) {
+            prop_assert_eq!(&before.head, &now.head);
+            let before = &before.messages;
+            prop_assert!(text.starts_with(before), "the prompt does not begin with\n{}\nbut is:\n{}", before, text);
+        }
         Ok(())
     }
 
@@ -63,6 +100,8 @@ impl Watched<'_, '_, '_> {
         if !self.fixture.open() {
             return Ok(());
         }
+        self.fixture.opened_after(self.minutes);
+        self.minutes += MINUTES_BETWEEN;
         self.look()?;
         for at in 0..calls {
             if chatter {
@@ -90,7 +129,14 @@ impl Watched<'_, '_, '_> {
             }
             Some(ends) => self.fixture.end(ends),
         }
-        if moves {
+        // After an answer, the notices before it leave the prompts.
+        let resolves = ends.is_none() && self.is_unresolved;
+        match ends {
+            None => self.is_unresolved = false,
+            Some(Ending::Notice | Ending::ModelFailed) => self.is_unresolved = true,
+            Some(Ending::Interrupted) => {}
+        }
+        if moves || resolves {
             self.prompts.clear();
         }
         Ok(())
@@ -99,7 +145,7 @@ impl Watched<'_, '_, '_> {
 
 fn play(fixture: &mut Fixture<'_, '_>, case: u32, events: Vec<Event>) -> Result<(), TestCaseError> {
     fixture.thread = format!("t{case}");
-    let mut watched = Watched { fixture, words: 0, prompts: HashMap::new() };
+    let mut watched = Watched { fixture, words: 0, minutes: 0, is_unresolved: false, prompts: HashMap::new() };
     watched.fixture.say(ANN, "chatter before all");
     let sender = |of_ann: bool| if of_ann { ANN } else { BOB };
     for event in events {
@@ -135,6 +181,29 @@ fn each_prompt_begins_with_the_bytes_of_the_one_before() {
         });
         if let Err(broken) = held {
             panic!("{broken}");
+        }
+    });
+}
+
+#[test]
+fn prompt_after_midnight_begins_with_the_one_before() {
+    with_fixture(|mut fixture| {
+        let mut seen = Vec::new();
+        // From 23:59 to 00:01.
+        for (minutes, words) in [(719, "!late"), (721, "!early")] {
+            fixture.say(ANN, words);
+            fixture.open();
+            fixture.opened_after(minutes);
+            seen.push(Beginning::of(&fixture.prompt()));
+            fixture.answer("answer");
+        }
+        let [before, after] = &seen[..] else { panic!("two prompts") };
+        for ((before, _), (now, text)) in before.iter().zip(after) {
+            assert_eq!(before.head, now.head);
+            let new = text.strip_prefix(&before.messages).expect("the same beginning");
+            assert!(before.messages.contains("it is now 23:59 on Sunday, 22 November 2026 (UTC+01:00)."), "{text}");
+            assert!(new.contains("it is now 00:01 on Monday, 23 November 2026 (UTC+01:00)."), "{new}");
+            assert!(!before.head.contains("2026"), "the head has no time");
         }
     });
 }
