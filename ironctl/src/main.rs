@@ -13,6 +13,7 @@ mod host_binary;
 mod jail;
 mod nearest;
 mod output;
+mod own_command;
 mod probe;
 mod processes;
 mod secret_input;
