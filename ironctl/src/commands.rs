@@ -180,7 +180,7 @@ pub enum Command {
     /// Check the settings of the host
     #[command(subcommand, after_help = "Example:\n  ironctl config check")]
     Config(config::Action),
-    /// Print a completion script for a shell
+    /// Print or install a completion script for a shell
     Completions(completions::Args),
 }
 

@@ -14,6 +14,7 @@ mod jail;
 mod local_file;
 mod nearest;
 mod output;
+mod own_command;
 mod probe;
 mod processes;
 mod secret_input;

@@ -9,7 +9,9 @@ mod model_commands;
 use super::{At, chat, doctor, init, up};
 use crate::client::Client;
 use crate::failure::Error;
+use crate::home::Home;
 use crate::jail;
+use crate::own_command::own_command;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof};
 use model_commands::ModelCommand;
@@ -72,7 +74,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let commands =
         if model == SCRIPTED { model_commands::find(at, &client.presets().await?).await } else { Vec::new() };
     at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &commands))?;
-    all_contained(&proof)?;
+    all_contained(&at.home, &proof)?;
     print_next_steps(&steps, &model, &commands)?;
     if args.no_chat || at.out.is_json() || !io::stdin().is_terminal() {
         return Ok(());
@@ -105,7 +107,7 @@ fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -
     if steps.taken.iter().all(|step| step.already) {
         at.out.line("\nEverything was already set up.")?;
     }
-    let me = model_commands::own_command(&at.home);
+    let me = own_command(&at.home);
     at.out.line(format!(
         "\nThe host runs in the background until `{me} down`. It is not a service, so a logout may stop it; \
          docs/operate/install.md has a systemd unit. \
@@ -189,13 +191,14 @@ fn examples(proof: &Proof) -> Vec<Attempt> {
     pick(true, "TCP").into_iter().chain(pick(false, "workspace")).collect()
 }
 
-fn all_contained(proof: &Proof) -> Result<(), Error> {
+fn all_contained(home: &Home, proof: &Proof) -> Result<(), Error> {
     match proof.breaches().next() {
         None if proof.is_controlled() => Ok(()),
         None => Err(doctor::uncontrolled(proof)),
         Some(attempt) => {
+            let me = own_command(home);
             Err(Error::failed("not_contained", format!("not contained: {} ({})", attempt.name, attempt.observed))
-                .hinting("stop the host with `ironctl down`; see `ironctl doctor --prove`"))
+                .hinting(format!("stop the host with `{me} down`; see `{me} doctor --prove`")))
         }
     }
 }

@@ -47,6 +47,31 @@ fn every_shell_gets_its_completions() {
 }
 
 #[test]
+fn completions_are_installed_into_a_missing_directory() {
+    let user = tempfile::tempdir().expect("a temporary directory");
+    let install = |shell: &str| {
+        let mut command = ironctl(user.path());
+        command.env("HOME", user.path()).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
+        ended(command.args(["completions", shell, "--install"]).output().expect("ironctl runs"))
+    };
+    for (shell, file) in [
+        ("bash", ".local/share/bash-completion/completions/ironctl"),
+        ("fish", ".config/fish/completions/ironctl.fish"),
+        ("zsh", ".local/share/zsh/site-functions/_ironctl"),
+    ] {
+        let (code, out, err) = install(shell);
+        assert_eq!((code, err.as_str()), (0, ""), "{shell}");
+        assert!(out.contains(file), "{shell}: {out}");
+        let script = fs::read_to_string(user.path().join(file)).expect("written");
+        assert_eq!(script, run(&["completions", shell]).1, "{shell}");
+        assert_eq!(install(shell).0, 0, "{shell}: it is replaced");
+    }
+    let (code, _, err) = install("elvish");
+    assert_eq!(code, 1);
+    assert!(err.contains("no known directory"), "{err}");
+}
+
+#[test]
 fn missing_host_exits_with_3_and_the_remedy() {
     let home = tempfile::tempdir().expect("a temporary directory");
     for words in [&["status"][..], &["agent", "list"], &["chat", "a", "hello"], &["why"]] {

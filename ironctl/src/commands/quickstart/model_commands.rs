@@ -5,15 +5,11 @@
 
 use crate::commands::At;
 use crate::failure::Error;
-use crate::home::Home;
+use crate::own_command::own_command;
 use crate::probe;
 use ironclaw_contract::operator::ModelPreset;
 use serde::Serialize;
 use std::env;
-use std::path::Path;
-
-/// The environment variable with the home.
-const HOME_VARIABLE: &str = "IRONCLAW_HOME";
 
 /// A command that adds a real model.
 #[derive(Debug, Serialize)]
@@ -69,19 +65,4 @@ pub fn print(at: &At, agent: &str, commands: &[ModelCommand]) -> Result<(), Erro
         "Found but not used: {}. {agent} will use a new default, because it follows the default.",
         seen.join("; ")
     ))
-}
-
-/// Returns the name of this program with its home, so that a printed command can be typed unchanged.
-pub fn own_command(home: &Home) -> String {
-    let called = env::args().next().filter(|name| is_plain(name)).unwrap_or_else(|| "ironctl".to_owned());
-    let usual = Home::resolve(env::var_os(HOME_VARIABLE).map(Into::into));
-    let elsewhere = |path: &Path| usual.as_ref().is_ok_and(|usual| usual.path() != path);
-    match home.path().to_str().filter(|path| elsewhere(home.path()) && is_plain(path)) {
-        Some(path) => format!("{called} --home {path}"),
-        None => called,
-    }
-}
-
-fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b))
 }
