@@ -102,11 +102,11 @@ impl Changes {
         self.record()
             .state
             .decide(move |tx| {
-                let agent = agent.map(|name| registry::named_agent(tx, &name)).transpose()?;
                 // Read again: the role may have been revoked while the request was in flight.
                 let Some(by) = registry::person_by_id(tx, by.id)? else {
                     return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
                 };
+                let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
                 let agent = agent.map(|agent| agent.id);
                 let role = decide::deciding_role(tx, &by, kind, agent)?;
                 if !role.covers(registry::Role::Admin) {

@@ -10,6 +10,7 @@ pub mod mounts;
 pub mod people;
 pub mod roles;
 pub mod software;
+mod suggestion;
 pub mod tokens;
 
 pub use crate::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
@@ -19,6 +20,7 @@ pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
     person_behind, person_by_id, person_name, person_of,
 };
+pub use suggestion::Unknown;
 pub use tokens::{FreshToken, Token, TokenState, tokens};
 
 use crate::gateway::decide::proof::{Approved, Authority};
@@ -58,9 +60,12 @@ impl Mode {
 /// Returns the agent of this name or id, from a person's request.
 ///
 /// # Errors
-/// Refuses an unknown name or id.
-pub fn named_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Agent, Denied> {
-    find_agent(tx, name_or_id)?.ok_or_else(|| unknown_agent(name_or_id).into())
+/// Refuses an unknown name or id, and suggests the nearest name that the person may see.
+pub fn named_agent(tx: &ReadTx<'_>, by: &Person, name_or_id: &str) -> Result<Agent, Denied> {
+    match find_agent(tx, name_or_id)? {
+        Some(agent) => Ok(agent),
+        None => Err(Unknown::Agent(name_or_id).suggest(tx, by, unknown_agent(name_or_id))?.into()),
+    }
 }
 
 /// Returns the agent of this id, from a person's request.
@@ -73,7 +78,6 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
 
 fn unknown_agent(name_or_id: &str) -> Refusal {
     let shown: String = name_or_id.chars().take(64).collect();
-    // The refusal names no other agent, which the person may not see. `ironctl` suggests one from the person's own list.
     let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
 }

@@ -3,6 +3,7 @@
 //! Knows no setting itself. See [`crate::config`], [`crate::gateway::policy`].
 
 use ironclaw_state::home;
+use ironclaw_text::nearest::nearest;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
@@ -56,11 +57,8 @@ fn explain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let unknown = message.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
     let Some(unknown) = unknown else { return message.trim_end().to_owned() };
-    let nearest = quoted
-        .iter()
-        .filter(|known| **known != unknown && !known.contains(char::is_whitespace))
-        .max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
-    match nearest {
+    let known = quoted.into_iter().filter(|known| *known != unknown && !known.contains(char::is_whitespace));
+    match nearest(unknown, known, 0.0) {
         Some(nearest) => format!("{}\nunknown key `{unknown}`: did you mean `{nearest}`?", message.trim_end()),
         None => message.trim_end().to_owned(),
     }

@@ -8,7 +8,6 @@ mod channels;
 mod events;
 mod models;
 mod people;
-mod suggestion;
 
 pub use events::MessageEvent;
 
@@ -334,12 +333,8 @@ impl Client {
     /// Sends a request and returns the body of the answer; a refusal is an error.
     async fn ask(&self, method: Method, path: &str, body: Option<Vec<u8>>, timeout: Duration) -> Result<Bytes, Error> {
         let until = Instant::now() + timeout;
-        let agent = suggestion::named_agent(path, body.as_deref());
-        match self.request(method, path, body, timeout).await {
-            Ok(response) => self.read_body(response.into_body(), until).await,
-            Err(Error::Refused(failure)) => Err(Error::Refused(self.with_suggestion(failure, agent).await)),
-            Err(error) => Err(error),
-        }
+        let response = self.request(method, path, body, timeout).await?;
+        self.read_body(response.into_body(), until).await
     }
 
     /// Sends a request and returns the answer as soon as its head arrives; a refusal is an error.

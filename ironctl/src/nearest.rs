@@ -1,6 +1,6 @@
 //! The known word that is most similar to a mistyped one.
 //!
-//! See [`crate::client`] and `commands::chat::slash`.
+//! See `commands::chat::slash`. The host suggests names of its own objects.
 
 /// Returns the known word that is most similar to an unknown one; `None` if its similarity (0 to 1) is below the minimum.
 pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>, similarity_min: f64) -> Option<&'a str> {

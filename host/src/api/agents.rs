@@ -45,7 +45,7 @@ pub async fn show(
     Extension(person): Extension<Person>,
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
-    let found = find(&api, agent).await?;
+    let found = find(&api, &person, agent).await?;
     let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
         true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
         // A message to this agent gets the same refusal, so the existence of the name is not hidden there either.
@@ -86,7 +86,7 @@ pub async fn remove(
     Extension(Current(current)): Extension<Current>,
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
-    let found = find(&api, agent).await?;
+    let found = find(&api, &person, agent).await?;
     let wanted = Settings { remove: true, ..Settings::default() };
     api.changes.may_at_once(person.id, found.clone(), wanted.clone()).await?;
     let (shown, by) = (found.clone(), person.clone());
@@ -135,7 +135,7 @@ pub async fn set(
     agent: String,
     wanted: Settings,
 ) -> Result<registry::Agent, Answer> {
-    let found = find(api, agent).await?;
+    let found = find(api, person, agent).await?;
     let id = found.id;
     let payload = Change::Settings(wanted.clone()).payload();
     Change::parse(ChangeKind::Settings, &payload)
@@ -145,9 +145,10 @@ pub async fn set(
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
-/// Finds an agent by name or id.
-pub async fn find(api: &Api, agent: String) -> Result<registry::Agent, Answer> {
-    Ok(api.state().read(move |tx| registry::named_agent(tx, &agent)).await?)
+/// Finds an agent by name or id, for the request of a person.
+pub async fn find(api: &Api, person: &Person, agent: String) -> Result<registry::Agent, Answer> {
+    let by = person.clone();
+    Ok(api.state().read(move |tx| registry::named_agent(tx, &by, &agent)).await?)
 }
 
 /// Checks that the policy lets this person apply a change of this kind directly.

@@ -41,7 +41,7 @@ pub async fn add(
     let (name, agent) = (new.name.clone(), new.agent.clone());
     let registration = Registration::read(new)?;
     let agent = match agent {
-        Some(agent) => Some(agents::find(&api, agent).await?.id),
+        Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
         None => None,
     };
     let said = registration.fresh_secret();
@@ -70,7 +70,7 @@ pub async fn remove(
     let hooks = api.about.hooks;
     let (changes, dispatch) = (Arc::clone(&api.changes), Arc::clone(&api.dispatch));
     let removed = api.state().decide(move |tx| {
-        let found = channels::known(tx, &channel)?;
+        let found = channels::known(tx, Some(&person), &channel)?;
         if found.agent.is_some() {
             agents::direct(&changes, ChangeKind::Wiring, &person)?;
         }
@@ -85,8 +85,12 @@ pub async fn remove(
 }
 
 /// `POST /v1/channels/{channel}/test`
-pub async fn test(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelTest> {
-    let found = api.record.state.read(move |tx| channels::known(tx, &channel)).await?;
+pub async fn test(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(channel): Path<String>,
+) -> Reply<ChannelTest> {
+    let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
     let to = Destination::of(&found, &api.record.wrapping)?;
     if api.stops.is_on() {
         let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
@@ -108,9 +112,9 @@ pub async fn connect(
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
     let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
-    let (agent, hooks) = (agents::find(&api, new.agent).await?, api.about.hooks);
+    let (agent, hooks) = (agents::find(&api, &person, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
-        let found = channels::known(tx, &channel)?;
+        let found = channels::known(tx, Some(&person), &channel)?;
         let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
         channels::wire(tx, &direct, &found, agent.id, &wiring(&found, Engage::All))?;
         let connected = view(tx, &found.heard_by(Some(agent.id)), hooks)?;
@@ -126,9 +130,9 @@ pub async fn disconnect(
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
     let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
-    let (agent, hooks) = (agents::find(&api, agent).await?, api.about.hooks);
+    let (agent, hooks) = (agents::find(&api, &person, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
-        let found = channels::known(tx, &channel)?;
+        let found = channels::known(tx, Some(&person), &channel)?;
         if found.agent != Some(agent.id) {
             let message = format!("agent {} does not hear {}", agent.name, found.name);
             return Err(Refusal::new(DenialCode::WiringUnknown, message).into());

@@ -28,8 +28,13 @@ pub struct NotesQuery {
 }
 
 /// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or the best matches.
-pub async fn list(State(api): State<Api>, Path(agent): Path<String>, Query(asked): Query<NotesQuery>) -> Reply<Notes> {
-    let agent = agents::find(&api, agent).await?.id;
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+    Query(asked): Query<NotesQuery>,
+) -> Reply<Notes> {
+    let agent = agents::find(&api, &person, agent).await?.id;
     // One more than the limit shows if there are more.
     let notes = api.record.state.search(memories::SEARCH_TIME_MAX, move |tx| match &asked.query {
         Some(query) => {
@@ -51,7 +56,7 @@ pub async fn add(
     Path(agent): Path<String>,
     Body(new): Body<NewNote>,
 ) -> Reply<Note> {
-    let agent = agents::find(&api, agent).await?.id;
+    let agent = agents::find(&api, &person, agent).await?.id;
     let draft = NewMemory {
         author: Author::Person { person: person.id },
         principal: person.id,
@@ -74,7 +79,7 @@ pub async fn forget(
     Extension(person): Extension<Person>,
     Path((agent, note)): Path<(String, String)>,
 ) -> Reply<Note> {
-    let agent = agents::find(&api, agent).await?.id;
+    let agent = agents::find(&api, &person, agent).await?.id;
     let id: MemoryId = id(&note, DenialCode::NoteUnknown, "note")?;
     if api.record.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {
         // Before the erasure: after a crash in between, no snapshot has an erased note.

@@ -36,13 +36,14 @@ pub async fn list(
 /// `GET /v1/people/{person}`
 pub async fn show(
     State(api): State<Api>,
+    Extension(by): Extension<Person>,
     Extension(Current(current)): Extension<Current>,
     Path(person): Path<String>,
 ) -> Reply<operator::Person> {
     let found = api
         .state()
         .read(move |tx| {
-            let person = registry::known_person(tx, &person)?;
+            let person = registry::known_person(tx, &by, &person)?;
             Ok::<_, Denied>(Directory::look(tx)?.view(&person, &current))
         })
         .await?;
@@ -72,7 +73,7 @@ pub async fn set_role(
     let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
-        with_known_person(tx, &person, by.id, |tx, person| registry::people::set_role(tx, person, role, giver))
+        with_known_person(tx, &person, &by, |tx, person| registry::people::set_role(tx, person, role, giver))
     })
     .await
 }
@@ -86,7 +87,7 @@ pub async fn link(
     Body(new): Body<NewIdentity>,
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
-        with_known_person(tx, &person, by.id, |tx, person| {
+        with_known_person(tx, &person, &by, |tx, person| {
             let identity = read_identity(tx, &new.identity, by.id)?;
             if let Some(session) = inbox::session_of_another(tx, &identity.channel, &identity.sender, person.id)? {
                 let message = format!("{identity} still has another person's conversation, {session}");
@@ -111,7 +112,7 @@ pub async fn unlink(
     Path((person, identity)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
     change(&api, current, move |tx| {
-        with_known_person(tx, &person, by.id, |tx, person| {
+        with_known_person(tx, &person, &by, |tx, person| {
             let identity = read_identity(tx, &identity, by.id)?;
             registry::people::unlink(tx, person, &identity, by.id)?;
             Ok(person.clone())
@@ -129,11 +130,11 @@ fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Ident
 fn with_known_person(
     tx: &mut WriteTx<'_>,
     person: &str,
-    by: PersonId,
+    by: &Person,
     act: impl FnOnce(&mut WriteTx<'_>, &Person) -> Result<Person, Denied>,
 ) -> Result<Person, Denied> {
-    let person = registry::known_person(tx, person)
-        .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by, refusal)))?;
+    let person = registry::known_person(tx, by, person)
+        .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)))?;
     act(tx, &person)
 }
 

@@ -49,7 +49,7 @@ pub async fn create(
     let issued = api
         .state()
         .decide(move |tx| {
-            let person = registry::known_person(tx, &new.person).map_err(|denied| {
+            let person = registry::known_person(tx, &by, &new.person).map_err(|denied| {
                 denied.noted(|refusal| note_refusal(tx, LedgerEvent::TokenRefused, by.id, refusal))
             })?;
             tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver)

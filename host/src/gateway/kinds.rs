@@ -23,7 +23,7 @@ use super::review_page::effects::Effects;
 use super::{HostPolicy, Requester};
 use crate::packages::Layer;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Agent};
+use crate::registry::{self, Agent, Person};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -90,6 +90,16 @@ struct CheckContext<'a> {
     requester: &'a Requester,
     /// The agent that the change alters, or that requests it.
     agent: Option<&'a Agent>,
+}
+
+impl CheckContext<'_> {
+    /// Returns the requesting person; `None` for a request of an agent, which learns no name that it did not write.
+    fn person(&self, tx: &ReadTx<'_>) -> Result<Option<Person>, ironclaw_state::Error> {
+        match self.requester {
+            Requester::Person(person) => registry::person_by_id(tx, *person),
+            Requester::Agent { .. } => Ok(None),
+        }
+    }
 }
 
 /// The checks of a kind and the settings that it alters.

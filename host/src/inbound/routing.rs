@@ -50,7 +50,7 @@ pub fn route(
     wrapping: &WrappingKey,
 ) -> Result<Routed, Denied<NewError>> {
     let received = message.received();
-    let agent = registry::named_agent(tx, &received.agent).map_err(Denied::widen)?;
+    let agent = registry::named_agent(tx, message.person(), &received.agent).map_err(Denied::widen)?;
     if !registry::roles::role_for(tx, message.person(), &agent)?.may_talk() {
         return Err(not_yours(&agent).into());
     }

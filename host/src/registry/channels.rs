@@ -2,7 +2,7 @@
 //!
 //! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
 
-use super::{LOOPBACK, Person, Role, authorised_entry, identities};
+use super::{LOOPBACK, Person, Role, Unknown, authorised_entry, identities};
 use crate::gateway::decide::proof::Authority;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::channels::{self as table, NewChannel};
@@ -86,16 +86,21 @@ impl From<Error> for Denied<Error> {
     }
 }
 
-/// Returns the channel of this name.
+/// Returns the channel of this name, from a request of `by`; `None` for a request of an agent.
 ///
 /// # Errors
-/// Refuses an unknown name.
-pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<Channel, Denied> {
+/// Refuses an unknown name, and suggests the nearest name that `by` may see.
+pub fn known(tx: &ReadTx<'_>, by: Option<&Person>, name: &str) -> Result<Channel, Denied> {
+    if let Some(channel) = find(tx, name)? {
+        return Ok(channel);
+    }
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    find(tx, name)?.ok_or_else(|| {
-        let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
-        refusal.hint("`ironctl channel list` lists the channels").into()
-    })
+    let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
+    let refusal = refusal.hint("`ironctl channel list` lists the channels");
+    match by {
+        Some(by) => Err(Unknown::Channel(name).suggest(tx, by, refusal)?.into()),
+        None => Err(refusal.into()),
+    }
 }
 
 /// Makes a channel that no agent hears yet.

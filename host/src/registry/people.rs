@@ -7,7 +7,7 @@ pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
 };
 
-use super::{Giver, LOOPBACK};
+use super::{Giver, LOOPBACK, Unknown};
 use crate::refusal::{Denied, Refusal};
 use crate::tables;
 use ironclaw_contract::canonical::Digest;
@@ -98,16 +98,18 @@ pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_sta
     Ok(super::name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
 }
 
-/// Returns the person of this name or id.
+/// Returns the person of this name or id, from a request of `by`.
 ///
 /// # Errors
-/// Refuses an unknown name or id.
-pub fn known_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Person, Denied> {
+/// Refuses an unknown name or id, and suggests the nearest name that `by` may see.
+pub fn known_person(tx: &ReadTx<'_>, by: &Person, name_or_id: &str) -> Result<Person, Denied> {
+    if let Some(person) = find_person(tx, name_or_id)? {
+        return Ok(person);
+    }
     let shown: String = name_or_id.chars().take(64).collect();
-    find_person(tx, name_or_id)?.ok_or_else(|| {
-        let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
-        refusal.hint("`ironctl person list` lists the people; `ironctl person add NAME` adds one").into()
-    })
+    let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
+    let refusal = refusal.hint("`ironctl person list` lists the people; `ironctl person add NAME` adds one");
+    Err(Unknown::Person(name_or_id).suggest(tx, by, refusal)?.into())
 }
 
 /// Returns the person that an identity is linked to.

@@ -1,4 +1,4 @@
-//! Functions for text that people and models read: visible characters, look-alikes, differences and secret text.
+//! Functions for text that people and models read: visible characters, look-alikes, similar names, differences and secret text.
 //!
 //! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
@@ -7,5 +7,6 @@
 pub mod confusable;
 pub mod diff;
 pub mod lookalike;
+pub mod nearest;
 pub mod secret;
 pub mod visible;

@@ -48,7 +48,7 @@ pub async fn history(
     Path(agent): Path<String>,
     Query(query): Query<HistoryQuery>,
 ) -> Reply<Vec<HistoryLine>> {
-    let agent = agents::find(&api, agent).await?;
+    let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
     let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
     let record = Arc::clone(&api.record);

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };
 
 impl Check for Wiring {
-    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
-        known(tx, self)?;
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        known(tx, context, self)?;
         Ok(Change::Wiring(self.clone()))
     }
 
@@ -41,13 +41,13 @@ impl Check for Wiring {
 ///
 /// # Errors
 /// Refuses the loopback, a channel that does not exist and a pattern that cannot be used.
-pub(super) fn known(tx: &ReadTx<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
+pub(super) fn known(tx: &ReadTx<'_>, context: &CheckContext<'_>, wiring: &Wiring) -> Result<Channel, Denied> {
     if wiring.channel == LOOPBACK {
         let refusal =
             Refusal::new(DenialCode::ChannelOwn, "every agent hears the loopback, by which people talk to it");
         return Err(refusal.hint("a change of kind permissions sets the people who may talk to an agent").into());
     }
-    let channel = channels::known(tx, &wiring.channel)?;
+    let channel = channels::known(tx, context.person(tx)?.as_ref(), &wiring.channel)?;
     if let Some(pattern) = &wiring.pattern
         && let Err(error) = engage::compile(pattern)
     {

@@ -45,7 +45,7 @@ fn complete(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: CreateAgent) ->
     let people = identities::each_once(tx, members.iter())?;
     wirings.sort_by(|one, other| one.channel.cmp(&other.channel));
     for (at, wiring) in wirings.iter().enumerate() {
-        wiring::known(tx, wiring)?;
+        wiring::known(tx, context, wiring)?;
         if wiring.engage == Engage::None {
             let message = format!("channel {}: a new agent hears no channel without a wiring", wiring.channel);
             return Err(Refusal::new(DenialCode::WiringNone, message).hint("leave the wiring out").into());
