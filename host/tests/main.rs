@@ -48,6 +48,7 @@ mod security {
     pub(crate) mod escape;
     mod jail;
     mod operators;
+    pub(crate) mod own_sessions;
     mod port;
     pub(crate) mod quota;
     mod quota_campaign;

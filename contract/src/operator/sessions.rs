@@ -3,7 +3,7 @@
 //! Never a word of a conversation. See [`crate::operator::Transcript`] for those.
 
 use super::JailReport;
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{PersonId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// One session, with the data of the host and of the kernel.
@@ -50,10 +50,22 @@ pub struct Session {
     /// Its status, as in `GET /v1/status`.
     #[serde(flatten)]
     pub status: SessionStatus,
+    /// The person who began it, `per_…`; absent if the host recorded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
+    /// The name of that person, or the id after a removal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person_name: Option<String>,
+    /// The thread of its origin; empty for the one without a name.
+    #[serde(default)]
+    pub thread: String,
     /// RFC 3339.
     pub created_at: String,
     /// RFC 3339, of the last message or launch.
     pub last_active_at: String,
+    /// The same time in milliseconds since the epoch.
+    #[serde(default)]
+    pub last_used_ms: i64,
     /// The number of its sealed items.
     pub items: u64,
     /// The open turn, if any.

@@ -49,6 +49,9 @@ pub struct ListQuery {
     /// An agent by name or id; only its changes.
     #[serde(default)]
     agent: Option<String>,
+    /// True for only the changes that the caller asked for, in person or through an agent.
+    #[serde(default)]
+    own: bool,
     /// The number of changes; at most 200.
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
@@ -59,21 +62,21 @@ const fn usual_limit() -> usize {
     CHANGES_AT_ONCE
 }
 
-/// `GET /v1/changes?status=S&agent=A&limit=N`: an operator sees all, a member those that they asked for or may decide; newest first.
-/// Without a status: those that the caller may decide, oldest first.
+/// `GET /v1/changes?status=S&agent=A&own=B&limit=N`: an operator sees all, a member those that they asked for or may decide; newest first.
+/// With `own`, only those that the caller asked for. Without both: those that the caller may decide, oldest first.
 pub async fn list(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
     Query(query): Query<ListQuery>,
 ) -> Reply<Changes> {
-    // Without a status, only the changes that the caller may decide.
-    let waits = query.status.is_none();
+    // Without a status and `own`, only the changes that the caller may decide.
+    let waits = query.status.is_none() && !query.own;
     let statuses = statuses(query.status.as_deref())?;
     let agent = match query.agent {
         // The changes of a removed agent are found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
-            Err(_) => agents::find(&api, agent).await?.id,
+            Err(_) => agents::find(&api, &person, agent).await?.id,
         }),
         None => None,
     };
@@ -83,9 +86,10 @@ pub async fn list(
     let changes = Arc::clone(&api.changes);
     let found = api.state().read(move |tx| {
         let filter = Filter { statuses, agent, principal: None, limit: looked_at };
-        let mut rows = match person.role.covers(Role::Admin) {
-            true => store::list(tx, &filter)?,
-            false => of_member(tx, &person, &filter)?,
+        let mut rows = match person.role {
+            _ if query.own => store::list(tx, &Filter { principal: Some(person.id), ..filter })?,
+            Role::Owner | Role::Admin => store::list(tx, &filter)?,
+            Role::Member => of_member(tx, &person, &filter)?,
         };
         if waits {
             let policy = changes.policy();

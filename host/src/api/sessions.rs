@@ -2,26 +2,55 @@
 //!
 //! The actor of each session does the work. See `runtime::actor`.
 
-use super::{Answer, Api, Reply, id, status};
-use crate::refusal::Refusal;
-use crate::registry::Person;
+use super::{Answer, Api, Reply, status};
+use crate::error::Error;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
 use crate::session::store;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{Proof, Session};
+use ironclaw_contract::operator::{Proof, Session, SessionStatus};
+use ironclaw_state::ReadTx;
+use serde::Deserialize;
 
-/// `GET /v1/sessions`
-pub async fn list(State(api): State<Api>) -> Reply<Vec<Session>> {
-    Ok(Json(status::sessions(&api).await?))
+/// Query of `GET /v1/sessions`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// A person by name or id; only the sessions that this person began. A member can name only themselves.
+    #[serde(default)]
+    person: Option<String>,
 }
 
-/// `GET /v1/sessions/{id}`
-pub async fn show(State(api): State<Api>, Path(session): Path<String>) -> Reply<Session> {
-    let id = known(&api, &session).await?;
-    view(&api, id).await
+/// `GET /v1/sessions?person=P`: an operator sees all, a member their own.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<Session>> {
+    let by = person.clone();
+    let look = move |tx: &ReadTx<'_>| {
+        let rows = match query.person {
+            None => store::seen_by(tx, &by)?,
+            Some(named) => of_named(tx, &by, &named)?,
+        };
+        rows.into_iter().map(|row| Ok(status::described(tx, row)?)).collect::<Result<Vec<_>, Denied<Error>>>()
+    };
+    let found = api.state().read(look).await.map_err(Answer::denied)?;
+    Ok(Json(found.into_iter().map(|session| shown_to(&api, &person, session)).collect()))
+}
+
+/// `GET /v1/sessions/{id}`: a member gets only their own.
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+) -> Reply<Session> {
+    let id = known(&api, &person, &session).await?;
+    view(&api, &person, id).await
 }
 
 /// `POST /v1/sessions/{id}/stop`: puts it to sleep now; its messages wait.
@@ -30,9 +59,9 @@ pub async fn stop(
     Extension(person): Extension<Person>,
     Path(session): Path<String>,
 ) -> Reply<Session> {
-    let id = known(&api, &session).await?;
+    let id = known(&api, &person, &session).await?;
     api.sessions.ask(id, |done| Command::Stop(person.id, done)).await?;
-    view(&api, id).await
+    view(&api, &person, id).await
 }
 
 /// `POST /v1/sessions/{id}/release`: ends the parked or quarantined state.
@@ -41,10 +70,10 @@ pub async fn release(
     Extension(person): Extension<Person>,
     Path(session): Path<String>,
 ) -> Reply<Session> {
-    let id = known(&api, &session).await?;
+    let id = known(&api, &person, &session).await?;
     let released = api.sessions.ask(id, |done| Command::Release(person.id, done)).await?;
     released.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotReleased, message)))?;
-    view(&api, id).await
+    view(&api, &person, id).await
 }
 
 /// `DELETE /v1/sessions/{id}`: erases it.
@@ -53,8 +82,8 @@ pub async fn remove(
     Extension(person): Extension<Person>,
     Path(session): Path<String>,
 ) -> Reply<Session> {
-    let id = known(&api, &session).await?;
-    let before = view(&api, id).await?;
+    let id = known(&api, &person, &session).await?;
+    let before = view(&api, &person, id).await?;
     let removed = api.sessions.ask(id, |done| Command::Remove(person.id, done)).await?;
     removed.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotRemoved, message)))?;
     Ok(before)
@@ -66,26 +95,52 @@ pub async fn prove(
     Extension(person): Extension<Person>,
     Path(session): Path<String>,
 ) -> Reply<Proof> {
-    let id = known(&api, &session).await?;
+    let id = known(&api, &person, &session).await?;
     let proof = api.sessions.ask(id, |done| Command::Prove(person.id, done)).await?;
     proof.map(Json).map_err(|message| Answer::from(Refusal::new(DenialCode::ProveFailed, message)))
 }
 
-/// Returns the id of a known session, or refuses it.
-pub(super) async fn known(api: &Api, session: &str) -> Result<SessionId, Answer> {
-    let id: SessionId = id(session, DenialCode::SessionUnknown, "session")?;
-    let found = api.record.state.read(move |tx| store::find(tx, id)).await?;
-    match found {
+/// Returns the id of a session that this person may see, or refuses it.
+pub(super) async fn known(api: &Api, person: &Person, session: &str) -> Result<SessionId, Answer> {
+    let Ok(id) = session.parse::<SessionId>() else { return Err(Answer::noted(store::unknown(session))) };
+    let person = person.clone();
+    match api.state().read(move |tx| store::find_seen_by(tx, &person, id)).await? {
         Some(_) => Ok(id),
-        None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
+        None => Err(Answer::noted(store::unknown(session))),
     }
 }
 
-async fn view(api: &Api, id: SessionId) -> Reply<Session> {
-    let row =
-        api.record.state.read(move |tx| store::find(tx, id)?.map(|row| status::described(tx, row)).transpose()).await?;
-    match row {
-        Some(row) => Ok(Json(status::with_kernel(api, row))),
-        None => Err(Refusal::new(DenialCode::SessionUnknown, format!("there is no session {id}")).into()),
+/// Returns the sessions of a named person. A member can name only themselves, and learns of no other person.
+fn of_named(tx: &ReadTx<'_>, by: &Person, named: &str) -> Result<Vec<store::Session>, Denied<Error>> {
+    if by.role.covers(Role::Admin) {
+        let person = registry::known_person(tx, by, named)?;
+        return Ok(store::of_person(tx, person.id)?);
+    }
+    let is_own = named == by.name || named.parse::<PersonId>().is_ok_and(|named| named == by.id);
+    if !is_own {
+        let message = format!("{} is {} and sees only their own sessions", by.name, by.role);
+        return Err(Refusal::new(DenialCode::RoleTooLow, message).hint("leave out the person").into());
+    }
+    Ok(store::seen_by(tx, by)?)
+}
+
+async fn view(api: &Api, person: &Person, id: SessionId) -> Reply<Session> {
+    let by = person.clone();
+    let look =
+        move |tx: &ReadTx<'_>| store::find_seen_by(tx, &by, id)?.map(|row| status::described(tx, row)).transpose();
+    match api.state().read(look).await? {
+        Some(row) => Ok(Json(shown_to(api, person, row))),
+        None => Err(Answer::noted(store::unknown(id))),
+    }
+}
+
+/// Adds the present state. Only an operator sees the processes and their jails.
+fn shown_to(api: &Api, person: &Person, session: Session) -> Session {
+    let session = status::with_kernel(api, session);
+    match person.role {
+        Role::Owner | Role::Admin => session,
+        Role::Member => {
+            Session { status: SessionStatus { pid: None, jail: None, reader: None, ..session.status }, ..session }
+        }
     }
 }

@@ -110,6 +110,7 @@ pub async fn sessions(api: &Api) -> Result<Vec<Session>, Error> {
 pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error> {
     let agent = registry::agent_by_id(tx, row.agent)?;
     let turn_id = turns::open_id(tx, row.id)?;
+    let person_name = row.person.map(|person| registry::person_name(tx, person)).transpose()?;
     let state = match row.standing {
         SessionState::Active | SessionState::Removed => "asleep",
         SessionState::Parked => "parked",
@@ -128,8 +129,12 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
             jail: None,
             reader: None,
         },
+        person: row.person,
+        person_name,
+        thread: row.origin.thread_id,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         last_active_at: ironclaw_ledger::rfc3339(row.last_active_at),
+        last_used_ms: row.last_active_at,
         items: items::count(tx, row.id)?,
         turn_id,
         failures: row.failures,

@@ -15,7 +15,7 @@ pub async fn cancel(
     Extension(person): Extension<Person>,
     Path(session): Path<String>,
 ) -> Reply<Cancelled> {
-    let id = sessions::known(&api, &session).await?;
+    let id = sessions::known(&api, &person, &session).await?;
     let cancelled = api.sessions.ask(id, |done| Command::Cancel(person, done)).await??;
     Ok(Json(Cancelled {
         session_id: id,

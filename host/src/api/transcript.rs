@@ -6,8 +6,7 @@ use super::{Answer, Api, Reply, sessions};
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::outbound::delivery;
-use crate::refusal::Refusal;
-use crate::registry::{self, Person, Role};
+use crate::registry::{self, Person};
 use crate::session::store::{self, Session};
 use crate::tables;
 use crate::turns::calls::{self, ResultBody};
@@ -15,7 +14,6 @@ use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, Recorded};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -49,21 +47,17 @@ pub async fn show(
     Path(session): Path<String>,
     Query(page): Query<Page>,
 ) -> Reply<Transcript> {
-    let id = sessions::known(&api, &session).await?;
+    let id = sessions::known(&api, &person, &session).await?;
     let record = Arc::clone(&api.record);
     let by = person.id;
     let read = move |tx: &ReadTx<'_>| {
-        let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(None) };
-        let holder = registry::person_of(tx, &session.origin.channel, &session.origin.platform_id)?;
-        let own = holder.is_some_and(|holder| holder.id == person.id);
-        if !own && !person.role.covers(Role::Admin) {
-            return Ok(None);
-        }
+        let Some(session) = store::find_seen_by(tx, &person, id)? else { return Ok::<_, Error>(None) };
+        let own = store::find_own(tx, person.id, id)?.is_some();
         let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, !own)))
     };
-    let unknown = || Answer::from(Refusal::new(DenialCode::SessionUnknown, format!("you have no session {id}")));
-    let (transcript, others) = api.record.state.read(read).await?.ok_or_else(unknown)?;
+    let found = api.record.state.read(read).await?;
+    let (transcript, others) = found.ok_or_else(|| Answer::noted(store::unknown(&session)))?;
     if others {
         let note =
             move |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);

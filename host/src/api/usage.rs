@@ -3,11 +3,12 @@
 //! Counts and ids, never content. See `turns::budget::book`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply, agents, id};
+use super::{Answer, Api, Body, Reply, agents};
 use crate::error::Error;
 use crate::refusal::Refusal;
-use crate::registry::{self, Person};
+use crate::registry::{self, Person, Role};
 use crate::session::store;
+use crate::turns::budget::book::UsagePart;
 use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -44,27 +45,44 @@ const fn usual_days() -> u32 {
     7
 }
 
-/// `GET /v1/usage?days=N&agent=A&session=S`
-pub async fn show(State(api): State<Api>, Query(query): Query<UsageQuery>) -> Reply<Usage> {
+/// `GET /v1/usage?days=N&agent=A&session=S`: an operator sees all, a member the usage of the sessions that they began.
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<UsageQuery>,
+) -> Reply<Usage> {
     let agent = match query.agent {
         // The usage of a removed agent is found by its id.
         Some(agent) => Some(match agent.parse::<AgentId>() {
             Ok(id) => id,
-            Err(_) => agents::find(&api, agent).await?.id,
+            Err(_) => agents::find(&api, &person, agent).await?.id,
         }),
         None => None,
     };
-    let session: Option<SessionId> =
-        query.session.map(|session| id(&session, DenialCode::SessionUnknown, "session")).transpose()?;
+    let session = match query.session {
+        Some(session) => Some(named_session(&api, &person, &session).await?),
+        None => None,
+    };
+    let of = UsagePart { agent, session, person: (!person.role.covers(Role::Admin)).then_some(person.id) };
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
         let endpoints = models.current();
-        let rows = book::rows(tx, query.days, agent, session)?;
+        let rows = book::rows(tx, query.days, of)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
-        let ceilings = ceilings(tx, &changes.proposals.host_policy.budget, agent, session)?;
+        let ceilings = ceilings(tx, &changes.proposals.host_policy.budget, of)?;
         Ok::<_, Error>(Usage { rows, ceilings })
     });
     Ok(Json(usage.await?))
+}
+
+/// Returns the session of this id, which may be removed. A member can name only one that they began.
+async fn named_session(api: &Api, person: &Person, named: &str) -> Result<SessionId, Answer> {
+    let Ok(session) = named.parse::<SessionId>() else { return Err(Answer::noted(store::unknown(named))) };
+    let by = person.id;
+    if person.role.covers(Role::Admin) || api.state().read(move |tx| store::was_of(tx, by, session)).await? {
+        return Ok(session);
+    }
+    Err(Answer::noted(store::unknown(named)))
 }
 
 fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
@@ -83,13 +101,9 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
     }
 }
 
-/// Returns every ceiling that is set: of the host, of each agent, and of each present session; or only of the named ones.
-fn ceilings(
-    tx: &ReadTx<'_>,
-    config: &budget::Config,
-    agent: Option<AgentId>,
-    session: Option<SessionId>,
-) -> Result<Vec<operator::Ceiling>, Error> {
+/// Returns every ceiling that is set: of the host, of each agent, and of each present session; or only of the named ones. The ceilings of
+/// the host and of agents show the use of everyone, so a member gets only those of their own sessions.
+fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<Vec<operator::Ceiling>, Error> {
     let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
@@ -101,12 +115,14 @@ fn ceilings(
         until: ceiling.is_daily().then(|| until.clone()),
     };
     let mut ceilings = Vec::new();
-    for limit in budget::limits(config, OwnCeilings::default()) {
+    let host = if of.person.is_none() { budget::limits(config, OwnCeilings::default()) } else { Vec::new() };
+    for limit in host {
         if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
             ceilings.push(shown(limit, None, book::of_day(tx, today)?.of(limit.ceiling)));
         }
     }
-    for found in registry::agents(tx)?.into_iter().filter(|found| agent.is_none_or(|agent| agent == found.id)) {
+    let agents = if of.person.is_none() { registry::agents(tx)? } else { Vec::new() };
+    for found in agents.into_iter().filter(|found| of.agent.is_none_or(|agent| agent == found.id)) {
         for limit in budget::limits(config, book::own(tx, found.id)?) {
             if matches!(limit.ceiling, Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay) {
                 let used = book::of_agent_day(tx, today, found.id)?.of(limit.ceiling);
@@ -116,10 +132,14 @@ fn ceilings(
     }
     let per_session = Limit { ceiling: Ceiling::TokensPerSession, limit: config.tokens_per_session };
     if per_session.limit > 0 {
-        let of = |found: &store::Session| {
-            agent.is_none_or(|agent| agent == found.agent) && session.is_none_or(|session| session == found.id)
+        let named = |found: &&store::Session| {
+            of.agent.is_none_or(|agent| agent == found.agent) && of.session.is_none_or(|session| session == found.id)
         };
-        for found in store::all(tx)?.iter().filter(|found| of(found)) {
+        let sessions = match of.person {
+            Some(person) => store::of_person(tx, person)?,
+            None => store::all(tx)?,
+        };
+        for found in sessions.iter().filter(named) {
             let used = book::of_session(tx, found.id)?.of(per_session.ceiling);
             ceilings.push(shown(per_session, Some(found.id.to_string()), used));
         }
@@ -130,7 +150,8 @@ fn ceilings(
 /// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
-    let ceilings = api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, None, None)).await?;
+    let ceilings =
+        api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, UsagePart::default())).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
@@ -180,8 +201,12 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
 }
 
 /// `GET /v1/agents/{agent}/budget`
-pub async fn of_agent(State(api): State<Api>, Path(agent): Path<String>) -> Reply<AgentBudget> {
-    let found = agents::find(&api, agent).await?;
+pub async fn of_agent(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<AgentBudget> {
+    let found = agents::find(&api, &person, agent).await?;
     let own = api.state().read(move |tx| book::own(tx, found.id)).await?;
     Ok(Json(view(own)))
 }
@@ -202,7 +227,7 @@ pub async fn set(
     }
     let AgentBudget { tokens_per_day, cost_per_day_micros } = new;
     let found = match (tokens_per_day, cost_per_day_micros) {
-        (None, None) => agents::find(&api, agent).await?,
+        (None, None) => agents::find(&api, &person, agent).await?,
         _ => {
             let wanted = Settings { tokens_per_day, cost_per_day_micros, ..Settings::default() };
             agents::set(&api, &person, current, agent, wanted).await?

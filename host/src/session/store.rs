@@ -3,18 +3,20 @@
 //! Never starts or stops a process; the actor does that. The rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
-    Origin, Session, SessionState, all, find, give_uid_back, note_failure, of_agent, of_origin, removed, touch,
+    Origin, Session, SessionState, all, find, find_own, give_uid_back, note_failure, of_agent, of_origin, of_person,
+    removed, touch, was_of,
 };
 
 use crate::refusal::{Denied, Refusal};
-use crate::registry::Agent;
+use crate::registry::{Agent, Person, Role};
 use crate::tables::sessions::NewSession;
 use crate::tables::{deliveries, items, messages, sessions, turns};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
+use std::fmt::Display;
 
 impl Session {
     /// Opens the keys of the session.
@@ -34,6 +36,30 @@ impl Session {
         let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
         wrapping.content_key(self.id, content)
     }
+}
+
+/// Returns the sessions that a person may see: an operator sees all, a member their own.
+pub fn seen_by(tx: &ReadTx<'_>, person: &Person) -> Result<Vec<Session>, ironclaw_state::Error> {
+    match person.role {
+        Role::Owner | Role::Admin => all(tx),
+        Role::Member => sessions::own(tx, person.id),
+    }
+}
+
+/// Returns the session of this id, if this person may see it.
+pub fn find_seen_by(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
+    match person.role {
+        Role::Owner | Role::Admin => find(tx, id),
+        Role::Member => find_own(tx, person.id, id),
+    }
+}
+
+/// Returns the refusal of a session that does not exist, or that the person may not see. The two have one refusal, so a member does not
+/// learn of the sessions of others.
+pub fn unknown(session: impl Display) -> Refusal {
+    let shown: String = format!("{session}").chars().take(64).collect();
+    let refusal = Refusal::new(DenialCode::SessionUnknown, format!("there is no session {shown:?}"));
+    refusal.hint("`ironctl session list` shows the sessions that you may see")
 }
 
 /// Returns the session of this agent and origin, and makes it for this person if it does not exist. Its uid offset is below `numbers`.
@@ -184,7 +210,6 @@ mod tests {
     use crate::registry::people::create_owner;
     use crate::registry::{self, AgentDraft, create_agent};
     use ironclaw_contract::seam::change::Access;
-    use ironclaw_state::ReadTx;
 
     fn granted(read_only: bool) -> Mount {
         Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
@@ -268,6 +293,40 @@ mod tests {
             erase(tx, made.id, owner).expect("erased");
             give_uid_back(tx, made.id).expect("noted");
             assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);
+        });
+    }
+
+    #[test]
+    fn member_sees_only_own_sessions_of_linked_identities() {
+        on_record(|tx, owner, agent, wrapping| {
+            let [bob, eve] =
+                ["Bob", "Eve"].map(|name| registry::add_person(tx, name, Role::Member, owner).expect("a good name"));
+            let identity = "desk:bob".parse().expect("an identity");
+            registry::people::link(tx, &bob, &identity, owner).expect("a free identity");
+            let mut begin = |address: &str, person: &Person| {
+                let origin = Origin { platform_id: address.to_owned(), ..origin(0) };
+                of_origin_or_new(tx, agent, &origin, (person.id, 9), wrapping).expect("there is a uid").id
+            };
+            let (own, other) = (begin("bob", &bob), begin("eve", &eve));
+            let seen = |tx: &ReadTx<'_>, by: &Person| -> Vec<SessionId> {
+                let mut ids: Vec<_> = seen_by(tx, by).expect("read").into_iter().map(|session| session.id).collect();
+                ids.sort();
+                ids
+            };
+            let finds = |tx: &ReadTx<'_>, by: &Person, id| find_seen_by(tx, by, id).expect("read").is_some();
+            assert_eq!(seen(tx, &bob), [own]);
+            assert!(finds(tx, &bob, own) && !finds(tx, &bob, other) && !finds(tx, &bob, SessionId::new()));
+            assert!(!finds(tx, &eve, other), "the address is linked to no person");
+            let owner = registry::person_by_id(tx, owner).expect("read").expect("a person");
+            let mut both = [own, other];
+            both.sort();
+            assert_eq!(seen(tx, &owner), both);
+            registry::people::unlink(tx, &bob, &identity, owner.id).expect("a linked identity");
+            assert_eq!(seen(tx, &bob), []);
+            assert_eq!(of_person(tx, bob.id).expect("read").len(), 1);
+            erase(tx, own, owner.id).expect("erased");
+            assert_eq!(seen(tx, &owner), [other]);
+            assert!(was_of(tx, bob.id, own).expect("read") && !was_of(tx, eve.id, own).expect("read"));
         });
     }
 

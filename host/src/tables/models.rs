@@ -2,7 +2,7 @@
 //!
 //! Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
 
-use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, Row, params};
 
@@ -314,19 +314,25 @@ fn used(tx: &ReadTx<'_>, which: &str, values: impl Params) -> Result<Spent, Erro
     })
 }
 
-/// Returns at most `limit` usage rows since a day, newest day first; only those of one agent or session, if one is given.
-pub fn usage(
-    tx: &ReadTx<'_>,
-    since: i64,
-    agent: Option<AgentId>,
-    session: Option<SessionId>,
-    limit: u32,
-) -> Result<Vec<UsageRow>, Error> {
+/// A part of the usage: of one agent, of one session, and of the sessions that one person began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UsagePart {
+    /// The agent, or all.
+    pub agent: Option<AgentId>,
+    /// The session, or all.
+    pub session: Option<SessionId>,
+    /// The person, or all.
+    pub person: Option<PersonId>,
+}
+
+/// Returns at most `limit` usage rows of a part since a day, newest day first.
+pub fn usage(tx: &ReadTx<'_>, since: i64, of: UsagePart, limit: u32) -> Result<Vec<UsageRow>, Error> {
     let sql = "SELECT usage.*, agents.name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
-               WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) \
+               WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) AND (?5 IS NULL OR EXISTS \
+               (SELECT 1 FROM sessions WHERE sessions.id = usage.session_id AND sessions.person_id = ?5)) \
                ORDER BY day DESC, agents.name, agent_id, session_id, usage.model LIMIT ?4";
     let count = |row: &Row<'_>, column: &str| row.get::<_, i64>(column).map(|count| count as u64);
-    tx.list(sql, params![since, agent, session, limit], |row| {
+    tx.list(sql, params![since, of.agent, of.session, limit, of.person], |row| {
         Ok(UsageRow {
             day: row.get("day")?,
             agent: row.get("agent_id")?,

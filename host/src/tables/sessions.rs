@@ -72,6 +72,8 @@ pub struct Session {
     pub created_at: i64,
     /// Milliseconds since the epoch.
     pub last_active_at: i64,
+    /// The person whose message began it; `None` for a session that is older than this column.
+    pub person: Option<PersonId>,
     /// Its wrapped keys; `None` after a removal.
     pub wrapped: Option<[Vec<u8>; 2]>,
 }
@@ -94,6 +96,7 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
         failures: row.get("failures")?,
         created_at: row.get("created_at")?,
         last_active_at: row.get("last_active_at")?,
+        person: row.get("person_id")?,
         wrapped: queue.zip(content).map(|(queue, content)| [queue, content]),
     })
 }
@@ -157,6 +160,33 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, Error> {
 pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     tx.list(sql, [agent], session)
+}
+
+/// The condition for a person's own sessions: the person `?1` began them, and their address is still an identity of that person.
+const OWN: &str = "person_id = ?1 AND state <> 'removed' AND EXISTS (SELECT 1 FROM identities \
+                   WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
+                   AND identities.person_id = ?1)";
+
+/// Returns a person's own sessions that are not removed, oldest first.
+pub fn own(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
+    tx.list(&format!("SELECT * FROM sessions WHERE {OWN} ORDER BY created_at, id"), [person], session)
+}
+
+/// Returns the session of this id if it is a person's own and not removed.
+pub fn find_own(tx: &ReadTx<'_>, person: PersonId, id: SessionId) -> Result<Option<Session>, Error> {
+    tx.find(&format!("SELECT * FROM sessions WHERE {OWN} AND id = ?2"), params![person, id], session)
+}
+
+/// Returns the sessions that a person began and that are not removed, oldest first, also under identities that were unlinked since.
+pub fn of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
+    let sql = "SELECT * FROM sessions WHERE person_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
+    tx.list(sql, [person], session)
+}
+
+/// Returns whether this person began this session, which may be removed.
+pub fn was_of(tx: &ReadTx<'_>, person: PersonId, id: SessionId) -> Result<bool, Error> {
+    let sql = "SELECT count(*) FROM sessions WHERE id = ?1 AND person_id = ?2";
+    Ok(tx.get(sql, params![id, person], |row| row.get::<_, i64>(0))? > 0)
 }
 
 /// Returns every removed session whose files may still exist.

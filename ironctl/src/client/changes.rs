@@ -16,6 +16,13 @@ impl Client {
         self.get(&format!("changes?limit={limit}{status}{agent}")).await
     }
 
+    /// Returns the changes that the caller asked for, in person or through an agent; without a status, those that wait.
+    pub async fn own_changes(&self, status: Option<&str>, agent: Option<&str>, limit: usize) -> Result<Changes, Error> {
+        let status = status.map(|status| format!("&status={}", segment(status))).unwrap_or_default();
+        let agent = agent.map(|agent| format!("&agent={}", segment(agent))).unwrap_or_default();
+        self.get(&format!("changes?own=true&limit={limit}{status}{agent}")).await
+    }
+
     /// Returns a change with its review page; waits up to `wait` for the result of an approved change.
     pub async fn change(&self, id: &str, wait: Duration) -> Result<Change, Error> {
         let wait = wait.min(POLL_MAX);

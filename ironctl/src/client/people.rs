@@ -5,9 +5,14 @@
 use super::{Client, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
-use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Token};
+use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Session, Token};
 
 impl Client {
+    /// Returns the sessions that a person began.
+    pub async fn sessions_of(&self, person: &str) -> Result<Vec<Session>, Error> {
+        self.get(&format!("sessions?person={}", segment(person))).await
+    }
+
     /// Returns every person.
     pub async fn people(&self) -> Result<Vec<Person>, Error> {
         self.get("people").await

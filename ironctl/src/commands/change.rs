@@ -25,7 +25,9 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// List changes, by default those that wait
-    #[command(after_help = "Example:\n  ironctl change list\n  ironctl change list --status all --agent assistant")]
+    #[command(
+        after_help = "Example:\n  ironctl change list\n  ironctl change list --own --status all\n  ironctl change list --agent assistant"
+    )]
     List {
         /// Status: pending, approved, applied, rejected, expired, withdrawn, failed, unknown, or all [default: pending]
         #[arg(long)]
@@ -33,6 +35,9 @@ pub enum Action {
         /// Name or id of an agent
         #[arg(long)]
         agent: Option<String>,
+        /// Only changes that you asked for, in person or through an agent
+        #[arg(long)]
+        own: bool,
         /// Most changes to list
         #[arg(long, default_value_t = LIST_MAX)]
         limit: usize,
@@ -65,8 +70,12 @@ pub enum Action {
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
-        Action::List { status, agent, limit } => {
-            let found = at.client()?.changes(status.as_deref(), agent.as_deref(), limit).await?;
+        Action::List { status, agent, own, limit } => {
+            let (client, status, agent) = (at.client()?, status.as_deref(), agent.as_deref());
+            let found = match own {
+                true => client.own_changes(status, agent, limit).await?,
+                false => client.changes(status, agent, limit).await?,
+            };
             at.out.json(&found.changes)?;
             list(at.out, found.changes)?;
             if found.more { at.out.remark("there are more changes: use --limit, --agent or --status") } else { Ok(()) }

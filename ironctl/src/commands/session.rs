@@ -1,6 +1,6 @@
 //! `ironctl session`: lists, shows, exports, cancels, stops, releases and removes sessions.
 //!
-//! Never erases a conversation without a confirmation. See [`crate::commands::status`], which has the table of sessions.
+//! Never erases a conversation without a confirmation. See [`crate::commands::status`] for the jail of each session.
 
 mod transcript;
 
@@ -17,9 +17,13 @@ use std::path::PathBuf;
 /// The verbs of `ironctl session`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List sessions
-    #[command(after_help = "Example:\n  ironctl session list")]
-    List,
+    /// List sessions; members see their own
+    #[command(after_help = "Example:\n  ironctl session list\n  ironctl session list --person Bob")]
+    List {
+        /// Name or id of a person; only sessions that this person began
+        #[arg(long)]
+        person: Option<String>,
+    },
     /// Show a session, the jails of its processes, and the end of the conversation
     #[command(after_help = "Example:\n  ironctl session show ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --last 50")]
     Show {
@@ -73,13 +77,16 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::List => {
-            let sessions = client.sessions().await?;
+        Action::List { person } => {
+            let sessions = match person {
+                Some(person) => client.sessions_of(&person).await?,
+                None => client.sessions().await?,
+            };
             at.out.json(&sessions)?;
             if sessions.is_empty() {
                 return at.out.line("no sessions; start one with `ironctl chat AGENT`");
             }
-            status::sessions(at.out, sessions.iter().map(|session| &session.status))
+            list(at.out, sessions)
         }
         Action::Show { session, last } => {
             let found = client.session(&session).await?;
@@ -114,6 +121,20 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
+fn list(out: Output, sessions: Vec<Session>) -> Result<(), Error> {
+    let rows = sessions.into_iter().map(|session| {
+        [
+            session.status.id.to_string(),
+            session.person_name.unwrap_or_default(),
+            session.status.agent.clone(),
+            session.thread,
+            status::state(&session.status),
+            clock::date_and_time(&session.last_active_at),
+        ]
+    });
+    out.table(["SESSION", "PERSON", "AGENT", "THREAD", "STATE", "LAST USE"], rows)
+}
+
 /// The JSON of a session.
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -125,7 +146,9 @@ struct Shown<'a> {
 fn show(out: Output, session: Session) -> Result<(), Error> {
     let status = session.status;
     let mut rows = vec![
+        ["person".to_owned(), session.person_name.unwrap_or_default()],
         ["agent".to_owned(), status.agent],
+        ["thread".to_owned(), session.thread],
         ["state".to_owned(), status.state],
         ["reason".to_owned(), status.reason.unwrap_or_default()],
         ["mode".to_owned(), status.mode],

@@ -48,7 +48,7 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
 }
 
 /// Prints a table of sessions.
-pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
+fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
     let rows = sessions.map(|session| {
         [
             session.id.to_string(),
@@ -63,7 +63,8 @@ pub fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatu
     out.table(["SESSION", "AGENT", "STATE", "MODE", "WAITING", "PID", "JAIL"], rows)
 }
 
-fn state(session: &SessionStatus) -> String {
+/// Returns the state of a session, with its reason if it has one.
+pub fn state(session: &SessionStatus) -> String {
     match &session.reason {
         Some(reason) => format!("{}: {reason}", session.state),
         None => session.state.clone(),

@@ -68,7 +68,7 @@ fn print(out: Output, usage: Usage) -> Result<(), Error> {
     }
     if ceilings.is_empty() {
         return out
-            .remark("no ceilings are set: `[budget]` in config.toml, or `ironctl agent set NAME --tokens-per-day N`");
+            .remark("no ceilings to show; an admin sets them: `[budget]` in config.toml, `ironctl agent set NAME --tokens-per-day N`");
     }
     let lines = ceilings.into_iter().map(|ceiling| {
         let show = |amount| if is_cost(&ceiling) { money(amount) } else { amount.to_string() };

@@ -153,8 +153,12 @@ fn host() -> Vec<Shape> {
     let remedy = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0";
     let full = Session {
         status: awake(),
+        person: Some(id::<PersonId>("per", 1)),
+        person_name: Some("Alice".to_owned()),
+        thread: "work".to_owned(),
         created_at: AT.to_owned(),
         last_active_at: AT.to_owned(),
+        last_used_ms: 1_795_000_000_123,
         items: 7,
         turn_id: Some(id::<TurnId>("trn", 1)),
         failures: 0,
@@ -170,7 +174,18 @@ fn host() -> Vec<Shape> {
         ),
         shape_by_bytes("operator.session_status.awake", &awake()),
         shape_by_bytes("operator.session_status.parked", &parked()),
-        shape_by_bytes("operator.session", &Session { status: parked(), turn_id: None, failures: 3, ..full.clone() }),
+        shape_by_bytes(
+            "operator.session",
+            &Session {
+                status: parked(),
+                person: None,
+                person_name: None,
+                thread: String::new(),
+                turn_id: None,
+                failures: 3,
+                ..full.clone()
+            },
+        ),
         shape_by_bytes("operator.session.turn", &full),
         shape("operator.jail_report", jail()),
         shape("operator.attempt", attempt.clone()),

@@ -14,7 +14,7 @@ use ironclaw_model::Usage;
 use ironclaw_state::{ReadTx, WriteTx};
 
 pub use crate::tables::models::{
-    UsageRow as Row, delete_own_ceilings as forget, own_ceilings as own, used_in_session as of_session,
+    UsagePart, UsageRow as Row, delete_own_ceilings as forget, own_ceilings as own, used_in_session as of_session,
     used_on_day as of_day, used_on_day_by as of_agent_day,
 };
 
@@ -108,15 +108,10 @@ pub fn used(
     Ok(used)
 }
 
-/// Returns the lines of the last days, newest day first; only those of one agent or session, if one is given.
-pub fn rows(
-    tx: &ReadTx<'_>,
-    days: u32,
-    agent: Option<AgentId>,
-    session: Option<SessionId>,
-) -> Result<Vec<Row>, ironclaw_state::Error> {
+/// Returns the lines of a part of the usage in the last days, newest day first.
+pub fn rows(tx: &ReadTx<'_>, days: u32, of: UsagePart) -> Result<Vec<Row>, ironclaw_state::Error> {
     let since = day_of(tx.wall()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
-    table::usage(tx, since, agent, session, ROWS_MAX)
+    table::usage(tx, since, of, ROWS_MAX)
 }
 
 /// Sets an agent's own ceilings.
