@@ -216,9 +216,11 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
 
 fn routes_of_people_and_models() -> Vec<Route> {
     vec![
+        get("/v1/whoami", Member, "The caller, with identities and the token of the request", people::whoami),
         get("/v1/people", Owner, "Every person with identities and tokens", people::list),
         post("/v1/people", Owner, "Add a person", people::add),
         get("/v1/people/{person}", Owner, "One person, by name or id", people::show),
+        delete("/v1/people/{person}", Owner, "Remove a person; `erase` also erases their sessions", people::remove),
         post("/v1/people/{person}/role", Owner, "Set the role of a person", people::set_role),
         post("/v1/people/{person}/identities", Owner, "Link an identity to a person", people::link),
         delete("/v1/people/{person}/identities/{identity}", Owner, "Unlink an identity from a person", people::unlink),

@@ -4,6 +4,7 @@
 //! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway`].
 
 pub(crate) mod at_once;
+pub(crate) mod person_removal;
 mod worker;
 
 pub use worker::ChangeWorker;

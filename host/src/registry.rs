@@ -8,6 +8,7 @@ pub mod mcp;
 pub mod models;
 pub mod mounts;
 pub mod people;
+pub mod person_removal;
 pub mod roles;
 pub mod software;
 mod suggestion;

@@ -33,6 +33,7 @@ mod e2e {
     mod mounts;
     pub(crate) mod packages;
     mod packages_change;
+    mod people;
     mod regressions;
     mod round;
     pub(crate) mod streaming;

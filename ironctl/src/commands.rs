@@ -35,6 +35,7 @@ mod status;
 mod token;
 mod up;
 mod usage;
+mod whoami;
 mod why;
 
 use crate::access::Access;
@@ -70,7 +71,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Agents", &["agent"]),
     ("Reach", &["mcp"]),
     ("Outside", &["model", "channel", "secret"]),
-    ("People", &["person", "token", "key"]),
+    ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["why", "usage", "audit", "panic", "resume"]),
 ];
 
@@ -148,7 +149,10 @@ pub enum Command {
     /// End the emergency stop of `panic`
     #[command(after_help = "Example:\n  ironctl resume")]
     Resume,
-    /// Add, list, show, set, link and unlink people
+    /// Show the person whose token is used, and the host
+    #[command(after_help = "Example:\n  ironctl whoami\n  ironctl whoami --json")]
+    Whoami,
+    /// Add, list, show, set, link, unlink and remove people
     #[command(subcommand, after_help = "Example:\n  ironctl person add Bob")]
     Person(person::Action),
     /// Add, list, rotate and remove tokens
@@ -202,6 +206,7 @@ impl Command {
             Self::Session(action) => session::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,
+            Self::Whoami => whoami::run(at).await,
             Self::Person(action) => person::run(at, action).await,
             Self::Token(action) => token::run(at, action).await,
             Self::Key(action) => key::run(at, action).await,

@@ -322,6 +322,8 @@ denial_codes! {
     PersonUnknown = "person_unknown", 404, Operator, "There is no such person.";
     PeopleTooMany = "people_too_many", 400, Operator, "There are too many people.";
     RoleMalformed = "role_malformed", 400, Operator, "There is no such role.";
+    PersonSelf = "person_self", 400, Operator, "People cannot remove themselves.";
+    PersonInUse = "person_in_use", 409, Operator, "The person has sessions.";
     LastOwner = "last_owner", 400, Operator, "The host would have no owner.";
     IdentityMalformed = "identity_malformed", 400, Operator, "The identity is not of the form CHANNEL:NAME.";
     IdentityInUse = "identity_in_use", 409, Operator, "The identity is linked to a person.";

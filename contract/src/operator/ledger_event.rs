@@ -180,6 +180,7 @@ events! {
     SecretRefused = "secret.refused", [Kind::Retract], "code by", "A change of a secret was refused.";
     PersonCreated = "person.created", [Kind::Meta], "person role by", "A person was added.";
     PersonRole = "person.role", [Kind::Meta], "person role was by", "A person's role was set.";
+    PersonRemoved = "person.removed", [Kind::Meta], "person role by", "A person was removed.";
     PersonRefused = "person.refused", [Kind::Retract], "code by", "A change of a person was refused.";
     IdentityLinked = "identity.linked", [Kind::Meta], "person channel identity_digest by", "An identity was linked to a person.";
     IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was unlinked from a person.";

@@ -2,8 +2,8 @@
 //!
 //! Never the text of a token, and never a name in place of an id. See [`crate::operator::tokens`].
 
-use super::Token;
-use crate::ids::PersonId;
+use super::{Token, TokenId};
+use crate::ids::{ChangeId, PersonId};
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/people`.
@@ -65,4 +65,54 @@ pub struct Identity {
     /// Warnings about confusable characters, e.g. `looks like chat:alice of Bob (per_…)`; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
+}
+
+/// `GET /v1/whoami`: the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Whoami {
+    /// `per_…`.
+    pub id: PersonId,
+    /// Their name.
+    pub name: String,
+    /// `owner admin member`.
+    pub role: String,
+    /// Their accounts on channels, each `channel:id`.
+    pub identities: Vec<String>,
+    /// The token of the request, without the text.
+    pub token: Token,
+}
+
+/// The answer of `DELETE /v1/people/{person}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RemovedPerson {
+    /// `per_…`; no other person gets this id.
+    pub id: PersonId,
+    /// Their name, which another person may get now.
+    pub name: String,
+    /// `owner admin member`.
+    pub role: String,
+    /// Their tokens that were live, now revoked.
+    pub tokens: Vec<TokenId>,
+    /// Their accounts on channels, now unlinked, each `channel:id`.
+    pub identities: Vec<String>,
+    /// The names of the agents at which they had a role.
+    pub agents: Vec<String>,
+    /// The open changes on their behalf, now withdrawn.
+    pub changes: Vec<ChangeId>,
+    /// The number of their sessions, now erased.
+    pub sessions: u64,
+    /// The data with their id that stays in the record.
+    pub kept: KeptOfPerson,
+}
+
+/// The data of a removed person that stays in the record, beside the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KeptOfPerson {
+    /// The changes that they asked for or decided.
+    pub changes: u64,
+    /// The notes of agents that were kept on their behalf.
+    pub notes: u64,
 }

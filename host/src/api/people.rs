@@ -3,18 +3,48 @@
 //! Never gives an identity to a second person while the first has a conversation under it. See `registry::people`.
 
 use super::auth::Current;
-use super::{Api, Body, Reply, tokens};
+use super::{Answer, Api, Body, Reply, tokens};
+use crate::changes::person_removal::{Removal, check_no_sessions};
+use crate::error::Error;
 use crate::inbound::inbox;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::{note_refusal, refuse};
+use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
-use axum::extract::{Path, State};
+use crate::tables;
+use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{self, LedgerEvent, NewIdentity, NewPerson, NewRole};
+use ironclaw_contract::operator::{
+    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewRole, RemovedPerson, Whoami,
+};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::confusable;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// `GET /v1/whoami`
+pub async fn whoami(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+) -> Reply<Whoami> {
+    let caller = api.state().read(move |tx| {
+        let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {current} is gone"));
+        let token = registry::tokens::find_token(tx, &current)?.ok_or_else(gone)?;
+        let identities = tables::people::identities_of(tx, person.id)?;
+        Ok::<_, Denied>(Whoami {
+            id: person.id,
+            name: person.name,
+            role: person.role.name().to_owned(),
+            // Without marks: a mark names other people.
+            identities: identities.iter().map(Identity::to_string).collect(),
+            token: tokens::view(&token, &current),
+        })
+    });
+    Ok(Json(caller.await?))
+}
 
 /// `GET /v1/people`
 pub async fn list(
@@ -119,6 +149,86 @@ pub async fn unlink(
         })
     })
     .await
+}
+
+/// Query of `DELETE /v1/people/{person}`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Removing {
+    /// True to erase the sessions of the person. Without it, a person with sessions is not removed.
+    #[serde(default)]
+    erase: bool,
+}
+
+/// `DELETE /v1/people/{person}?erase=B`: with `erase`, the access of the person ends first, then the sessions are erased, and then the person
+/// is removed. If a session cannot be erased, the person stays without access, and the request can be repeated.
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(person): Path<String>,
+    Query(Removing { erase }): Query<Removing>,
+) -> Reply<RemovedPerson> {
+    let asking = by.clone();
+    let begun = api.state().decide(move |tx| {
+        let found = removable(tx, &asking, &person, erase).map_err(|denied| refused(tx, &asking, denied))?;
+        let access = if erase { person_removal::end_access(tx, &found, asking.id)? } else { LostAccess::default() };
+        Ok::<_, Denied>((found.id, access))
+    });
+    let (person, before) = begun.await?;
+    api.people_changed();
+    let sessions = match erase {
+        true => api.sessions.remove_of_person(person, by.id).await.map_err(mention_ended_access)?,
+        false => 0,
+    };
+    let changes = Arc::clone(&api.changes);
+    let removed = api.state().decide(move |tx| {
+        changes.remove_person(tx, &by, person).map_err(|denied: Denied<Error>| refused(tx, &by, denied))
+    });
+    let removed = removed.await?;
+    api.people_changed();
+    api.changes.ring();
+    Ok::<_, Answer>(Json(removed_view(removed, before, sessions)))
+}
+
+/// Returns the person of this name or id, if `by` may remove them.
+fn removable(tx: &ReadTx<'_>, by: &Person, named: &str, erase: bool) -> Result<Person, Denied> {
+    let person = registry::known_person(tx, by, named)?;
+    person_removal::check(tx, &person, by.id)?;
+    if !erase {
+        check_no_sessions(tx, &person)?;
+    }
+    Ok(person)
+}
+
+/// Adds to the refusal of an erasure that the access of the person has ended.
+fn mention_ended_access(denied: Denied<Error>) -> Denied<Error> {
+    match denied {
+        Denied::Refused(refusal) => Denied::Refused(
+            refusal.hint("the tokens of the person are revoked and the identities unlinked; repeat the command"),
+        ),
+        Denied::Failed(error) => Denied::Failed(error),
+    }
+}
+
+/// Records the refusal of a removal in the ledger.
+fn refused<E: From<ironclaw_state::Error>>(tx: &mut WriteTx<'_>, by: &Person, denied: Denied<E>) -> Denied<E> {
+    denied.noted(|refusal| Ok(note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)?))
+}
+
+fn removed_view(removed: Removal, before: LostAccess, sessions: u64) -> RemovedPerson {
+    let Removal { person, access, agents, withdrawn, kept_changes, kept_notes } = removed;
+    let identities = before.identities.iter().chain(&access.identities);
+    RemovedPerson {
+        id: person.id,
+        name: person.name,
+        role: person.role.name().to_owned(),
+        identities: identities.map(Identity::to_string).collect(),
+        tokens: before.tokens.into_iter().chain(access.tokens).collect(),
+        agents,
+        changes: withdrawn,
+        sessions,
+        kept: KeptOfPerson { changes: kept_changes, notes: kept_notes },
+    }
 }
 
 /// Reads an identity, and records the refusal of a malformed one in the ledger.

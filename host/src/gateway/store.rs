@@ -306,6 +306,16 @@ pub fn erase_of_agent(tx: &mut WriteTx<'_>, agent: AgentId, by: ChangeId) -> Res
     erase(tx, Scope::Agent(agent), "the agent was removed", Some(by))
 }
 
+/// Withdraws the open changes on behalf of a person who is removed, and returns the ended changes. The caller notifies their requesters.
+pub fn withdraw_of_person(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    by: PersonId,
+) -> Result<Vec<Row>, ironclaw_state::Error> {
+    let active = changes::active_of(tx, Scope::Person(person), None)?;
+    active.iter().map(|row| end(tx, row, Status::Withdrawn, Some(by), "the requester was removed")).collect()
+}
+
 fn erase(tx: &mut WriteTx<'_>, of: Scope, why: &str, but: Option<ChangeId>) -> Result<(), ironclaw_state::Error> {
     for row in changes::active_of(tx, of, but)? {
         end(tx, &row, Status::Withdrawn, None, why)?;

@@ -278,7 +278,7 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
     Ok(())
 }
 
-fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
+pub(super) fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
     Entry::new(event)
         .with("person", person.id)
         .with("channel", identity.channel.clone())

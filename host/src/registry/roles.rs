@@ -12,6 +12,7 @@ use crate::tables;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
+use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 
 /// The rights of a person with one agent.
@@ -80,6 +81,28 @@ pub fn set(
         tables::agents::note_role_giver(tx, agent, person, seq, approved.givers())?;
     }
     Ok(())
+}
+
+/// Ends every role of a person who is removed, and returns the names of the agents. It only takes rights away, so it needs no approved
+/// change.
+pub(super) fn end_all(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    by: PersonId,
+) -> Result<Vec<String>, ironclaw_state::Error> {
+    let mut agents = Vec::new();
+    for (agent, role) in tables::agents::roles_of_person(tx, person)? {
+        tables::agents::delete_role(tx, agent.id, person)?;
+        Entry::new(LedgerEvent::AgentRoles)
+            .with("agent", agent.id)
+            .with("person", person)
+            .with("before", role.name())
+            .with("after", None::<&str>)
+            .with("by", by)
+            .append(tx)?;
+        agents.push(agent.name);
+    }
+    Ok(agents)
 }
 
 /// Sets the access rule of an agent.

@@ -164,6 +164,21 @@ pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: Person
     Ok(find_new(tx, &token.id)?)
 }
 
+/// Revokes every live token of a person who is removed, and returns the ids.
+pub(super) fn revoke_all(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    by: PersonId,
+) -> Result<Vec<TokenId>, ironclaw_state::Error> {
+    let mut revoked = Vec::new();
+    for token in tables::people::live_tokens_of(tx, person)? {
+        end(tx, &token, TokenState::Revoked)?;
+        about(Entry::new(LedgerEvent::TokenRevoked), &token.id, person).with("by", by).append(tx)?;
+        revoked.push(token.id);
+    }
+    Ok(revoked)
+}
+
 /// Replaces a token with a new one of the same person, name and expiry, and revokes the old one in the same transaction.
 ///
 /// # Errors

@@ -114,12 +114,27 @@ impl Sessions {
     /// Refuses if a conversation cannot be removed.
     pub async fn remove_of(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
         let found = self.state().read(move |tx| store::of_agent(tx, agent)).await?;
+        self.remove_each(found, by).await
+    }
+
+    /// Erases the conversations of a person who is about to be removed, and returns their number.
+    ///
+    /// # Errors
+    /// Refuses if a conversation cannot be removed.
+    pub async fn remove_of_person(&self, person: PersonId, by: PersonId) -> Result<u64, Denied<Error>> {
+        let found = self.state().read(move |tx| store::of_person(tx, person)).await?;
+        let count = found.len() as u64;
+        self.remove_each(found, by).await?;
+        Ok(count)
+    }
+
+    async fn remove_each(&self, found: Vec<store::Session>, by: PersonId) -> Result<(), Denied<Error>> {
         for session in found {
             if let Err(message) = self.ask(session.id, |done| Command::Remove(by, done)).await? {
                 return Err(Refusal::new(DenialCode::SessionNotRemoved, message).into());
             }
         }
-        // Before the notes and the agent are erased: so a crash in between leaves no erased data in a snapshot.
+        // Before the notes and the agent or the person are erased: so a crash in between leaves no erased data in a snapshot.
         self.runtime.turns.record.forget_snapshots().await?;
         Ok(())
     }

@@ -212,6 +212,13 @@ pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRol
     tx.list(sql, [agent], |row| Ok((person(row)?, row.get("own")?)))
 }
 
+/// Returns each agent for which a person has a role, and that role, by the name of the agent.
+pub fn roles_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<(Agent, AgentRole)>, Error> {
+    let sql = "SELECT agents.*, agent_roles.role AS own FROM agent_roles JOIN agents ON agent_id = id \
+               WHERE person_id = ?1 ORDER BY name";
+    tx.list(sql, [person], |row| Ok((agent(row)?, row.get("own")?)))
+}
+
 /// Sets the role of a person for an agent.
 pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: AgentRole) -> Result<(), Error> {
     tx.execute(

@@ -72,13 +72,15 @@ pub struct Ending<'a> {
     pub outcome: &'a str,
 }
 
-/// A set of changes: those of a conversation or of an agent.
+/// A set of changes: those of a conversation, of an agent or of a person.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope {
     /// The changes that were proposed in this conversation.
     Session(SessionId),
     /// The changes that concern this agent.
     Agent(AgentId),
+    /// The changes on behalf of this person.
+    Person(PersonId),
 }
 
 impl Scope {
@@ -86,6 +88,7 @@ impl Scope {
         match self {
             Self::Session(_) => "session_id",
             Self::Agent(_) => "agent_id",
+            Self::Person(_) => "principal",
         }
     }
 
@@ -93,6 +96,7 @@ impl Scope {
         match self {
             Self::Session(id) => id,
             Self::Agent(id) => id,
+            Self::Person(id) => id,
         }
     }
 }
@@ -288,7 +292,7 @@ pub fn mark_unknown(tx: &mut WriteTx<'_>, generation: u64, outcome: &str) -> Res
     tx.execute(sql, params![generation as i64, outcome])
 }
 
-/// Returns the active changes of a conversation or agent, except for `but`.
+/// Returns the active changes of a conversation, agent or person, except for `but`.
 pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Vec<Row>, Error> {
     let column = of.column();
     let sql = format!(
@@ -297,7 +301,13 @@ pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Ve
     readable_rows(tx, &sql, params![of.id(), but])
 }
 
-/// Deletes the changes of a conversation or agent with their approvals, except for `but`.
+/// Returns the number of changes that a person asked for, or that were asked for on their behalf, or that they decided.
+pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM changes WHERE principal = ?1 OR decided_by = ?1";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Deletes the changes of a conversation, agent or person with their approvals, except for `but`.
 pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<(), Error> {
     let column = of.column();
     let sql = format!(

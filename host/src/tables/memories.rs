@@ -145,6 +145,12 @@ pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, Error> {
     Ok(tx.get(sql, [agent], |row| row.get::<_, i64>(0))? as usize)
 }
 
+/// Returns the number of notes of all agents that were kept on behalf of a person.
+pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM memories WHERE principal = ?1";
+    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
 /// Returns the note of an agent with this id.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, Error> {
     tx.find("SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2", params![agent, id], note)

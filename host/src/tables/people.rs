@@ -241,6 +241,14 @@ pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error>
     Ok(())
 }
 
+/// Deletes a person with all identities and tokens. The person has no role of an agent.
+pub fn delete_person(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error> {
+    tx.execute("DELETE FROM tokens WHERE person_id = ?1", [person])?;
+    tx.execute("DELETE FROM identities WHERE person_id = ?1", [person])?;
+    tx.execute("DELETE FROM people WHERE id = ?1", [person])?;
+    Ok(())
+}
+
 /// Sets the role of a person.
 pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<(), Error> {
     tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()])?;
@@ -263,6 +271,13 @@ pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Opt
 pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
     tx.list("SELECT * FROM identities ORDER BY channel, sender", [], |row| {
         Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
+    })
+}
+
+/// Returns the identities of a person.
+pub fn identities_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Identity>, Error> {
+    tx.list("SELECT * FROM identities WHERE person_id = ?1 ORDER BY channel, sender", [person], |row| {
+        Ok(Identity { channel: row.get("channel")?, sender: row.get("sender")? })
     })
 }
 
@@ -320,6 +335,12 @@ pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, Error>
 pub fn live_tokens_named(tx: &ReadTx<'_>, person: PersonId, name: &str) -> Result<Vec<Token>, Error> {
     let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
     tx.list(&sql, params![name, person], token)
+}
+
+/// Returns the live tokens of a person, oldest first.
+pub fn live_tokens_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Token>, Error> {
+    let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND person_id = ?1 ORDER BY tokens.created_at, tokens.id");
+    tx.list(&sql, [person], token)
 }
 
 /// Returns the live tokens that expire at `until` or before.

@@ -3,14 +3,40 @@
 //! Keeps no token; a new one is only in the answer. See `commands::person` and `commands::token`.
 
 use super::{Client, REQUEST_TIMEOUT, parse, segment};
+use crate::access::Transport;
 use crate::failure::Error;
 use hyper::Method;
-use ironclaw_contract::operator::{IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Session, Token};
+use ironclaw_contract::operator::{
+    IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, RemovedPerson, Session, Token, Whoami,
+};
+use std::time::Duration;
+
+/// Time for the erasure of many sessions.
+const ERASE_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Client {
+    /// Returns the person whose token the client sends.
+    pub async fn whoami(&self) -> Result<Whoami, Error> {
+        self.get("whoami").await
+    }
+
+    /// Returns the address of the API: a URL of a loopback port, or the path of a socket.
+    pub fn address(&self) -> String {
+        match &self.transport {
+            Transport::Socket(path) => path.display().to_string(),
+            Transport::Port(address) => format!("http://{address}"),
+        }
+    }
+
     /// Returns the sessions that a person began.
     pub async fn sessions_of(&self, person: &str) -> Result<Vec<Session>, Error> {
         self.get(&format!("sessions?person={}", segment(person))).await
+    }
+
+    /// Removes a person, and with `erase` also the sessions of the person.
+    pub async fn remove_person(&self, person: &str, erase: bool) -> Result<RemovedPerson, Error> {
+        let path = format!("people/{}?erase={erase}", segment(person));
+        parse(&self.ask(Method::DELETE, &path, None, ERASE_TIMEOUT).await?)
     }
 
     /// Returns every person.

@@ -1,4 +1,4 @@
-//! `ironctl person`: adds, lists, shows, sets, links and unlinks people.
+//! `ironctl person`: adds, lists, shows, sets, links, unlinks and removes people.
 //!
 //! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
@@ -7,7 +7,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewIdentity, NewPerson, NewRole, Person};
+use ironclaw_contract::operator::{KeptOfPerson, NewIdentity, NewPerson, NewRole, Person, RemovedPerson};
 
 /// The verbs of `ironctl person`.
 #[derive(Debug, Subcommand)]
@@ -57,6 +57,18 @@ pub enum Action {
         /// Identity, channel:id
         identity: String,
     },
+    /// Remove a person with tokens, identities and roles
+    #[command(after_help = "Example:\n  ironctl person remove Bob\n  ironctl person remove Bob --erase --yes")]
+    Remove {
+        /// Name or id
+        person: String,
+        /// Also erase the sessions of the person; without it, a person with sessions is not removed
+        #[arg(long)]
+        erase: bool,
+        /// Remove the person without a confirmation
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
@@ -96,7 +108,37 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&person)?;
             at.out.line(format!("unlinked {identity}; its messages are refused"))
         }
+        Action::Remove { person, erase, yes } => {
+            let sessions = if erase { " and erase all their sessions" } else { "" };
+            at.out.confirm(&format!("remove {person}{sessions}"), yes)?;
+            let removed = client.remove_person(&person, erase).await?;
+            at.out.json(&removed)?;
+            print_removed(at.out, removed)
+        }
     }
+}
+
+/// Prints the parts of a removed person, and the data that stays.
+fn print_removed(out: Output, removed: RemovedPerson) -> Result<(), Error> {
+    let RemovedPerson { id, name, role: _, tokens, identities, agents, changes, sessions, kept } = removed;
+    out.line(format!("removed {name} ({id})"))?;
+    let ids: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+    let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    for (what, parts) in [
+        ("revoked tokens", ids),
+        ("unlinked identities", identities),
+        ("ended roles at agents", agents),
+        ("withdrawn changes", changes),
+    ] {
+        if !parts.is_empty() {
+            out.line(format!("{what}: {}", parts.join(" ")))?;
+        }
+    }
+    if sessions > 0 {
+        out.line(format!("erased sessions: {sessions}"))?;
+    }
+    let KeptOfPerson { changes, notes } = kept;
+    out.line(format!("kept: entries of the ledger with the id; changes: {changes}; notes of agents: {notes}"))
 }
 
 /// Warns about suspicious characters of the linked identity.

@@ -2,9 +2,10 @@
 
 use super::seam::id;
 use super::{Shape, shape};
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::{
-    Health, Identity, IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, Readiness, Stopping, Token,
+    Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewRole, NewToken, Person, Readiness,
+    RemovedPerson, Stopping, Token, Whoami,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -42,6 +43,24 @@ pub(super) fn shapes() -> Vec<Shape> {
         identities: vec![plain.clone(), marked.clone()],
         tokens: vec![token()],
     };
+    let whoami = Whoami {
+        id: person_id(),
+        name: "Alice".to_owned(),
+        role: "member".to_owned(),
+        identities: vec![format!("loopback:{}", person_id())],
+        token: token(),
+    };
+    let removed = RemovedPerson {
+        id: person_id(),
+        name: "Alice".to_owned(),
+        role: "member".to_owned(),
+        tokens: vec![token().id],
+        identities: vec!["matrix:@alice:example.org".to_owned()],
+        agents: vec!["assistant".to_owned()],
+        changes: vec![id::<ChangeId>("chg", 1)],
+        sessions: 2,
+        kept: KeptOfPerson { changes: 3, notes: 1 },
+    };
     let revoked = Token {
         name: String::new(),
         state: "revoked".to_owned(),
@@ -62,6 +81,9 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_role", NewRole { role: "admin".to_owned() }),
         shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned() }),
         shape("operator.person", person),
+        shape("operator.whoami", whoami),
+        shape("operator.removed_person.kept", removed.kept.clone()),
+        shape("operator.removed_person", removed),
         shape("operator.identity", plain),
         shape("operator.identity.marked", marked),
         shape("operator.new_token.bare", NewToken { name: String::new(), expires: None, ..new.clone() }),

@@ -2,7 +2,7 @@
 
 use super::super::independence::NOT_INDEPENDENT;
 use super::*;
-use crate::registry::{FreshToken, Giver, Token as Proof, tokens};
+use crate::registry::{FreshToken, Giver, Token as Proof, person_removal, tokens};
 
 const TWO: &str = "[default]\napprovals = 2\n";
 const NOT_OWN: &str = "[default]\nrequester_may_approve = false\n";
@@ -34,6 +34,17 @@ impl DecisionFixture {
             Ok(registry::people::set_role(tx, &person, role, by).map(drop))
         })
         .expect("a role");
+    }
+
+    fn remove(&self, name: &'static str) {
+        self.write(move |tx| {
+            let (person, by) = (registry::find_person(tx, name)?, registry::find_person(tx, "olga")?);
+            let (person, by) = person.zip(by).expect("two people");
+            person_removal::check(tx, &person, by.id).expect("removable");
+            person_removal::end_access(tx, &person, by.id)?;
+            person_removal::remove(tx, &person, by.id)?;
+            Ok(())
+        });
     }
 
     fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Vote, Refusal> {
@@ -170,4 +181,41 @@ fn newcomer_decides_if_one_approval_is_enough() {
     fixture.add("newcomer", Role::Admin, &olga);
     let newcomer = fixture.issue("newcomer", &olga);
     assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Approved));
+}
+
+#[test]
+fn approval_of_a_removed_person_is_lost_before_the_effect() {
+    let fixture = DecisionFixture::under(TWO);
+    let id = fixture.persona("new");
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    fixture.remove("adam");
+    refused(fixture.apply(id), DenialCode::ApprovalLost);
+    assert_eq!(fixture.refused_approvals(), [DenialCode::ApproverRoleLost]);
+    assert_eq!(fixture.persona_now(), "old");
+}
+
+#[test]
+fn namesake_of_a_removed_approver_is_another_person() {
+    let fixture = DecisionFixture::under(TWO);
+    let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
+    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    fixture.remove("adam");
+    fixture.add("adam", Role::Admin, &olga);
+    let namesake = fixture.issue("adam", &olga);
+    assert_eq!(fixture.approve_by(&namesake, id), Ok(Vote::Recorded(1)), "the first approval is lost");
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)), "the namesake is a puppet of olga");
+    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+}
+
+#[test]
+fn approver_with_a_role_from_a_removed_person_does_not_count() {
+    let fixture = DecisionFixture::under(TWO);
+    let (id, adam) = (fixture.persona("new"), fixture.token("adam"));
+    fixture.add("newcomer", Role::Admin, &adam);
+    let newcomer = fixture.issue("newcomer", &adam);
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Recorded(1)));
+    fixture.remove("adam");
+    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)), "the giver is no longer known");
+    assert_eq!(fixture.refused_approvals(), [NOT_INDEPENDENT]);
 }
