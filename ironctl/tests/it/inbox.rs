@@ -11,10 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-/// The page of the changes in these tests.
 pub const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
-/// Returns the digest of a page.
 pub fn digest(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
