@@ -89,7 +89,7 @@ fn member_lists_and_reads_own_sessions_only() {
     let (own, foreign) = (converse(&people.bob, "my name is Bob"), converse(&people.mara, "hello"));
     let owned = converse(&Raw::of(&people.host), "hello");
     let listed = people.bob.get("/v1/sessions").1;
-    assert_eq!(ids(&listed, "id"), [own.clone()]);
+    assert_eq!(ids(&listed, "id"), [own.as_str()]);
     let session = &listed[0];
     assert_eq!((&session["person_name"], &session["thread"]), (&json!("bob"), &json!("")), "{session}");
     assert!(session["last_used_ms"].as_i64().is_some_and(|at| at > 1_700_000_000_000), "{session}");
@@ -101,7 +101,7 @@ fn member_lists_and_reads_own_sessions_only() {
 
     let owner = Raw::of(&people.host);
     assert_eq!(ids(&owner.get("/v1/sessions").1, "id"), [own.clone(), foreign.clone(), owned.clone()]);
-    assert_eq!(ids(&owner.get("/v1/sessions?person=mara").1, "id"), [foreign.clone()]);
+    assert_eq!(ids(&owner.get("/v1/sessions?person=mara").1, "id"), [foreign.as_str()]);
     assert_eq!(ids(&owner.get("/v1/sessions?person=owner").1, "id"), [owned]);
     people.host.ctl(&["session", "list", "--person", "Zoe"]).refused("there is no person");
     assert_eq!(owner.get(&format!("/v1/sessions/{foreign}/transcript")).0, 200);
@@ -121,8 +121,8 @@ fn member_sees_own_usage_and_no_ceiling_of_others() {
     let people = People::new("[budget]\ntokens_per_day = 1000000\ntokens_per_session = 500000\n");
     let (own, foreign) = (converse(&people.bob, "hello"), converse(&people.mara, "hello"));
     let usage = people.bob.get("/v1/usage").1;
-    assert_eq!(ids(&usage["rows"], "session_id"), [own.clone()]);
-    assert_eq!(ids(&usage["ceilings"], "of"), [own.clone()], "{usage}");
+    assert_eq!(ids(&usage["rows"], "session_id"), [own.as_str()]);
+    assert_eq!(ids(&usage["ceilings"], "of"), [own.as_str()], "{usage}");
     assert_eq!(people.bob.get(&format!("/v1/usage?session={own}")).1["rows"], usage["rows"]);
     assert_eq!(people.bob.get("/v1/usage?agent=a").1, usage);
     let all = Raw::of(&people.host).get("/v1/usage").1;
@@ -148,9 +148,9 @@ fn member_lists_own_requests_and_not_those_of_others() {
         ids(&found["changes"], "id")
     };
     let [id] = own(&bob, "").try_into().expect("one request");
-    assert_eq!(own(&bob, "&status=all"), [id.clone()]);
+    assert_eq!(own(&bob, "&status=all"), [id.as_str()]);
     assert_eq!(own(&mara, "&status=all"), Vec::<String>::new());
-    assert_eq!(own(&Raw::of(&fixture.host), ""), [of_owner.clone()]);
+    assert_eq!(own(&Raw::of(&fixture.host), ""), [of_owner.as_str()]);
     assert_eq!(bob.get(&format!("/v1/changes/{id}")).1["status"], "pending");
     for foreign in [(&mara, &id), (&bob, &of_owner)] {
         let (status, refused) = foreign.0.get(&format!("/v1/changes/{}", foreign.1));
