@@ -88,7 +88,8 @@ pub async fn run(at: &At, client: &Client, agent: &str, changes: Changes, yes: b
     for (kind, payload) in payloads {
         let Some(payload) = payload else { continue };
         let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
-        report.add(at.out, propose::decide(at, client, wanted).await.map(Part::Changed))?;
+        report
+            .add(at.out, propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new))))?;
     }
     report.finish(at.out)
 }
@@ -98,7 +99,7 @@ enum Part {
     /// The settings with their new values.
     Set(Map<String, Value>),
     /// A decided change; none if nothing was to change.
-    Changed(Option<Change>),
+    Changed(Option<Box<Change>>),
 }
 
 /// The result of the parts of the command.
@@ -116,7 +117,7 @@ impl Report {
     fn add(&mut self, out: Output, part: Result<Part, Error>) -> Result<(), Error> {
         match part {
             Ok(Part::Set(set)) => self.set.extend(set),
-            Ok(Part::Changed(change)) => self.changes.get_or_insert_default().extend(change),
+            Ok(Part::Changed(change)) => self.changes.get_or_insert_default().extend(change.map(|change| *change)),
             Err(error) if propose::is_pending(&error) => {
                 if let Some(earlier) = self.waits.replace(error) {
                     out.failure(&earlier);
@@ -154,7 +155,7 @@ async fn settings(at: &At, client: &Client, agent: &str, changes: &Changes, yes:
     let (kind, payload) = (ChangeKind::Settings, Value::Object(changes.settings()));
     if !yes && review::is_possible(at.out) && lowers(client, agent, changes).await? {
         let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
-        return propose::decide(at, client, wanted).await.map(Part::Changed);
+        return propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new)));
     }
     match set_at_once(at.out, client, agent, changes).await {
         Ok(set) => Ok(Part::Set(set)),
