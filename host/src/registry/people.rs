@@ -169,6 +169,12 @@ fn insert(tx: &mut WriteTx<'_>, name: String, role: Role) -> Result<Person, iron
     Ok(person)
 }
 
+/// Returns the name of a person for a command in a hint, or the id if a shell would not read the name as one plain word.
+fn word_for(person: &Person) -> &dyn fmt::Display {
+    let is_plain = person.name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if is_plain && !person.name.starts_with('-') { &person.name } else { &person.id }
+}
+
 fn check_name(name: &str) -> Result<(), Refusal> {
     let characters = name.chars().count();
     let why = if !(1..=NAME_CHARACTERS_MAX).contains(&characters) {
@@ -224,7 +230,7 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
             let hint = format!(
                 "an identity belongs to one person; unlink it first: `ironctl person unlink {} {identity}`",
-                holder.id
+                word_for(&holder)
             );
             return refuse(
                 tx,
@@ -259,7 +265,7 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
     let holder = person_behind(tx, identity)?;
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
-        let hint = format!("`ironctl person show {}` shows the identities", person.id);
+        let hint = format!("`ironctl person show {}` shows the identities", word_for(person));
         return refuse(
             tx,
             LedgerEvent::IdentityRefused,
