@@ -25,6 +25,7 @@ mod refusals;
 mod routes;
 mod secrets;
 mod sessions;
+mod settings;
 #[cfg(test)]
 mod shapes;
 mod status;
@@ -57,6 +58,7 @@ use ironclaw_state::home::Home;
 use port::{Port, Socket};
 use routes::{Route, delete, get, open_to_all, post};
 use serde::Deserialize;
+pub use settings::{Reload, Reloading};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,6 +115,8 @@ pub struct About {
     pub warnings: Vec<String>,
     /// Stops the daemon when an operator asks for it, and says if it is stopping.
     pub shutdown: Shutdown,
+    /// Reads the settings again.
+    pub reload: Arc<dyn Reload>,
 }
 
 /// Returns every path of the API, with the least role that may use it and its purpose.
@@ -257,6 +261,7 @@ fn routes_of_people_and_models() -> Vec<Route> {
             "Replace a token by a fresh one; `current` for the caller's",
             tokens::rotate,
         ),
+        post("/v1/config/reload", Owner, "Read the settings and the policy again", settings::reload),
         get("/openapi.json", Member, "This document", openapi::document),
         get("/metrics", Member, "Metrics for Prometheus, without data of persons", health::metrics),
         open_to_all("/healthz", "Liveness of the host", health::healthz),

@@ -11,7 +11,7 @@ pub use worker::ChangeWorker;
 
 use crate::error::Error;
 use crate::gateway::decide::{self, DecisionContext, Vote};
-use crate::gateway::policy::Policy;
+use crate::gateway::live_settings::LiveSettings;
 use crate::gateway::proposals::{Proposals, notify};
 use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, review_page};
@@ -56,9 +56,9 @@ impl Changes {
         Self { proposals, root, bell: Notify::new() }
     }
 
-    /// Returns the rules for decisions.
-    pub fn policy(&self) -> &Policy {
-        &self.proposals.policy
+    /// Returns the present rules for decisions, and the other settings that a reload replaces.
+    pub fn settings(&self) -> Arc<LiveSettings> {
+        self.proposals.settings.now()
     }
 
     /// Wakes the worker, so that it reads the record.
@@ -70,14 +70,14 @@ impl Changes {
         &self.proposals.record
     }
 
-    pub(super) fn decision_context(&self) -> DecisionContext<'_> {
-        let Proposals { policy, host_policy, .. } = &*self.proposals;
+    pub(crate) fn decision_context<'a>(&'a self, settings: &'a LiveSettings) -> DecisionContext<'a> {
+        let LiveSettings { policy, host_policy, .. } = settings;
         DecisionContext { policy, host_policy, root: &self.root }
     }
 
     /// Returns the number of approvals that this change needs.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        row.rule(self.policy()).approvals
+        row.rule(&self.settings().policy).approvals
     }
 
     /// Submits a change that a person requests.
@@ -149,15 +149,15 @@ impl Changes {
         self.record()
             .state
             .read(move |tx| {
-                let row = store::known(tx, id)?;
+                let (row, settings) = (store::known(tx, id)?, changes.settings());
                 let sees_all =
-                    by.role.covers(registry::Role::Admin) || decide::may_decide(tx, changes.policy(), &by, &row)?;
+                    by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &settings.policy, &by, &row)?;
                 if !sees_all && row.principal() != by.id {
                     let message = format!("{id} cannot be shown to {}", by.name);
                     return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
                 }
                 if sees_all {
-                    let (text, digest) = decide::show(tx, changes.policy(), &row)?;
+                    let (text, digest) = decide::show(tx, &settings.policy, &row)?;
                     return Ok(Shown { row, text, digest });
                 }
                 // The principal sees the status. Only people who decide see the present setting and the meaning of the names.
@@ -186,7 +186,8 @@ impl Changes {
     ) -> Result<(), Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
         let approve = self.record().state.decide(move |tx| {
-            let said = decide::approve(tx, &changes.decision_context(), &by, &proof, id, &shown);
+            let settings = changes.settings();
+            let said = decide::approve(tx, &changes.decision_context(&settings), &by, &proof, id, &shown);
             said.map_err(|undecided| undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?)))
         });
         if approve.await? == Vote::Approved {
@@ -203,7 +204,8 @@ impl Changes {
     pub async fn reject(self: &Arc<Self>, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
         let reject = self.record().state.decide(move |tx| {
-            match decide::reject(tx, &changes.decision_context(), &by, id, &reason) {
+            let settings = changes.settings();
+            match decide::reject(tx, &changes.decision_context(&settings), &by, id, &reason) {
                 Ok(row) => Ok(notify(tx, changes.record(), &row)?),
                 Err(undecided) => Err(undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?))),
             }

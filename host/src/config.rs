@@ -4,10 +4,13 @@
 //! with the nearest known one. See [`crate::daemon`].
 
 mod setting;
+mod values;
 
-pub use setting::{Bounds, DefaultValue, SETTINGS, Setting, template};
+pub use setting::{Applies, Bounds, DefaultValue, SETTINGS, Setting, template};
+pub use values::Values;
 
 use crate::toml_file::{self, Error};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_state::home::Home;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -80,21 +83,43 @@ impl JailConfig {
 ///
 /// The file is `config.toml` in the home, or else `ironclaw/config.toml` in the XDG config directory.
 pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
+    read(home).map(|File { config, path, .. }| (config, path))
+}
+
+/// The settings file of a home.
+#[derive(Debug, Clone, Default)]
+pub struct File {
+    /// The settings.
+    pub config: Config,
+    /// The values by the names of the settings.
+    pub values: Values,
+    /// The path; `None` without a file.
+    pub path: Option<PathBuf>,
+    /// The digest of the bytes of the file.
+    pub digest: Option<Digest>,
+}
+
+/// Reads the settings file of a home, as [`load`] does.
+pub fn read(home: &Home) -> Result<File, Error> {
     let in_home = home.config();
     let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
-    let Some(path) = found else { return Ok((Config::default(), None)) };
+    let Some(path) = found else { return Ok(File::default()) };
     let text = toml_file::read(&path)?;
     let config = parse(&text, &path)?;
+    let values = Values::parse(&text, &path)?;
     // The check of this directory needs the home.
-    ironclaw_ledger::sink::Sink::choose(&config.ledger, home).map_err(|what| toml_file::refused(&path, what))?;
-    Ok((config, Some(path)))
+    ironclaw_ledger::sink::Sink::choose(&config.ledger, home)
+        .map_err(|what| toml_file::refused(&path, values.locate(&text, &what)))?;
+    Ok(File { config, values, digest: Some(Digest::of(text.as_bytes())), path: Some(path) })
 }
 
 /// Reads settings from a text; `path` is for messages.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     let config: Config = toml_file::parse(text, path)?;
-    check(&config).map_err(|what| toml_file::refused(path, what))?;
+    if let Err(what) = check(&config) {
+        return Err(toml_file::refused(path, Values::parse(text, path)?.locate(text, &what)));
+    }
     Ok(config)
 }
 
@@ -127,6 +152,30 @@ mod tests {
         let error = parse("[sesion]\n", Path::new("c.toml")).expect_err("refused").to_string();
         assert!(error.contains("did you mean `session`?"), "{error}");
         assert!(parse("[jail]\nuid_base = 0\n", Path::new("c.toml")).is_err());
+    }
+
+    #[test]
+    fn value_out_of_bounds_is_refused_with_key_and_line() {
+        let error = parse("[log]\n\n[quota]\nworkspace_files = 0\n", Path::new("c.toml")).expect_err("refused");
+        assert!(error.to_string().starts_with("c.toml: line 4: quota.workspace_files"), "{error}");
+    }
+
+    #[test]
+    fn second_table_is_refused_with_the_remedy() {
+        let text = format!("{}\n[webhook]\nlisten = \"127.0.0.1:8788\"\n", template());
+        let error = parse(&text, Path::new("c.toml")).expect_err("refused").to_string();
+        assert!(error.contains("duplicate key") && error.contains("edit it there"), "{error}");
+    }
+
+    #[test]
+    fn manual_line_of_webhooks_fits_the_template() {
+        let page = include_str!("../../docs/operate/webhooks.md");
+        let snippet = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a snippet");
+        let template = template();
+        let (before, table) = template.split_once("[webhook]\n").expect("the table");
+        assert!(table.contains("# listen = \"\"\n"), "the manual names this line");
+        let text = format!("{before}[webhook]\n{}", table.replacen("# listen = \"\"\n", snippet, 1));
+        assert_eq!(parse(&text, Path::new("c.toml")).expect("reads").webhook.listen, "127.0.0.1:8788");
     }
 
     #[test]

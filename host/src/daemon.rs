@@ -6,6 +6,7 @@ mod error;
 mod history;
 mod mount_policy;
 mod offline;
+mod reload;
 mod run_record;
 mod socket_directory;
 mod sockets;
@@ -44,7 +45,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let sockets = Sockets::open(config, &paths).await?;
 
     // A failure before this line leaves no entry in the ledger.
-    let mut warnings = run_record::begin(state, home, boot, parts.changes.policy()).await?;
+    let mut warnings = run_record::begin(state, home, boot, &parts.changes.settings().policy).await?;
     let (head_publisher, other_history) = startup::head_publisher(opened).await?;
     warnings.extend(history::begin_another(state, other_history).await?);
     startup::sweep_packages(state, home).await?;
@@ -56,7 +57,6 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     parts.stops.apply_panic_file().await?;
     tokio::spawn(parts.stops.clone().watch_for_panic_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
-
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
     workers.shutdown.begin();
     // New clients are not accepted; open requests end; then the record is closed.

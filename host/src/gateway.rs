@@ -14,6 +14,7 @@ pub mod current_settings;
 pub mod decide;
 pub mod independence;
 pub mod kinds;
+pub mod live_settings;
 pub mod policy;
 pub mod proposals;
 pub mod quorum;

@@ -8,13 +8,14 @@ pub mod report;
 pub mod request_budget;
 pub mod requests;
 
+use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::requests::{Answer, refuse};
 use crate::open_turns::OpenTurns;
 use crate::record::Record;
 use crate::turns::context::{self, Refused, Unanswered};
-use crate::turns::{budget, items, turn};
+use crate::turns::{items, turn};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
@@ -80,8 +81,8 @@ pub struct ModelServers {
     pub models: Arc<Models>,
     /// The emergency stop, which prevents requests to models.
     pub latch: Arc<Latch>,
-    /// `[budget]`
-    pub budget: budget::Config,
+    /// Have `[budget]`.
+    pub settings: Arc<Live>,
 }
 
 impl ModelServers {

@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, reload};
 
 /// A log file of this size is moved aside, at a start and during a run. One older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -56,25 +56,42 @@ pub enum Format {
     Json,
 }
 
+impl Level {
+    /// Returns the filter for lines of our own crates, because a library may log values that it handles.
+    fn filter(self) -> Targets {
+        let level = match self {
+            Self::Error => tracing::Level::ERROR,
+            Self::Warn => tracing::Level::WARN,
+            Self::Info => tracing::Level::INFO,
+            Self::Debug => tracing::Level::DEBUG,
+        };
+        Targets::new().with_target("ironclaw", level)
+    }
+}
+
+/// The level of the running log.
+pub struct LogLevel(reload::Handle<Targets, Registry>);
+
+impl LogLevel {
+    /// Replaces the level for all later lines.
+    pub fn set(&self, level: Level) {
+        // This fails only if the log is gone, and then there is no place for a message.
+        let _ = self.0.reload(level.filter());
+    }
+}
+
 /// Starts logging to the home's log file and to standard error.
 ///
 /// # Errors
 /// When the log file cannot be opened.
-pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
+pub fn start(config: &Config, home: &Home) -> Result<LogLevel, home::Error> {
     let path = home.log();
     let file = LogFile::open(&path, LOG_BYTES_MAX).map_err(|error| home::Error::Damaged {
         path,
         what: format!("cannot be written: {error}"),
         remedy: "move it away; the host creates a new one",
     })?;
-    let level = match config.level {
-        Level::Error => tracing::Level::ERROR,
-        Level::Warn => tracing::Level::WARN,
-        Level::Info => tracing::Level::INFO,
-        Level::Debug => tracing::Level::DEBUG,
-    };
-    // Only lines of our own crates: a library may log values that it handles.
-    let ours = Targets::new().with_target("ironclaw", level);
+    let (ours, level) = reload::Layer::new(config.level.filter());
     // Without a terminal, standard error is a file for last words. A second copy of the log only goes to a terminal or a journal.
     let writer = match stderr_is_a_file() {
         true => BoxMakeWriter::new(Mutex::new(file)),
@@ -86,7 +103,7 @@ pub fn start(config: &Config, home: &Home) -> Result<(), home::Error> {
         Format::Text => tracing_subscriber::registry().with(lines.with_filter(ours)).init(),
         Format::Json => tracing_subscriber::registry().with(lines.json().with_filter(ours)).init(),
     }
-    Ok(())
+    Ok(LogLevel(level))
 }
 
 /// A log file that is moved aside once it is large.

@@ -6,6 +6,7 @@
 mod retry;
 
 use crate::error::Error;
+use crate::gateway::live_settings::Live;
 use crate::gateway::proposals::Proposals;
 use crate::inbound::channel::{Received, loopback};
 use crate::inbound::inbox::{self, Recorded, events};
@@ -16,7 +17,6 @@ use crate::outbound::accept::{Acceptance, Accepted};
 use crate::outbound::delivery::{self, Delivery};
 use crate::outbound::dispatch::Dispatch;
 use crate::outbound::receipts::Unreceipted;
-use crate::quota;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub struct Inbound {
     /// The record of the messages.
     pub record: Arc<Record>,
-    /// The quotas of people and channels.
-    pub quota: quota::Config,
+    /// Have the quotas of people and channels.
+    pub settings: Arc<Live>,
     /// The bound on the number of sessions.
     pub sessions_max: u32,
     /// Wakes the sessions of the messages.
@@ -48,11 +48,12 @@ impl Inbound {
     /// Refuses the message at each stage. The caller records refusals in the ledger at a bounded rate, because a sender can cause any
     /// number of them.
     pub async fn inbound(&self, received: Received) -> Result<Recorded, Denied<Error>> {
-        let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
+        let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
         let recorded = self
             .record
             .state
             .decide(move |tx| {
+                let quota = &settings.quota;
                 inbox::check(&received)?;
                 let event = events::Event::of(&received);
                 if let Some(event) = &event
@@ -66,7 +67,7 @@ impl Inbound {
                     let (person, received) = (authenticated.person().id, authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = routing::route(tx, authenticated, (&quota, sessions_max), &record.wrapping)?;
+                let routed = routing::route(tx, authenticated, (quota, sessions_max), &record.wrapping)?;
                 let recorded = inbox::record(tx, &routed, &record.wrapping, &record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;

@@ -21,6 +21,7 @@ mod work;
 pub mod workspace;
 pub mod workspace_files;
 
+use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::ModelServers;
 use crate::open_turns::OpenTurns;
@@ -28,7 +29,6 @@ use crate::pipeline::Outbound;
 use crate::runtime::admission::Admission;
 use crate::runtime::launch::Jails;
 use crate::runtime::workspace::Workspaces;
-use crate::session;
 use std::sync::Arc;
 
 /// Launches in flight, for all sessions: more would only wait for each other.
@@ -36,8 +36,8 @@ pub const LAUNCHES_MAX: usize = 8;
 
 /// The shared parts that every actor uses.
 pub struct Runtime {
-    /// `[session]`
-    pub config: session::Config,
+    /// Have `[session]`.
+    pub settings: Arc<Live>,
     /// The turns that actors open and close, with the record.
     pub turns: Arc<OpenTurns>,
     /// Accepts the rows of the sandboxes, and delivers their answers.

@@ -52,8 +52,33 @@ pub fn refused(path: &Path, what: impl Into<String>) -> Error {
     Error::Refused { path: path.to_owned(), what: what.into() }
 }
 
-/// Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
+/// Returns the number of the line that has a key or the heading of a table, by its full name such as `kind.persona.approvals`.
+pub fn line_of(text: &str, full_name: &str) -> Option<usize> {
+    let mut table = "";
+    for (number, line) in text.lines().map(str::trim).enumerate() {
+        let is_it = if let Some(heading) = line.strip_prefix('[') {
+            table = heading.split(']').next().unwrap_or_default().trim();
+            table == full_name
+        } else {
+            let key = line.split('=').next().unwrap_or_default().trim();
+            match full_name.strip_prefix(table).map(|rest| rest.strip_prefix('.').unwrap_or(rest)) {
+                Some(rest) if !key.is_empty() => key == rest,
+                _ => false,
+            }
+        };
+        if is_it {
+            return Some(number + 1);
+        }
+    }
+    None
+}
+
+/// Adds the remedy for a second table or key. Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
 fn explain(message: &str) -> String {
+    if message.contains("duplicate key") {
+        let remedy = "the file has this table or key above: edit it there, and remove the second one";
+        return format!("{}\n{remedy}", message.trim_end());
+    }
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let unknown = message.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
     let Some(unknown) = unknown else { return message.trim_end().to_owned() };
@@ -61,5 +86,26 @@ fn explain(message: &str) -> String {
     match nearest(unknown, known, 0.0) {
         Some(nearest) => format!("{}\nunknown key `{unknown}`: did you mean `{nearest}`?", message.trim_end()),
         None => message.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_and_table_are_found_by_their_line() {
+        let text =
+            "kind.wiring.approvals = 2\n[default]\n# approvals = 1\n approvals=3 # more\n[kind.persona]\nroles = []\n";
+        for (name, line) in [
+            ("kind.wiring.approvals", Some(1)),
+            ("default.approvals", Some(4)),
+            ("kind.persona", Some(5)),
+            ("kind.persona.roles", Some(6)),
+            ("kind.persona.approvals", None),
+            ("approvals", None),
+        ] {
+            assert_eq!(line_of(text, name), line, "{name}");
+        }
     }
 }

@@ -85,6 +85,7 @@ mod ops {
     mod migration;
     mod model_cli;
     mod preflight;
+    mod reload;
     mod restored;
     mod rotation;
     mod state;

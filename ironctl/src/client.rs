@@ -6,6 +6,7 @@
 mod audit;
 mod changes;
 mod channels;
+mod config;
 mod conversations;
 mod events;
 mod files;

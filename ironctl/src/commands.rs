@@ -177,8 +177,8 @@ pub enum Command {
     /// Show the frozen contract between host and sandbox
     #[command(subcommand, after_help = "Example:\n  ironctl contract fingerprint")]
     Contract(contract::Action),
-    /// Check the settings of the host
-    #[command(subcommand, after_help = "Example:\n  ironctl config check")]
+    /// Check the settings of the host, and reload them
+    #[command(subcommand, after_help = "Example:\n  ironctl config reload")]
     Config(config::Action),
     /// Print or install a completion script for a shell
     Completions(completions::Args),
@@ -220,7 +220,7 @@ impl Command {
             Self::Audit(action) => audit::run(at, &action).await,
             Self::Logs(args) => logs::run(at, &args),
             Self::Contract(action) => contract::run(at, &action),
-            Self::Config(action) => config::run(at, &action),
+            Self::Config(action) => config::run(at, &action).await,
             Self::Completions(args) => completions::run(at, &args),
         }
     }

@@ -113,6 +113,7 @@ denial_codes! {
     RequestMalformed = "request_malformed", 400, Sender, "The body of the request does not have the shape that the path expects.";
     RequestTooLarge = "request_too_large", 413, Sender, "The body of the request is over its bound.";
     PayloadMalformed = "payload_malformed", 400, Operator, "The payload of a change does not have the shape of its kind.";
+    ConfigRefused = "config_refused", 409, Operator, "A settings file is not valid, so the running settings did not change.";
     Internal = "internal", 500, Host, "The host failed; its log has the cause.";
     StateUnwritable = "state_unwritable", 503, Host, "The host cannot write the record now.";
     Stopping = "stopping", 503, Host, "The host is stopping.";

@@ -93,6 +93,7 @@ events! {
     HostStopped = "host.stopped", [Kind::Meta], "boot", "The host stopped in order.";
     HostPanicked = "host.panicked", [Kind::Meta], "by", "An emergency stop began.";
     HostResumed = "host.resumed", [Kind::Meta], "by", "The emergency stop ended.";
+    ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
     StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";

@@ -153,7 +153,7 @@ pub async fn find(api: &Api, person: &Person, agent: String) -> Result<registry:
 
 /// Checks that the policy lets this person apply a change of this kind directly.
 pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
-    decide::direct(changes.policy().rule(kind), kind, person)
+    decide::direct(changes.settings().policy.rule(kind), kind, person)
 }
 
 /// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.

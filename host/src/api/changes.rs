@@ -92,10 +92,10 @@ pub async fn list(
             Role::Member => of_member(tx, &person, &filter)?,
         };
         if waits {
-            let policy = changes.policy();
+            let settings = changes.settings();
             let mut theirs = Vec::with_capacity(rows.len());
             for row in rows {
-                if decide::may_decide(tx, policy, &person, &row)? {
+                if decide::may_decide(tx, &settings.policy, &person, &row)? {
                     theirs.push(row);
                 }
             }

@@ -84,7 +84,7 @@ pub async fn add(
     let (named, brings_value) = (wanted_endpoint.key.clone(), wanted_endpoint.value.is_some());
     let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wanted_endpoint.spec.clone());
     let checked = api.state().read(move |tx| {
-        check_may_set(tx, changes.policy(), &asks, &spec.name, replace, default)?;
+        check_may_set(tx, &changes.settings().policy, &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -143,7 +143,7 @@ fn keep(
         let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    check_may_set(tx, changes.policy(), &person, &spec.name, *replace, *default)?;
+    check_may_set(tx, &changes.settings().policy, &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
         secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }

@@ -69,7 +69,7 @@ pub async fn show(
         let endpoints = models.current();
         let rows = book::rows(tx, query.days, of)?;
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
-        let ceilings = ceilings(tx, &changes.proposals.host_policy.budget, of)?;
+        let ceilings = ceilings(tx, &changes.settings().host_policy.budget, of)?;
         Ok::<_, Error>(Usage { rows, ceilings })
     });
     Ok(Json(usage.await?))
@@ -150,8 +150,8 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
 /// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
     let changes = Arc::clone(&api.changes);
-    let ceilings =
-        api.state().read(move |tx| ceilings(tx, &changes.proposals.host_policy.budget, UsagePart::default())).await?;
+    let ceilings = move |tx: &ReadTx<'_>| ceilings(tx, &changes.settings().host_policy.budget, UsagePart::default());
+    let ceilings = api.state().read(ceilings).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
         let of = ceiling.of.map(|of| format!(" of {of}")).unwrap_or_default();
@@ -183,7 +183,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
     let unpriced = api.state().read(move |tx| {
         let (mut said, endpoints) = (Vec::new(), models.current());
         for agent in registry::agents(tx)? {
-            let limits = budget::limits(&changes.proposals.host_policy.budget, book::own(tx, agent.id)?);
+            let limits = budget::limits(&changes.settings().host_policy.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
                 continue;
             }

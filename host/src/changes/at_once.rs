@@ -49,17 +49,19 @@ impl Changes {
             reason: String::new(),
             labels: Vec::new(),
         };
-        let checked = match checks::check(tx, &self.proposals.host_policy, proposed) {
+        let settings = self.settings();
+        let (policy, context) = (&settings.policy, self.decision_context(&settings));
+        let checked = match checks::check(tx, &settings.host_policy, proposed) {
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
             checked => checked?,
         };
-        let rule = checked.rule(self.policy());
+        let rule = checked.rule(policy);
         alone(&rule, &person, agent, wanted)?;
-        let submitted = store::propose_at_once(tx, self.policy(), checked)?;
+        let submitted = store::propose_at_once(tx, policy, checked)?;
         let row = store::known(tx, submitted.id)?;
-        let (_, shown) = decide::show(tx, self.policy(), &row)?;
+        let (_, shown) = decide::show(tx, policy, &row)?;
         let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
-        let said = decide::approve(tx, &self.decision_context(), &person, &proof, row.id, &shown);
+        let said = decide::approve(tx, &context, &person, &proof, row.id, &shown);
         // A refusal that ends the change is rolled back, so it needs no notice.
         match said.map_err(|undecided| undecided.notifying(|_| Ok::<_, Error>(())))? {
             Vote::Approved => {}
@@ -67,10 +69,10 @@ impl Changes {
                 return Err(Refusal::new(DenialCode::ChangeIncomplete, "one approval was not enough").into());
             }
         }
-        let approved = decide::approved(tx, &self.decision_context(), &row)?;
+        let approved = decide::approved(tx, &context, &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for superseded in decide::supersede(tx, &self.decision_context(), &row).map_err(Error::from)? {
+        for superseded in decide::supersede(tx, &context, &row).map_err(Error::from)? {
             notify(tx, self.record(), &superseded)?;
         }
         Ok(())
@@ -102,8 +104,8 @@ impl Changes {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
             };
             let change = Change::Settings(wanted.clone());
-            let rule =
-                current_settings::rule_now(tx, changes.policy(), &changes.proposals.host_policy, &change, &agent)?;
+            let settings = changes.settings();
+            let rule = current_settings::rule_now(tx, &settings.policy, &settings.host_policy, &change, &agent)?;
             Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
         self.record().state.read(judge).await
@@ -115,7 +117,10 @@ impl Changes {
     /// Refuses a change that is no longer approved.
     pub(crate) async fn still_approved(self: &Arc<Self>, row: &Row) -> Result<(), Denied<Error>> {
         let (changes, of) = (Arc::clone(self), row.clone());
-        let still = self.record().state.decide(move |tx| decide::still_approved(tx, &changes.decision_context(), &of));
+        let still = self.record().state.decide(move |tx| {
+            let settings = changes.settings();
+            decide::still_approved(tx, &changes.decision_context(&settings), &of)
+        });
         still.await.map(drop).map_err(Denied::widen)
     }
 }

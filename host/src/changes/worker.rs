@@ -81,9 +81,12 @@ impl ChangeWorker {
     /// Applies approved changes and ends expired ones, until the record is closed. An operator's stop ends the servers at once, but a
     /// change that is approved while the sessions end is still applied.
     pub async fn run(self) {
-        // The policy may have changed since the last start. It does not change while the host runs.
+        // The policy may have changed since the last start. A reload recounts by itself.
         let changes = Arc::clone(&self.changes);
-        let recount = self.state().write(move |tx| Ok::<_, Error>(decide::recount(tx, &changes.decision_context())?));
+        let recount = self.state().write(move |tx| {
+            let settings = changes.settings();
+            Ok::<_, Error>(decide::recount(tx, &changes.decision_context(&settings))?)
+        });
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");
         }
@@ -193,7 +196,9 @@ impl ChangeWorker {
         let applied = self
             .state()
             .write(move |tx| {
-                let approved = match decide::approved(tx, &changes.decision_context(), &of) {
+                let settings = changes.settings();
+                let context = changes.decision_context(&settings);
+                let approved = match decide::approved(tx, &context, &of) {
                     Ok(approved) => approved,
                     // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
@@ -202,7 +207,7 @@ impl ChangeWorker {
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 notify(tx, changes.record(), &row)?;
-                for superseded in decide::supersede(tx, &changes.decision_context(), &row).map_err(Error::from)? {
+                for superseded in decide::supersede(tx, &context, &row).map_err(Error::from)? {
                     notify(tx, changes.record(), &superseded)?;
                 }
                 Ok::<_, Denied<Error>>(None)
@@ -234,7 +239,7 @@ impl ChangeWorker {
         let context = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),
-            config: self.changes.proposals.host_policy.packages.clone(),
+            config: self.changes.settings().host_policy.packages.clone(),
             identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "fetching software");

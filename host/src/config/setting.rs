@@ -18,8 +18,29 @@ pub struct Setting {
     pub unit: &'static str,
     /// The values that are accepted.
     pub bounds: Bounds,
+    /// The moment at which a change of the file takes effect.
+    pub applies: Applies,
     /// The meaning in one sentence.
     pub meaning: &'static str,
+}
+
+/// The moment at which a changed setting takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// At a reload.
+    Live,
+    /// At the next start of the host.
+    Restart,
+}
+
+impl Applies {
+    /// Returns the word for it in the template and in the manual.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Restart => "restart",
+        }
+    }
 }
 
 /// The value of a setting that is not in the file.
@@ -71,7 +92,12 @@ impl Setting {
             DefaultValue::Is(_) => String::new(),
             DefaultValue::Unset { instead, .. } => format!(" Default: {instead}."),
         };
-        format!("{} Accepts: {bounds}.{default}", self.meaning)
+        format!("{} Accepts: {bounds}.{default} ({})", self.meaning, self.applies.word())
+    }
+
+    /// Returns its name with that of its table, e.g. `session.idle_seconds`.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.table, self.name)
     }
 
     /// Returns its line in the template without the `#`.
@@ -82,8 +108,9 @@ impl Setting {
 }
 
 const HEAD: &str = "\
-# Settings of IronClaw. Remove the # before a setting to change it; a change takes effect at the next start of the host.
+# Settings of IronClaw. Remove the # before a setting to change it.
 # Each line shows the default, or an example where the comment above it names another default.
+# A change of a setting with (live) takes effect with `ironctl config reload`; one with (restart) needs a start of the host.
 # `ironctl config check` reads this file and names what is wrong with it.
 ";
 
@@ -104,7 +131,7 @@ pub fn template() -> String {
 const MODEL_WAIT_MS_MAX: u64 = 3_600_000;
 
 macro_rules! settings {
-    ($([$table:ident] $($name:ident: $default:expr, $unit:literal, $bounds:expr, $meaning:literal;)+)+) => {
+    ($([$table:ident] $($name:ident: $default:expr, $unit:literal, $bounds:expr, $applies:expr, $meaning:literal;)+)+) => {
         &[$($(
             Setting {
                 table: stringify!($table),
@@ -112,109 +139,111 @@ macro_rules! settings {
                 default: $default,
                 unit: $unit,
                 bounds: $bounds,
+                applies: $applies,
                 meaning: $meaning,
             },
         )+)+]
     };
 }
 
+use Applies::{Live, Restart};
 use Bounds::{AtLeast, OneOf, Range, Rule};
 use DefaultValue::{Is, Unset};
 
 /// Every setting, in the order of the template and of the manual.
 pub const SETTINGS: &[Setting] = settings! {
     [log]
-    level: Is("\"info\""), "", OneOf(&["error", "warn", "info", "debug"]), "The least severe level that the log records.";
-    format: Is("\"text\""), "", OneOf(&["text", "json"]), "The format of the log, for people or for programs.";
+    level: Is("\"info\""), "", OneOf(&["error", "warn", "info", "debug"]), Live, "The least severe level that the log records.";
+    format: Is("\"text\""), "", OneOf(&["text", "json"]), Restart, "The format of the log, for people or for programs.";
 
     [session]
-    idle_seconds: Is("300"), "seconds", Range(1, 2_592_000), "An awake session without work goes to sleep after this time.";
-    awake_max: Is("0"), "sessions", Range(0, 4096), "The most sessions that are awake at once; 0 derives 4 to 256 from the memory, processes and descriptors of the machine.";
-    awake_per_agent_max: Is("0"), "sessions", Range(0, 4096), "The most sessions of one agent that are awake at once, at most `awake_max`; 0 means half of the sessions that may be awake.";
-    launch_attempts_max: Is("5"), "failures", AtLeast(1), "A session is parked after this number of failures in a row.";
-    backoff_ms: Is("200"), "milliseconds", Range(0, 60_000), "The pause after the first failed launch; it doubles with each further failure, up to 30 seconds.";
+    idle_seconds: Is("300"), "seconds", Range(1, 2_592_000), Live, "An awake session without work goes to sleep after this time.";
+    awake_max: Is("0"), "sessions", Range(0, 4096), Restart, "The most sessions that are awake at once; 0 derives 4 to 256 from the memory, processes and descriptors of the machine.";
+    awake_per_agent_max: Is("0"), "sessions", Range(0, 4096), Restart, "The most sessions of one agent that are awake at once, at most `awake_max`; 0 means half of the sessions that may be awake.";
+    launch_attempts_max: Is("5"), "failures", AtLeast(1), Live, "A session is parked after this number of failures in a row.";
+    backoff_ms: Is("200"), "milliseconds", Range(0, 60_000), Live, "The pause after the first failed launch; it doubles with each further failure, up to 30 seconds.";
 
     [turn]
-    seconds_max: Is("300"), "seconds", Range(1, 86_400), "A turn that takes longer ends with a notice.";
-    model_calls_max: Is("16"), "requests", AtLeast(1), "The most requests to the model in one turn.";
-    tool_calls_max: Is("24"), "calls", AtLeast(1), "The most tool calls in one turn.";
-    result_bytes_max: Is("4194304"), "bytes", AtLeast(0), "The most bytes of all results in one turn.";
-    context_bytes_max: Is("524288"), "bytes", AtLeast(0), "The most bytes that one request to the model may name; the rest of the conversation is summarised.";
+    seconds_max: Is("300"), "seconds", Range(1, 86_400), Restart, "A turn that takes longer ends with a notice.";
+    model_calls_max: Is("16"), "requests", AtLeast(1), Restart, "The most requests to the model in one turn.";
+    tool_calls_max: Is("24"), "calls", AtLeast(1), Restart, "The most tool calls in one turn.";
+    result_bytes_max: Is("4194304"), "bytes", AtLeast(0), Restart, "The most bytes of all results in one turn.";
+    context_bytes_max: Is("524288"), "bytes", AtLeast(0), Restart, "The most bytes that one request to the model may name; the rest of the conversation is summarised.";
 
     [items]
-    session_items_max: Is("20000"), "items", AtLeast(0), "The most messages, outputs and results of one session; the oldest are dropped first.";
-    session_bytes_max: Is("268435456"), "bytes", AtLeast(0), "The most bytes of the items of one session; the oldest items are dropped first.";
-    keep_days: Is("0"), "days", AtLeast(0), "Older items are dropped, with the rows of their messages, turns and deliveries; 0 keeps them.";
+    session_items_max: Is("20000"), "items", AtLeast(0), Restart, "The most messages, outputs and results of one session; the oldest are dropped first.";
+    session_bytes_max: Is("268435456"), "bytes", AtLeast(0), Restart, "The most bytes of the items of one session; the oldest items are dropped first.";
+    keep_days: Is("0"), "days", AtLeast(0), Restart, "Older items are dropped, with the rows of their messages, turns and deliveries; 0 keeps them.";
 
     [budget]
-    tokens_per_day: Is("0"), "tokens", AtLeast(0), "The ceiling of all agents for one day (UTC); 0 means none.";
-    cost_per_day_micros: Is("0"), "millionths of the currency of the prices", AtLeast(0), "The ceiling of cost of all agents for one day (UTC); 0 means none.";
-    tokens_per_agent_day: Is("0"), "tokens", AtLeast(0), "The ceiling of one agent for one day (UTC), unless the agent has its own; 0 means none.";
-    cost_per_agent_day_micros: Is("0"), "millionths of the currency of the prices", AtLeast(0), "The ceiling of cost of one agent for one day (UTC), unless the agent has its own; 0 means none.";
-    tokens_per_session: Is("0"), "tokens", AtLeast(0), "The ceiling of one session for its whole life; 0 means none.";
+    tokens_per_day: Is("0"), "tokens", AtLeast(0), Live, "The ceiling of all agents for one day (UTC); 0 means none.";
+    cost_per_day_micros: Is("0"), "millionths of the currency of the prices", AtLeast(0), Live, "The ceiling of cost of all agents for one day (UTC); 0 means none.";
+    tokens_per_agent_day: Is("0"), "tokens", AtLeast(0), Live, "The ceiling of one agent for one day (UTC), unless the agent has its own; 0 means none.";
+    cost_per_agent_day_micros: Is("0"), "millionths of the currency of the prices", AtLeast(0), Live, "The ceiling of cost of one agent for one day (UTC), unless the agent has its own; 0 means none.";
+    tokens_per_session: Is("0"), "tokens", AtLeast(0), Live, "The ceiling of one session for its whole life; 0 means none.";
 
     [jail]
-    uid_base: Is("1879048192"), "", AtLeast(65_536), "The first host uid of sessions if root starts the host; the range must end below 4294967296.";
-    uid_count: Is("65536"), "uids", AtLeast(2), "The number of host uids: one for each session, and the last one for fetching packages.";
+    uid_base: Is("1879048192"), "", AtLeast(65_536), Restart, "The first host uid of sessions if root starts the host; the range must end below 4294967296.";
+    uid_count: Is("65536"), "uids", AtLeast(2), Restart, "The number of host uids: one for each session, and the last one for fetching packages.";
 
     [quota]
-    conversations_per_person: Is("512"), "conversations", AtLeast(1), "The most conversations of one person that are not removed.";
-    conversations_per_channel: Is("4096"), "conversations", AtLeast(1), "The most conversations of one webhook channel that are not removed.";
-    waiting_per_person: Is("1000"), "messages", AtLeast(1), "The most messages of one person that wait for an answer.";
-    waiting_per_channel: Is("4000"), "messages", AtLeast(1), "The most messages of one webhook channel that wait for an answer.";
-    waiting_bytes_per_person: Is("67108864"), "bytes", AtLeast(1), "The most bytes of the messages of one person that wait for an answer.";
-    waiting_bytes_per_channel: Is("268435456"), "bytes", AtLeast(1), "The most bytes of the messages of one webhook channel that wait for an answer.";
-    kept_bytes_per_person: Is("8589934592"), "bytes", AtLeast(1), "The most bytes of all items in the conversations of one person.";
-    workspace_bytes: Is("8589934592"), "bytes", AtLeast(1), "The most bytes that the files of one session may take on the disk.";
-    workspace_files: Is("200000"), "files", AtLeast(1), "The most files and directories of one session.";
+    conversations_per_person: Is("512"), "conversations", AtLeast(1), Live, "The most conversations of one person that are not removed.";
+    conversations_per_channel: Is("4096"), "conversations", AtLeast(1), Live, "The most conversations of one webhook channel that are not removed.";
+    waiting_per_person: Is("1000"), "messages", AtLeast(1), Live, "The most messages of one person that wait for an answer.";
+    waiting_per_channel: Is("4000"), "messages", AtLeast(1), Live, "The most messages of one webhook channel that wait for an answer.";
+    waiting_bytes_per_person: Is("67108864"), "bytes", AtLeast(1), Live, "The most bytes of the messages of one person that wait for an answer.";
+    waiting_bytes_per_channel: Is("268435456"), "bytes", AtLeast(1), Live, "The most bytes of the messages of one webhook channel that wait for an answer.";
+    kept_bytes_per_person: Is("8589934592"), "bytes", AtLeast(1), Live, "The most bytes of all items in the conversations of one person.";
+    workspace_bytes: Is("8589934592"), "bytes", AtLeast(1), Live, "The most bytes that the files of one session may take on the disk.";
+    workspace_files: Is("200000"), "files", AtLeast(1), Live, "The most files and directories of one session.";
 
     [model]
-    script: Unset { instead: "the built-in rules alone", example: "\"/path/to/rules.toml\"" }, "", Rule("the path of a TOML file"), "Rules of the scripted model, tried before the built-in ones.";
-    connect_ms: Is("10000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest time to connect to an endpoint.";
-    first_byte_ms: Is("120000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest time until a stream begins.";
-    idle_ms: Is("60000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest pause of a stream.";
-    whole_ms: Is("240000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest time of an answer that is not streamed.";
-    stream_ms: Is("600000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest time of a whole stream.";
-    output_tokens_max: Is("8192"), "tokens", Range(1, 1_000_000), "The most tokens of one output.";
-    tries_max: Is("4"), "attempts", Range(1, 8), "The most attempts at an endpoint without a fallback left; other endpoints get at most 2.";
-    backoff_ms: Is("500"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The pause before the second attempt; it doubles before each further one.";
-    retry_after_ms_max: Is("60000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The longest wait that an endpoint may ask for.";
-    failures_max: Is("5"), "failures", Range(1, 1000), "After this number of failures in a row the host asks the fallbacks of an endpoint first.";
-    rest_ms: Is("30000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), "The time after which the host asks such an endpoint first again.";
+    script: Unset { instead: "the built-in rules alone", example: "\"/path/to/rules.toml\"" }, "", Rule("the path of a TOML file"), Restart, "Rules of the scripted model, tried before the built-in ones.";
+    connect_ms: Is("10000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest time to connect to an endpoint.";
+    first_byte_ms: Is("120000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest time until a stream begins.";
+    idle_ms: Is("60000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest pause of a stream.";
+    whole_ms: Is("240000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest time of an answer that is not streamed.";
+    stream_ms: Is("600000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest time of a whole stream.";
+    output_tokens_max: Is("8192"), "tokens", Range(1, 1_000_000), Restart, "The most tokens of one output.";
+    tries_max: Is("4"), "attempts", Range(1, 8), Restart, "The most attempts at an endpoint without a fallback left; other endpoints get at most 2.";
+    backoff_ms: Is("500"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The pause before the second attempt; it doubles before each further one.";
+    retry_after_ms_max: Is("60000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The longest wait that an endpoint may ask for.";
+    failures_max: Is("5"), "failures", Range(1, 1000), Restart, "After this number of failures in a row the host asks the fallbacks of an endpoint first.";
+    rest_ms: Is("30000"), "milliseconds", Range(1, MODEL_WAIT_MS_MAX), Restart, "The time after which the host asks such an endpoint first again.";
 
     [api]
-    socket: Unset { instead: "`api.sock` in the private runtime directory", example: "\"/run/user/1000/ironclaw/api.sock\"" }, "", Rule("a path"), "The unix socket of the API.";
-    listen: Is("\"\""), "", Rule("a loopback address with a port, or empty"), "The API also listens on this address, e.g. 127.0.0.1:8787; empty opens no port, and port 0 takes a free one.";
+    socket: Unset { instead: "`api.sock` in the private runtime directory", example: "\"/run/user/1000/ironclaw/api.sock\"" }, "", Rule("a path"), Restart, "The unix socket of the API.";
+    listen: Is("\"\""), "", Rule("a loopback address with a port, or empty"), Restart, "The API also listens on this address, e.g. 127.0.0.1:8787; empty opens no port, and port 0 takes a free one.";
 
     [webhook]
-    listen: Is("\"\""), "", Rule("a loopback address with a port, or empty"), "The host accepts webhooks on this address, e.g. 127.0.0.1:8788; empty opens no port.";
-    requests_per_minute: Is("1200"), "requests", Range(1, 1_000_000), "The most signed requests that one channel may make in a minute.";
-    attempts_max: Is("10"), "attempts", Range(1, 100), "A delivery is a dead letter after this number of attempts.";
-    backoff_ms: Is("1000"), "milliseconds", Range(1, 3_600_000), "The pause before the second attempt; each further one is four times as long, up to six hours.";
+    listen: Is("\"\""), "", Rule("a loopback address with a port, or empty"), Restart, "The host accepts webhooks on this address, e.g. 127.0.0.1:8788; empty opens no port.";
+    requests_per_minute: Is("1200"), "requests", Range(1, 1_000_000), Restart, "The most signed requests that one channel may make in a minute.";
+    attempts_max: Is("10"), "attempts", Range(1, 100), Live, "A delivery is a dead letter after this number of attempts.";
+    backoff_ms: Is("1000"), "milliseconds", Range(1, 3_600_000), Live, "The pause before the second attempt; each further one is four times as long, up to six hours.";
 
     [mounts]
-    allow: Is("[]"), "", Rule("absolute paths"), "Agents may be granted these directories of the machine, and directories below them.";
+    allow: Is("[]"), "", Rule("absolute paths"), Live, "Agents may be granted these directories of the machine, and directories below them.";
 
     [ledger]
-    rotate_entries: Is("10000"), "entries", Range(16, 10_000_000), "A chain with this number of entries is archived.";
-    rotate_days: Is("30"), "days", Range(1, 3650), "A chain of this age is archived.";
-    head_every_entries: Is("1000"), "entries", Range(1, 1_000_000), "A signed head is kept outside of the home after this number of entries, and at each stop.";
-    head_every_seconds: Is("60"), "seconds", Range(1, 86_400), "A signed head is also kept after this time with changes; the next head replaces it.";
-    heads: Unset { instead: "`ironclaw/heads` in the XDG data directory", example: "\"/path/dir\"" }, "", Rule("an absolute path outside of the home"), "The directory of the heads; a named one has to exist.";
+    rotate_entries: Is("10000"), "entries", Range(16, 10_000_000), Restart, "A chain with this number of entries is archived.";
+    rotate_days: Is("30"), "days", Range(1, 3650), Restart, "A chain of this age is archived.";
+    head_every_entries: Is("1000"), "entries", Range(1, 1_000_000), Restart, "A signed head is kept outside of the home after this number of entries, and at each stop.";
+    head_every_seconds: Is("60"), "seconds", Range(1, 86_400), Restart, "A signed head is also kept after this time with changes; the next head replaces it.";
+    heads: Unset { instead: "`ironclaw/heads` in the XDG data directory", example: "\"/path/dir\"" }, "", Rule("an absolute path outside of the home"), Restart, "The directory of the heads; a named one has to exist.";
 
     [packages]
-    apt: Unset { instead: "`/usr/bin/apt-get`", example: "\"/usr/path/to/apt-get\"" }, "", Rule("a path below `/usr`"), "The client that fetches packages of apt.";
-    npm: Unset { instead: "`/usr/bin/npm`", example: "\"/usr/path/to/npm\"" }, "", Rule("a path below `/usr`"), "The client that fetches packages of npm.";
-    apt_sources: Unset { instead: "the sources of the machine", example: "\"/path/to/own.sources\"" }, "", Rule("an absolute path that ends in `.list` or `.sources`"), "The file that apt reads instead of the sources of the machine.";
-    npm_registry: Unset { instead: "the registry of npm", example: "\"https://registry.example/npm/\"" }, "", Rule("an address with http or https"), "The registry that npm asks.";
-    proxy: Unset { instead: "no proxy", example: "\"http://proxy.example:3128/\"" }, "", Rule("an address with http or https, without a password"), "The proxy of the clients; they inherit no variable of the environment.";
-    ports: Is("[53, 80, 443]"), "", Rule("at most 8 ports, none of them 0"), "TCP ports that the clients may connect to, beside those of the proxy and the registry.";
-    fetch_seconds_max: Is("600"), "seconds", Range(1, 86_400), "The longest time of fetching for one change, all runs of clients together.";
-    layer_bytes_max: Is("1073741824"), "bytes", Range(1 << 20, 1 << 40), "The most bytes of the packages of one agent.";
-    layer_files_max: Is("200000"), "files", Range(16, 10_000_000), "The most files, directories and links of the packages of one agent.";
+    apt: Unset { instead: "`/usr/bin/apt-get`", example: "\"/usr/path/to/apt-get\"" }, "", Rule("a path below `/usr`"), Live, "The client that fetches packages of apt.";
+    npm: Unset { instead: "`/usr/bin/npm`", example: "\"/usr/path/to/npm\"" }, "", Rule("a path below `/usr`"), Live, "The client that fetches packages of npm.";
+    apt_sources: Unset { instead: "the sources of the machine", example: "\"/path/to/own.sources\"" }, "", Rule("an absolute path that ends in `.list` or `.sources`"), Live, "The file that apt reads instead of the sources of the machine.";
+    npm_registry: Unset { instead: "the registry of npm", example: "\"https://registry.example/npm/\"" }, "", Rule("an address with http or https"), Live, "The registry that npm asks.";
+    proxy: Unset { instead: "no proxy", example: "\"http://proxy.example:3128/\"" }, "", Rule("an address with http or https, without a password"), Live, "The proxy of the clients; they inherit no variable of the environment.";
+    ports: Is("[53, 80, 443]"), "", Rule("at most 8 ports, none of them 0"), Live, "TCP ports that the clients may connect to, beside those of the proxy and the registry.";
+    fetch_seconds_max: Is("600"), "seconds", Range(1, 86_400), Live, "The longest time of fetching for one change, all runs of clients together.";
+    layer_bytes_max: Is("1073741824"), "bytes", Range(1 << 20, 1 << 40), Live, "The most bytes of the packages of one agent.";
+    layer_files_max: Is("200000"), "files", Range(16, 10_000_000), Live, "The most files, directories and links of the packages of one agent.";
 
     [keys]
-    master_key_file: Unset { instead: "the systemd credential `ironclaw-master-key`, or else `master.key` in the home", example: "\"/path/to/master.key\"" }, "", Rule("the path of a file of 32 bytes that only its owner can read"), "The file with the master key.";
+    master_key_file: Unset { instead: "the systemd credential `ironclaw-master-key`, or else `master.key` in the home", example: "\"/path/to/master.key\"" }, "", Rule("the path of a file of 32 bytes that only its owner can read"), Restart, "The file with the master key.";
 };
 
 #[cfg(test)]
@@ -308,7 +337,7 @@ mod tests {
         for setting in SETTINGS {
             if setting.table != table {
                 table = setting.table;
-                let head = "| setting | default | unit | accepts | meaning |\n|---|---|---|---|---|\n";
+                let head = "| setting | default | unit | accepts | change | meaning |\n|---|---|---|---|---|---|\n";
                 write!(now, "\n### `[{table}]`\n\n{head}").expect("text grows");
             }
             let default = match setting.default {
@@ -316,7 +345,9 @@ mod tests {
                 DefaultValue::Unset { instead, .. } => instead.to_owned(),
             };
             let Setting { name, unit, bounds, meaning, .. } = setting;
-            writeln!(now, "| `{table}.{name}` | {default} | {unit} | {bounds} | {meaning} |").expect("text grows");
+            let applies = setting.applies.word();
+            writeln!(now, "| `{table}.{name}` | {default} | {unit} | {bounds} | {applies} | {meaning} |")
+                .expect("text grows");
         }
         now.push('\n');
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operate/settings.md");

@@ -3,17 +3,20 @@
 //! Writes nothing to the ledger. See [`super::run_record`].
 
 use super::error::{Error, io};
+use super::reload::Reloader;
 use super::sockets::Paths;
-use super::{mount_policy, socket_directory};
+use super::{mount_policy, reload, socket_directory};
 use crate::changes::Changes;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Values};
 use crate::emergency_stop::EmergencyStop;
+use crate::gateway::live_settings::Live;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
+use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
 use crate::pipeline::{Inbound, Outbound};
@@ -42,6 +45,10 @@ pub(super) struct Opened {
     pub state: State,
     pub master: MasterKey,
     pub config: Config,
+    /// The values of the settings file.
+    pub values: Values,
+    /// The level of the log.
+    pub log: Arc<LogLevel>,
     pub home: Home,
     /// Dropped last.
     _lock: Held,
@@ -56,15 +63,15 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     // there.
     socket_directory::remove_left(&home);
     home.prepare_start()?;
-    let (config, _) = config::load(&home)?;
+    let config::File { config, values, .. } = config::read(&home)?;
     mount_policy::refuse_shown(&config, &home)?;
-    observe::start(&config.log, &home)?;
+    let log = Arc::new(observe::start(&config.log, &home)?);
     latch::keep_reserve(&home);
     key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
-    Ok(Opened { state, master, config, home, _lock: lock })
+    Ok(Opened { state, master, config, values, log, home, _lock: lock })
 }
 
 /// The shared parts of a host.
@@ -77,6 +84,7 @@ pub(super) struct Parts {
     pub sessions: Sessions,
     pub inbound: Inbound,
     pub stops: EmergencyStop,
+    pub reloader: Arc<Reloader>,
 }
 
 impl Parts {
@@ -89,11 +97,10 @@ impl Parts {
             wrapping: master.wrapping_key(),
             retention: config.items.clone(),
         });
-        let proposals = Arc::new(Proposals {
-            record: Arc::clone(&record),
-            policy: policy::load(&home.policy())?,
-            host_policy: Arc::new(mount_policy::look(config, home, &paths.runtime, &paths.socket)?),
-        });
+        let (policy, host_policy) =
+            (policy::load(&home.policy())?, mount_policy::look(config, home, &paths.runtime, &paths.socket)?);
+        let settings = Arc::new(Live::new(reload::live(config, policy, host_policy)));
+        let proposals = Arc::new(Proposals { record: Arc::clone(&record), settings: Arc::clone(&settings) });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
         let specs = state.read(registry::models::specs).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs)?);
@@ -110,11 +117,12 @@ impl Parts {
         };
         let inbound = Inbound {
             record: Arc::clone(&record),
-            quota: config.quota.clone(),
+            settings,
             sessions_max: jails.config.sessions_max(),
             wake: Arc::new(sessions.clone()),
         };
-        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops })
+        let reloader = Arc::new(Reloader::new(opened, paths, Arc::clone(&changes), sessions.clone()));
+        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader })
     }
 
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
@@ -142,7 +150,7 @@ async fn runtime(
         turns: Arc::clone(&turns),
         models: Arc::clone(models),
         latch: Arc::clone(&latch),
-        budget: config.budget.clone(),
+        settings: Arc::clone(&proposals.settings),
     };
     let outbound = Outbound {
         turns: Arc::clone(&turns),
@@ -154,16 +162,16 @@ async fn runtime(
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
-        host_policy: Arc::clone(&proposals.host_policy),
+        settings: Arc::clone(&proposals.settings),
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers: Mutex::default(),
     };
     Ok(Runtime {
-        config: config.session.clone(),
+        settings: Arc::clone(&proposals.settings),
         turns,
         jails: Arc::new(jails),
-        workspaces: Arc::new(Workspaces::new(home.clone(), config.quota.clone())),
+        workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&proposals.settings))),
         models: Arc::new(servers),
         admission: Admission::new(Limits::of(&config.session)),
         latch,

@@ -1,13 +1,13 @@
 //! The background tasks of a running host, and their orderly end.
 
+use super::reload::Reloader;
 use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers, LargeBodies};
+use crate::api::{About, Api, Callers, LargeBodies, Reload};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
-use crate::inbound::channel;
 use crate::maintenance::HeadPublisher;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
@@ -24,6 +24,8 @@ const REQUESTS_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Workers {
     /// Ends the tasks; an operator triggers it over the API.
     pub shutdown: Shutdown,
+    /// Reads the settings again, at SIGHUP.
+    pub reloader: Arc<Reloader>,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
     serving: JoinHandle<std::io::Result<()>>,
@@ -39,7 +41,7 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops } = parts;
+        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
@@ -49,7 +51,7 @@ impl Workers {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
             wake: Arc::new(sessions.clone()),
-            config: channel::Config { webhook: config.webhook.clone() },
+            settings: Arc::clone(&changes.proposals.settings),
         };
         let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
         let Sockets { listener, port, hooks } = sockets;
@@ -61,6 +63,7 @@ impl Workers {
             started_at: ironclaw_state::wall_clock(),
             warnings,
             shutdown: shutdown.clone(),
+            reload: Arc::clone(reloader) as Arc<dyn Reload>,
         };
         let large = Arc::default();
         let receiving = start_receivers(parts, config, hooks, &large, &shutdown);
@@ -76,7 +79,7 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        Self { shutdown, sending, serving, receiving }
+        Self { shutdown, reloader: Arc::clone(reloader), sending, serving, receiving }
     }
 
     /// Ends the servers and the delivery worker.

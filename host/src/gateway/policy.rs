@@ -19,7 +19,7 @@ const EXPIRES_HOURS_MAX: u32 = 90 * 24;
 /// The beginning of a new home's policy; [`template`] adds the kinds of change.
 const TEMPLATE: &str = "\
 # The rules for decisions on changes of agents. Every line shows its default; remove the # to change it.
-# The host reads this file at its start, and does not start with a wrong one.
+# The host reads this file at its start, and does not start with a wrong one. `ironctl config reload` reads it again.
 
 [default]
 # roles = [\"owner\", \"admin\"]   # the roles that may decide; only owner and admin are possible
@@ -106,7 +106,18 @@ pub fn load(path: &Path) -> Result<Policy, Error> {
         Err(Error::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read?,
     };
-    compile(&toml_file::parse(&text, path)?).map_err(|what| toml_file::refused(path, what))
+    let written: Written = toml_file::parse(&text, path)?;
+    compile(&written).map_err(|what| toml_file::refused(path, located(&text, what)))
+}
+
+/// Adds the number of the line to a sentence that begins with the name of a setting or of a kind.
+fn located(text: &str, what: String) -> String {
+    let name = what.split([' ', ':']).next().unwrap_or_default();
+    let names = [name.to_owned(), format!("kind.{name}")];
+    match names.iter().find_map(|name| toml_file::line_of(text, name)) {
+        Some(line) => format!("line {line}: {what}"),
+        None => what,
+    }
 }
 
 /// Returns whether there is no policy to read: no file, or an empty one.
@@ -141,7 +152,7 @@ fn compile(written: &Written) -> Result<Policy, String> {
     let default = rule("default", &written.default, &usual)?;
     if let Some(unknown) = written.kind.keys().find(|name| name.parse::<ChangeKind>().is_err()) {
         let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
-        return Err(format!("there is no kind of change {unknown:?}: use one of {}", known.join(", ")));
+        return Err(format!("kind.{unknown}: there is no kind of change {unknown:?}: use one of {}", known.join(", ")));
     }
     let rules = ChangeKind::ALL.iter().map(|kind| {
         let own = written.kind.get(kind.name());

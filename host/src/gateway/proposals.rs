@@ -2,9 +2,9 @@
 //!
 //! Decides on no change. See [`crate::gateway::store`].
 
-use crate::gateway::policy::Policy;
+use crate::gateway::live_settings::Live;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{HostPolicy, Proposed, Requester, checks};
+use crate::gateway::{Proposed, Requester, checks};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::Denied;
@@ -20,10 +20,8 @@ use std::sync::Arc;
 pub struct Proposals {
     /// The record of proposals and of the conversations that get notices.
     pub record: Arc<Record>,
-    /// The rules for decisions.
-    pub policy: Policy,
-    /// The settings of the operator.
-    pub host_policy: Arc<HostPolicy>,
+    /// The rules for decisions, and the other settings of the operator.
+    pub settings: Arc<Live>,
 }
 
 impl Proposals {
@@ -33,8 +31,9 @@ impl Proposals {
     /// Refuses a proposal that fails a check, and records the refusal in the ledger.
     pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
-        let proposed = checks::check(tx, &self.host_policy, proposed)
-            .and_then(|checked| store::propose(tx, &self.policy, checked));
+        let settings = self.settings.now();
+        let proposed = checks::check(tx, &settings.host_policy, proposed)
+            .and_then(|checked| store::propose(tx, &settings.policy, checked));
         let submitted = proposed.map_err(|denied| {
             denied.noted(|refusal| {
                 let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);

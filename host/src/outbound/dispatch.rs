@@ -5,8 +5,9 @@
 //! loop.
 
 use crate::error::Error;
+use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
-use crate::inbound::channel::{Config, Destination, Sender};
+use crate::inbound::channel::{Destination, Sender};
 use crate::latch::Latch;
 use crate::outbound::delivery::journal::{self, Outcome};
 use crate::outbound::delivery::{self, Delivery};
@@ -76,8 +77,8 @@ pub struct Dispatcher {
     pub latch: Arc<Latch>,
     /// Wakes sessions that have a new receipt.
     pub wake: Arc<dyn Wake>,
-    /// The settings of each kind of channel.
-    pub config: Config,
+    /// Have the settings of each kind of channel.
+    pub settings: Arc<Live>,
 }
 
 impl Dispatcher {
@@ -107,8 +108,9 @@ impl Dispatcher {
             let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
             failpoint::reach("parcel_sent");
             // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
+            let attempts = self.settings.now().channels.attempts(&outgoing.to);
             let chance = keys::random().map_or(0, u32::from_le_bytes);
-            judge(sent, outgoing.attempt, outgoing.idempotent, self.config.attempts(&outgoing.to), chance)
+            judge(sent, outgoing.attempt, outgoing.idempotent, attempts, chance)
         };
         self.note(outgoing.delivery, outcome).await;
     }

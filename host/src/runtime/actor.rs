@@ -62,7 +62,7 @@ struct Resources {
 /// Runs the whole life of an actor.
 pub(crate) async fn run(runtime: Arc<Runtime>, actors: Arc<Actors>, id: SessionId, start: Start) {
     let Start { mailbox, shown } = start;
-    let mut life = Life::new(runtime.config.launch_attempts_max);
+    let mut life = Life::new(runtime.settings.now().session.launch_attempts_max);
     let mut actor = Actor { runtime, actors, id, mailbox, shown };
     let mut resources =
         Resources { session: None, person: String::new(), slot: None, awake: None, backoff_until: Instant::now() };
@@ -326,7 +326,7 @@ impl Actor {
 
     /// Returns the wait before the next try; it doubles with each try.
     fn backoff(&self, tries: u32) -> Duration {
-        let first = Duration::from_millis(self.runtime.config.backoff_ms);
+        let first = Duration::from_millis(self.runtime.settings.now().session.backoff_ms);
         Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries)
     }
 

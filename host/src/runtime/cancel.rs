@@ -91,7 +91,7 @@ impl Actor {
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
                 let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
-                let text = over.notice(&workspaces.quota, id);
+                let text = over.notice(&workspaces.settings.now().quota, id);
                 accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)
                     .session(id)

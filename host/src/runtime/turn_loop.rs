@@ -79,7 +79,8 @@ impl Actor {
         slot: &mut Slot,
         keeps_attempts: bool,
     ) -> life::Event<Command> {
-        let mut work = Work::new(Duration::from_secs(self.runtime.config.idle_seconds), keeps_attempts);
+        let idle_seconds = self.runtime.settings.now().session.idle_seconds;
+        let mut work = Work::new(Duration::from_secs(idle_seconds), keeps_attempts);
         let monitor = WorkspaceMonitor::begin(&self.runtime.workspaces, self.id);
         let mut resources = WorkResources { awake, slot, monitor, open: None, closing: None, began: Instant::now() };
         let mut event = Some(Event::Begun);

@@ -2,7 +2,7 @@
 //!
 //! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::quota::workspace`].
 
-use crate::quota;
+use crate::gateway::live_settings::Live;
 use crate::quota::workspace::{self, Over};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::home::Home;
@@ -23,8 +23,8 @@ const MEASUREMENTS_MAX: usize = 2;
 /// Measures the workspaces of sessions.
 pub struct Workspaces {
     home: Home,
-    /// `[quota]`
-    pub quota: quota::Config,
+    /// Have `[quota]`.
+    pub settings: Arc<Live>,
     at_once: Semaphore,
     /// Held while a person's file is written or removed, and while a session is removed with its files.
     pub(crate) writing: Mutex<()>,
@@ -32,15 +32,15 @@ pub struct Workspaces {
 
 impl Workspaces {
     /// Makes the measurement for the workspaces of a home.
-    pub fn new(home: Home, quota: quota::Config) -> Self {
-        Self { home, quota, at_once: Semaphore::new(MEASUREMENTS_MAX), writing: Mutex::default() }
+    pub fn new(home: Home, settings: Arc<Live>) -> Self {
+        Self { home, settings, at_once: Semaphore::new(MEASUREMENTS_MAX), writing: Mutex::default() }
     }
 
     /// Measures the directories of a session. Returns the exceeded bound, if any.
     pub async fn look(&self, session: SessionId) -> Option<Over> {
         let _permit = self.at_once.acquire().await.ok()?;
-        let (path, quota) = (self.home.session(session).path().to_owned(), self.quota.clone());
-        let looked = tokio::task::spawn_blocking(move || workspace::look(&path, &quota)).await;
+        let (path, settings) = (self.home.session(session).path().to_owned(), self.settings.now());
+        let looked = tokio::task::spawn_blocking(move || workspace::look(&path, &settings.quota)).await;
         match looked {
             Ok(Ok(over)) => over,
             Ok(Err(error)) => {

@@ -98,8 +98,14 @@ impl Server {
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
-            let (booked, allowance) =
-                request_budget::book(tx, &shared.budget, (session, turn), &agent, &prompt, &chain)?;
+            let (booked, allowance) = request_budget::book(
+                tx,
+                &shared.settings.now().host_policy.budget,
+                (session, turn),
+                &agent,
+                &prompt,
+                &chain,
+            )?;
             note_asked(tx, (session, turn), &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.

@@ -4,7 +4,7 @@
 
 use super::Error;
 use crate::error::Error as PipelineError;
-use crate::gateway::HostPolicy;
+use crate::gateway::live_settings::Live;
 use crate::record::Record;
 use crate::registry::{self, mounts, software};
 use crate::session::store::Session;
@@ -45,8 +45,8 @@ pub struct Jails {
     pub home: Home,
     /// Starts processes.
     pub launcher: Launcher,
-    /// Decides which directories may be mounted.
-    pub host_policy: Arc<HostPolicy>,
+    /// Decide which directories may be mounted.
+    pub settings: Arc<Live>,
     /// The settings for jails.
     pub config: Config,
     /// Bounds the launches in flight.
@@ -124,8 +124,9 @@ impl Jails {
         });
         let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
         // The settings may have changed since the approval.
+        let settings = self.settings.now();
         for mount in &mounts {
-            if !self.host_policy.admits(&mount.source).map_err(Error::Mounts)? {
+            if !settings.host_policy.admits(&mount.source).map_err(Error::Mounts)? {
                 return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
             }
         }

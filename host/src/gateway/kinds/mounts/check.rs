@@ -64,7 +64,8 @@ fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
 fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && host_policy.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
-        return Err(refusal.hint("list the allowed directories in `[mounts] allow` of config.toml"));
+        return Err(refusal
+            .hint("list the allowed directories in `[mounts] allow` of config.toml, then `ironctl config reload`"));
     }
     let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
     for mount in mounts {

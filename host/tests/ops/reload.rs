@@ -1,0 +1,147 @@
+//! Tests of `ironctl config reload` and SIGHUP: live settings take effect, others are named, a wrong file changes nothing.
+//!
+//! They use the real daemon. See `e2e::mounts` for granted directories.
+
+use crate::support::host_fixture::{TestHost, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Starts a host with an agent, and creates a directory with a file that every user can read.
+fn new_host() -> (TestHost, tempfile::TempDir) {
+    let host = TestHost::new();
+    host.up();
+    host.ctl(&["agent", "add", "a", "--tool", "read_file"]).ok();
+    let data = tempfile::tempdir().expect("a temporary directory");
+    fs::set_permissions(data.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
+    fs::write(data.path().join("one"), "this is one").expect("written");
+    (host, data)
+}
+
+fn allow(directory: &Path) -> String {
+    let directory = directory.canonicalize().expect("an existing path").display().to_string();
+    format!("[mounts]\nallow = [{directory:?}]\n")
+}
+
+fn mounts(directory: &Path) -> Value {
+    json!([{ "source": directory.canonicalize().expect("an existing path"), "target": "/data" }])
+}
+
+fn reload(host: &TestHost) -> Value {
+    host.ctl(&["--json", "config", "reload"]).ok().json()
+}
+
+#[test]
+fn allowed_directory_is_added_and_removed_by_reloads() {
+    let (host, data) = new_host();
+    host.submit("a", "mounts", mounts(data.path())).refused("mounts_off");
+    host.configure(&allow(data.path()));
+    host.submit("a", "mounts", mounts(data.path())).refused("mounts_off");
+    let reloaded = reload(&host);
+    assert_eq!(reloaded["applied"], json!(["mounts.allow"]), "{reloaded}");
+    assert_eq!((&reloaded["restart"], &reloaded["policy_changed"]), (&json!([]), &json!(false)), "{reloaded}");
+    host.change("a", "mounts", &mounts(data.path()));
+    assert!(host.say("a", "read /data/one").contains("this is one"));
+
+    assert_eq!(reload(&host)["applied"], json!([]), "nothing changed");
+    host.configure("[session]\nlaunch_attempts_max = 1\nbackoff_ms = 1\n");
+    let reloaded = reload(&host);
+    let applied = json!(["session.launch_attempts_max", "session.backoff_ms", "mounts.allow"]);
+    assert_eq!(reloaded["applied"], applied, "{reloaded}");
+    wait_for("the session to end its process", || host.session()["state"] == "asleep");
+    host.ctl(&["chat", "a", "read /data/one"]).refused("parked");
+
+    let entries = host.entries("config.reloaded");
+    assert_eq!(entries.len(), 3, "{entries:?}");
+    for entry in &entries {
+        assert!(["by", "config", "policy"].iter().all(|field| entry["data"][field].is_string()), "{entry}");
+    }
+    assert_eq!(entries[2]["data"]["applied"], applied);
+}
+
+#[test]
+fn wrong_file_changes_nothing_and_is_named_with_its_line() {
+    let (host, data) = new_host();
+    host.configure(&allow(data.path()));
+    reload(&host);
+    let policy = host.home.join("policy.toml");
+    let good = fs::read_to_string(&policy).expect("there");
+    for (config, policy_text, words) in [
+        ("[quota]\nworkspace_files = 0\n", good.as_str(), "config.toml: line 2: quota.workspace_files"),
+        ("[qouta]\n", good.as_str(), "did you mean `quota`?"),
+        ("[log]\nlevel = \"loud\"\n", good.as_str(), "line 2"),
+        ("", "[default]\napprovals = 0\n", "policy.toml: line 2: default.approvals"),
+        ("", "[default]\napprovals = 5\n", "5 people"),
+    ] {
+        host.configure(config);
+        fs::write(&policy, policy_text).expect("written");
+        let refused = host.ctl(&["--json", "config", "reload"]).refused(words);
+        assert!(refused.stderr.contains("config_refused"), "{}", refused.stderr);
+    }
+    fs::write(&policy, good).expect("written");
+    assert_eq!(host.entries("config.reloaded").len(), 1);
+    host.change("a", "mounts", &mounts(data.path()));
+    assert!(host.say("a", "read /data/one").contains("this is one"), "the directory is still allowed");
+}
+
+#[test]
+fn setting_that_needs_a_restart_is_named_until_then() {
+    let (host, _data) = new_host();
+    host.configure("[turn]\nseconds_max = 10\n[log]\nlevel = \"debug\"\n");
+    let reloaded = reload(&host);
+    assert_eq!((&reloaded["applied"], &reloaded["restart"]), (&json!(["log.level"]), &json!(["turn.seconds_max"])));
+    let again = reload(&host);
+    assert_eq!((&again["applied"], &again["restart"]), (&json!([]), &json!(["turn.seconds_max"])));
+    let shown = host.ctl(&["config", "reload"]).ok().stdout;
+    assert!(shown.contains("needs a restart: turn.seconds_max"), "{shown}");
+    host.down();
+    host.up();
+    assert_eq!(reload(&host)["restart"], json!([]));
+}
+
+#[test]
+fn reloaded_policy_counts_for_the_next_change() {
+    let (host, _data) = new_host();
+    host.ctl(&["person", "add", "Bob", "--role", "admin"]).ok();
+    fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
+    assert_eq!(reload(&host)["policy_changed"], true);
+    let id = host.submit("a", "persona", json!({ "instructions": "Be brief." })).ok().json()["id"].as_str().expect("an id").to_owned();
+    let voted = host.ctl(&["--json", "approve", &id]).ok().json();
+    assert_eq!(voted["status"], "pending", "{voted}");
+    // The one approval is enough again after the next reload only if it is given again.
+    fs::write(host.home.join("policy.toml"), "").expect("written");
+    let reloaded = reload(&host);
+    assert_eq!(reloaded["policy_changed"], true, "{reloaded}");
+    let voted = host.ctl(&["--json", "approve", &id]).ok().json();
+    assert_eq!(voted["status"], "applied", "{voted}");
+}
+
+#[test]
+fn sighup_reloads_the_settings() {
+    let (host, data) = new_host();
+    host.configure(&allow(data.path()));
+    let pid = Pid::from_raw(host.pid().expect("it runs"));
+    kill(pid, Signal::SIGHUP).expect("it is ours");
+    wait_for("the reload", || !host.entries("config.reloaded").is_empty());
+    let entry = host.entries("config.reloaded").remove(0);
+    assert!(entry["data"].get("by").is_none(), "{entry}");
+    host.change("a", "mounts", &mounts(data.path()));
+    host.configure("[log]\nlevel = \"loud\"\n");
+    kill(pid, Signal::SIGHUP).expect("it is ours");
+    let log = || fs::read_to_string(host.home.join("logs/host.log")).expect("the log");
+    wait_for("the refusal in the log", || log().contains("were not reloaded"));
+    assert_eq!(host.pid(), Some(pid.as_raw()), "it still runs");
+}
+
+#[test]
+fn only_an_owner_reloads() {
+    let (host, _data) = new_host();
+    host.ctl(&["person", "add", "Bob", "--role", "admin"]).ok();
+    let token = host.ctl(&["--json", "token", "add", "--person", "Bob"]).ok().json();
+    let mut host = host;
+    host.set_env("IRONCLAW_TOKEN", token["text"].as_str());
+    host.ctl(&["--json", "config", "reload"]).refused("role_too_low");
+}
