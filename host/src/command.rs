@@ -56,6 +56,14 @@ enum Command {
     /// Replace keys, while no host runs
     #[command(subcommand)]
     Key(Key),
+    /// List the files of a home that no host runs on, or remove them
+    Uninstall {
+        #[command(flatten)]
+        at: At,
+        /// Remove the listed files
+        #[arg(long)]
+        remove: bool,
+    },
     /// Print the contract's fingerprint
     Fingerprint,
 }
@@ -137,7 +145,7 @@ pub fn main() -> ExitCode {
         Command::Audit(Audit::Export(at) | Audit::Head(at) | Audit::Rotate(at) | Audit::Tail { at, .. }) => at.json,
         Command::Audit(Audit::Verify { json, .. }) => *json,
         Command::Preflight { json, .. } => *json,
-        Command::Key(Key::RotateMaster { at, .. }) => at.json,
+        Command::Key(Key::RotateMaster { at, .. }) | Command::Uninstall { at, .. } => at.json,
         Command::Fingerprint => false,
     };
     let done = match arguments.command {
@@ -154,6 +162,7 @@ pub fn main() -> ExitCode {
         Command::Audit(Audit::Tail { at, count }) => tail(&at, count),
         Command::Config(ConfigCommand::Check(at)) => check_config(&at),
         Command::Key(Key::RotateMaster { at, to, keep_old }) => rotate_master(&at, to, keep_old),
+        Command::Uninstall { at, remove } => uninstall(&at, remove),
         Command::Fingerprint => say(&ironclaw_contract::seam::fingerprint()),
     };
     done.unwrap_or_else(|error| {
@@ -242,6 +251,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             "restore the master key from your copy; no other key opens the record"
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
+        (Some(daemon::Error::Foreign { .. }), _) => "move them to another directory, then uninstall again",
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
         (Some(daemon::Error::Key(error)), _) => of_key(error),
         (Some(daemon::Error::NoGenesis(_)), _) => {
@@ -402,6 +412,17 @@ fn rotate_master(at: &At, to: Option<PathBuf>, keep_old: Option<PathBuf>) -> Don
     for todo in &rotated.todo {
         say(&format!("now: {todo}"))?;
     }
+    Ok(ExitCode::from(exit::DONE))
+}
+
+fn uninstall(at: &At, remove: bool) -> Done {
+    let removal = if remove { daemon::removal::remove(&at.home)? } else { daemon::removal::list(&at.home)? };
+    if at.json {
+        return say(&serde_json::to_string(&removal)?);
+    }
+    let verb = if remove { "removed" } else { "remove" };
+    removal.remove.iter().try_for_each(|one| say(&format!("{verb} {}: {}", one.path, one.what)).map(drop))?;
+    removal.keep.iter().try_for_each(|one| say(&format!("keep {}: {}", one.path, one.what)).map(drop))?;
     Ok(ExitCode::from(exit::DONE))
 }
 

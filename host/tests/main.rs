@@ -90,4 +90,5 @@ mod ops {
     mod rotation;
     mod state;
     pub(crate) mod stops;
+    mod uninstall;
 }

@@ -31,9 +31,11 @@ mod reject;
 mod resume;
 mod review;
 mod secret;
+mod service;
 mod session;
 mod status;
 mod token;
+mod uninstall;
 mod up;
 mod usage;
 mod whoami;
@@ -66,14 +68,17 @@ impl At {
 
 /// The groups of `ironctl --help`, each with its commands.
 pub const GROUPS: [(&str, &[&str]); 8] = [
-    ("Start", &["quickstart", "up", "down", "init", "status", "doctor", "logs", "config", "contract", "completions"]),
+    ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),
     ("Agents", &["agent"]),
     ("Reach", &["mcp"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
-    ("Look", &["why", "usage", "audit", "panic", "resume"]),
+    (
+        "Look",
+        &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"],
+    ),
 ];
 
 /// Returns the template of `ironctl --help`: the groups of commands, then the global options.
@@ -180,6 +185,11 @@ pub enum Command {
     /// Check the settings of the host, and reload them
     #[command(subcommand, after_help = "Example:\n  ironctl config reload")]
     Config(config::Action),
+    /// Run the host as a service of systemd
+    #[command(subcommand, after_help = "Example:\n  ironctl service install")]
+    Service(service::Action),
+    /// Remove the home and everything beside it, after a confirmation
+    Uninstall(uninstall::Args),
     /// Print or install a completion script for a shell
     Completions(completions::Args),
 }
@@ -221,6 +231,8 @@ impl Command {
             Self::Logs(args) => logs::run(at, &args),
             Self::Contract(action) => contract::run(at, &action),
             Self::Config(action) => config::run(at, &action).await,
+            Self::Service(action) => service::run(at, &action).await,
+            Self::Uninstall(args) => uninstall::run(at, &args).await,
             Self::Completions(args) => completions::run(at, &args),
         }
     }

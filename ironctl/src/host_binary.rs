@@ -5,7 +5,7 @@
 
 use crate::failure::Error;
 use crate::home::Home;
-use ironclaw_contract::operator::exit;
+use ironclaw_contract::operator::{Failure, exit};
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -83,6 +83,12 @@ impl Offline {
         self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
     }
 
+    /// Runs the command and returns its stdout and its stderr.
+    pub fn capture_all(mut self) -> Result<Output, Error> {
+        self.command.stdin(Stdio::null());
+        self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
+    }
+
     /// Replaces this process by the command; returns only if that fails.
     pub fn exec(mut self) -> Error {
         let cause = self.command.exec();
@@ -109,6 +115,17 @@ pub fn pass_on(status: ExitStatus) -> Result<(), Error> {
         Some(Ok(exit::DONE)) => Ok(()),
         Some(Ok(code)) => Err(Error::Passed(code)),
         Some(Err(_)) | None => Err(Error::failed("sibling_killed", format!("a signal ended {HOST}: {status}"))),
+    }
+}
+
+/// Returns the failure that a command with `--json` printed on its stderr.
+pub fn failure_of(output: &Output) -> Error {
+    match serde_json::from_slice::<Failure>(&output.stderr) {
+        Ok(failure) => Error::Refused(failure),
+        Err(_) => {
+            let words = String::from_utf8_lossy(&output.stderr);
+            Error::failed("sibling_failed", format!("{HOST} failed ({}): {}", output.status, words.trim()))
+        }
     }
 }
 

@@ -103,6 +103,18 @@ impl Sink {
         sources
     }
 
+    /// Returns the existing directories that have heads of this home alone, by the files that name it. Opens no record.
+    pub fn of_home(&self, home: &Home) -> Vec<PathBuf> {
+        let Self::Default { root, .. } = self else { return Vec::new() };
+        let is_its = |path: &PathBuf| {
+            let mut named = homes(path).peekable();
+            named.peek().is_some() && named.all(|named| named == home.path())
+        };
+        let mut found: Vec<PathBuf> = directories(root).filter(is_its).collect();
+        found.sort();
+        found
+    }
+
     /// Moves the heads of this ledger from directories of other names into its own. Returns their number.
     ///
     /// # Errors
@@ -282,6 +294,8 @@ mod tests {
         let ledger = "ab".repeat(32);
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
+        let own = sink.directory(&ledger).expect("usual");
+        assert_eq!((sink.of_home(&one), sink.of_home(&two)), (vec![own], Vec::new()));
         let copy = Some(Other::Copy(one.path().to_owned()));
         assert_eq!(sink.claim(&ledger, &two).expect("read"), copy);
         assert_eq!(sink.claim(&ledger, &two).expect("read"), copy, "the first home remains recorded");

@@ -58,6 +58,16 @@ pub enum Error {
     /// A file or directory of the host that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),
+    /// A home that also has files of other programs.
+    #[error("{} has {count} files that are not of a home, such as {}; nothing was removed", .home.display(), .first.display())]
+    Foreign {
+        /// The home.
+        home: PathBuf,
+        /// The name of the first such file.
+        first: PathBuf,
+        /// Their number.
+        count: usize,
+    },
     /// The loopback port.
     #[error("cannot listen on {address}: {source}")]
     Listen {

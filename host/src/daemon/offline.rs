@@ -1,4 +1,6 @@
-//! Commands on a home without serving it: set-up, and rotation of the ledger.
+//! Commands on a home without serving it: set-up, rotation of the ledger, and removal.
+
+pub mod removal;
 
 use super::error::{Error, io};
 use super::mount_policy;

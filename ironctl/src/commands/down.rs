@@ -16,14 +16,37 @@ const STOP_WAIT: Duration = Duration::from_secs(60);
 
 const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// Stops the host; succeeds if no host runs.
+/// Stops the host and prints that; succeeds if no host runs.
 pub async fn run(at: &At) -> Result<(), Error> {
+    match stop(at).await? {
+        Stop::NotRunning => {
+            at.out.json(&json!({ "stopped": false, "running": false }))?;
+            at.out.line(format!("not running: no host answers at {}", at.home.path().display()))
+        }
+        // Another machine may be behind a port, and its processes are not visible here.
+        Stop::Stopping(pid) => {
+            at.out.json(&json!({ "stopped": false, "stopping": true, "pid": pid }))?;
+            at.out.line(format!("the host is stopping: process {pid}"))
+        }
+        Stop::Stopped(pid) => {
+            at.out.json(&json!({ "stopped": true, "running": false, "pid": pid }))?;
+            at.out.line(format!("the host stopped: process {pid} has ended"))
+        }
+    }
+}
+
+/// The outcome of a stop.
+pub enum Stop {
+    NotRunning,
+    Stopping(u32),
+    Stopped(u32),
+}
+
+/// Stops the host and waits for the end of its process.
+pub async fn stop(at: &At) -> Result<Stop, Error> {
     let (client, status) = match answering(at).await {
         Ok(answering) => answering,
-        Err(Error::Unreachable { .. }) => {
-            at.out.json(&json!({ "stopped": false, "running": false }))?;
-            return at.out.line(format!("not running: no host answers at {}", at.home.path().display()));
-        }
+        Err(Error::Unreachable { .. }) => return Ok(Stop::NotRunning),
         Err(other) => return Err(other),
     };
     let process = Process::of(status.host.pid);
@@ -33,9 +56,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         Err(refused) => return Err(refused),
     }
     if at.access.port()?.is_some() {
-        // Another machine may be behind a port, and its processes are not visible here.
-        at.out.json(&json!({ "stopped": false, "stopping": true, "pid": status.host.pid }))?;
-        return at.out.line(format!("the host is stopping: process {}", status.host.pid));
+        return Ok(Stop::Stopping(status.host.pid));
     }
     let deadline = Instant::now() + STOP_WAIT;
     while process.as_ref().is_some_and(Process::is_alive) {
@@ -48,8 +69,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         }
         sleep(STOP_POLL).await;
     }
-    at.out.json(&json!({ "stopped": true, "running": false, "pid": status.host.pid }))?;
-    at.out.line(format!("the host stopped: process {} has ended", status.host.pid))
+    Ok(Stop::Stopped(status.host.pid))
 }
 
 /// Returns a client for the host that the caller means, with the token of the caller, and the status of the host.

@@ -110,7 +110,7 @@ fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -
     let me = own_command(&at.home);
     at.out.line(format!(
         "\nThe host runs in the background until `{me} down`. It is not a service, so a logout may stop it; \
-         docs/operate/install.md has a systemd unit. \
+         `{me} service install` makes it a service of systemd. \
          Continue with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
     ))?;
     if commands.is_empty() {

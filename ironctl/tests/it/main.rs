@@ -12,5 +12,6 @@ mod host;
 mod inbox;
 mod offline;
 mod questions;
+mod service;
 mod stops;
 mod terminal;

@@ -4,12 +4,33 @@
 
 use super::{Error, Home};
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// File that exists during the setup of a home.
 const SETUP_FILE: &str = "setup.unfinished";
 
 impl Home {
+    /// Returns the home at `path` for its removal, also a damaged one. It must belong to this user and have a file of a home.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`] for another directory.
+    pub fn of_remains(path: &Path) -> Result<Self, Error> {
+        let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
+        let found = fs::metadata(&home.0).map_err(|source| Error::Io { path: home.0.clone(), source })?;
+        let me = nix::unistd::geteuid().as_raw();
+        if found.uid() != me {
+            return Err(Error::Permissions { path: home.0, mode: found.mode() & 0o7777, uid: found.uid(), me });
+        }
+        let is_home = || {
+            home.has_record() || home.setup_file().exists() || home.remains().is_some() || home.key_or_log().is_some()
+        };
+        match found.is_dir() && is_home() {
+            true => Ok(home),
+            false => Err(Error::NotInitialised(home.0)),
+        }
+    }
+
     /// Returns whether the file of the record exists and is not empty. A special file counts too: another check refuses it.
     pub fn has_record(&self) -> bool {
         fs::metadata(self.state_db()).is_ok_and(|found| !found.is_file() || found.len() > 0)

@@ -1,0 +1,201 @@
+//! The removal of a home and of the host's files outside of it.
+//!
+//! Removes only paths that it lists, follows no link, and never works beside a running host. A damaged home can be removed too, so it
+//! opens no record. See [`super`] for the set-up.
+
+use super::super::error::Error;
+use super::super::socket_directory;
+use crate::config::{self, Config};
+use ironclaw_contract::operator::{Removal, RemovalPath};
+use ironclaw_ledger::sink::Sink;
+use ironclaw_state::home::{self, Home};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Names of the files and directories of a home. A name with a further part, such as `state.db.before-v8`, belongs to it as well.
+const OWN_NAMES: [&str; 18] = [
+    "agents",
+    "config.toml",
+    "host.lock",
+    "keys.json",
+    "ledger",
+    "logs",
+    "master.key",
+    "owner.token",
+    "panic",
+    "policy.toml",
+    "run",
+    "run.json",
+    "sessions",
+    "setup.unfinished",
+    "state.db",
+    "state.db-shm",
+    "state.db-wal",
+    "state-v",
+];
+
+/// Lists the files of the host on this home.
+///
+/// # Errors
+/// Refuses a directory that is no home, or that has files of other programs.
+pub fn list(path: &Path) -> Result<Removal, Error> {
+    let home = Home::of_remains(path)?;
+    refuse_foreign_files(&home)?;
+    let config = match config::load(&home) {
+        Ok((config, _)) => config,
+        // A wrong file names no directory that could be left out.
+        Err(_) => Config::default(),
+    };
+    let shown = |path: &Path, what: &str| RemovalPath { path: path.display().to_string(), what: what.to_owned() };
+    let (mut remove, mut keep) = (Vec::new(), Vec::new());
+    match Sink::choose(&config.ledger, &home) {
+        Ok(sink @ Sink::Default { .. }) => {
+            remove.extend(sink.of_home(&home).iter().map(|path| shown(path, "heads of the ledger")));
+        }
+        Ok(Sink::Named(path)) => keep.push(shown(&path, "the named directory of heads (ledger.heads)")),
+        Ok(Sink::None(_)) | Err(_) => {}
+    }
+    if let Some(path) = socket_directory::of_login(&home).filter(|path| is_directory(path)) {
+        remove.push(shown(&path, "sockets"));
+    }
+    if let Some(path) = config.api.socket.as_ref().filter(|path| is_socket(path)) {
+        remove.push(shown(path, "the socket of the API (api.socket)"));
+    }
+    if let Some(path) =
+        config.keys.master_key_file.as_ref().filter(|path| !path.starts_with(home.path()) && path.exists())
+    {
+        keep.push(shown(path, "the master key (keys.master_key_file)"));
+    }
+    remove.push(shown(home.path(), "the home"));
+    Ok(Removal { home: home.path().display().to_string(), remove, keep })
+}
+
+/// Removes the listed files, and the home last.
+///
+/// # Errors
+/// Refuses while a host runs. Names the first path that cannot be removed; a second call continues.
+pub fn remove(path: &Path) -> Result<Removal, Error> {
+    let home = Home::of_remains(path)?;
+    // Held until the end: no host may start meanwhile.
+    let _held = home.hold()?;
+    socket_directory::remove_left(&home);
+    let removal = list(path)?;
+    for RemovalPath { path, .. } in &removal.remove {
+        let path = Path::new(path);
+        match home::remove_tree(path) {
+            // A mount point stays, and a directory in one that this user may not change. Both are empty then.
+            Err(_) if is_empty(path) => {}
+            removed => removed.map_err(|source| home::Error::Io { path: path.to_owned(), source })?,
+        }
+    }
+    Ok(removal)
+}
+
+/// Refuses a home that also has files of other programs, because it would be removed as a whole.
+fn refuse_foreign_files(home: &Home) -> Result<(), Error> {
+    let fault = |source| home::Error::Io { path: home.path().to_owned(), source };
+    let mut foreign: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(home.path()).map_err(fault)? {
+        let name = entry.map_err(fault)?.file_name();
+        if !is_own(&name.to_string_lossy()) {
+            foreign.push(name.into());
+        }
+    }
+    foreign.sort();
+    match foreign.first() {
+        None => Ok(()),
+        Some(first) => Err(Error::Foreign { home: home.path().to_owned(), first: first.clone(), count: foreign.len() }),
+    }
+}
+
+fn is_own(name: &str) -> bool {
+    // A file that is being written has a hidden name, `.NAME.RANDOM.new`.
+    let name =
+        name.strip_prefix('.').filter(|rest| rest.ends_with(".new") || rest.starts_with("removed-")).unwrap_or(name);
+    name.starts_with("removed-")
+        || OWN_NAMES.iter().any(|own| {
+            name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || own.ends_with("-v"))
+        })
+}
+
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())
+}
+
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn made() -> (tempfile::TempDir, Home) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let home = Home::create(&directory.path().join("home")).expect("made");
+        fs::write(home.state_db(), "x").expect("written");
+        (directory, home)
+    }
+
+    #[test]
+    fn directory_that_is_no_home_is_refused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let refused = list(directory.path()).expect_err("nothing shows a home");
+        assert!(matches!(refused, Error::Home(home::Error::NotInitialised(_))), "{refused}");
+        assert!(remove(directory.path()).is_err() && directory.path().is_dir());
+        assert!(list(&directory.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn home_with_a_file_of_others_is_refused() {
+        let (_directory, home) = made();
+        for own in
+            ["state.db.before-v8", "state-v7", ".run.json.0123456789abcdef.new", "owner.token.next", ".removed-3"]
+        {
+            fs::write(home.path().join(own), "x").expect("written");
+        }
+        list(home.path()).expect("only own files");
+        fs::write(home.path().join("thesis.tex"), "x").expect("written");
+        let refused = remove(home.path()).expect_err("refused");
+        assert!(
+            matches!(&refused, Error::Foreign { first, count: 1, .. } if first == Path::new("thesis.tex")),
+            "{refused}"
+        );
+        assert!(home.state_db().exists());
+    }
+
+    #[test]
+    fn home_is_removed_with_read_only_directories_and_no_target_of_a_link() {
+        let (directory, home) = made();
+        let outside = directory.path().join("outside");
+        fs::create_dir(&outside).expect("made");
+        fs::write(outside.join("kept"), "x").expect("written");
+        symlink(&outside, home.path().join("sessions/link")).expect("linked");
+        let layer = home.path().join("agents/agt_1/layers/ab/usr");
+        fs::create_dir_all(&layer).expect("made");
+        fs::write(layer.join("file"), "x").expect("written");
+        for path in [&layer, &home.path().join("agents/agt_1/layers/ab")] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o500)).expect("set");
+        }
+        let removal = remove(home.path()).expect("removed");
+        assert_eq!(removal.remove.last().expect("the home").path, home.path().display().to_string());
+        assert!(!home.path().exists() && outside.join("kept").exists());
+    }
+
+    #[test]
+    fn running_host_refuses_the_removal() {
+        let (_directory, home) = made();
+        let held = home.hold().expect("free");
+        let refused = remove(home.path()).expect_err("refused");
+        assert!(matches!(refused, Error::Home(home::Error::Running(_))), "{refused}");
+        assert!(home.state_db().exists());
+        drop(held);
+        remove(home.path()).expect("removed");
+    }
+}

@@ -1,0 +1,218 @@
+//! Tests of `service` and `uninstall` with a fake `systemctl` and a fake `ironclaw-host`.
+//!
+//! The fake `systemctl` records its calls, and answers queries from files beside it. See [`crate::offline`].
+
+use crate::fake_host::{ended, with_fake_binaries};
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Answers a query with the file of its name, and records every other call.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+while [ "${1#--}" != "$1" ] && [ "$1" != --now ]; do shift; done
+case $1 in
+is-*) cat "$here/$1" 2>/dev/null ;;
+*) echo "systemctl $*" >>"$here/calls" ;;
+esac
+"#;
+
+/// A user with a home directory, the programs, and a fake `systemctl`.
+struct User {
+    directory: TempDir,
+    programs: TempDir,
+    own: PathBuf,
+}
+
+impl User {
+    fn new() -> Self {
+        let (programs, own) = with_fake_binaries();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let script = programs.path().join("systemctl");
+        fs::write(&script, SYSTEMCTL).expect("written");
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("own file");
+        let user = Self { directory, programs, own };
+        user.answer("is-system-running", "running");
+        user.answer("is-active", "inactive");
+        user.answer("is-enabled", "enabled");
+        user
+    }
+
+    /// Sets the answer of `systemctl` to a query.
+    fn answer(&self, query: &str, word: &str) {
+        fs::write(self.programs.path().join(query), format!("{word}\n")).expect("written");
+    }
+
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(&self.own);
+        command.env_clear().env("HOME", self.directory.path()).stdin(Stdio::null());
+        let path = std::env::join_paths([self.programs.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).expect("a path");
+        ended(command.env("PATH", path).args(words).output().expect("ironctl runs"))
+    }
+
+    /// Returns the calls of `systemctl` so far that change something.
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.programs.path().join("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn unit(&self) -> PathBuf {
+        self.directory.path().join(".config/systemd/user/ironclaw.service")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join(".local/state/ironclaw")
+    }
+
+    /// Sets the list of the host's program for a removal of the home.
+    fn list(&self) {
+        let home = self.home();
+        let list = json!({ "home": home, "remove": [{ "path": home, "what": "the home" }], "keep": [] });
+        fs::write(self.programs.path().join("uninstall.out"), list.to_string()).expect("written");
+    }
+}
+
+fn code_of(err: &str) -> String {
+    let failure: Value = serde_json::from_str(err).expect("one JSON document");
+    failure["error"]["code"].as_str().expect("a code").to_owned()
+}
+
+#[test]
+fn service_is_installed_shown_and_removed() {
+    let user = User::new();
+    let (code, out, err) = user.run(&["service", "install"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for words in ["$ systemctl --user daemon-reload\n", "$ systemctl --user enable --now ironclaw.service\n"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(out.contains("loginctl enable-linger"), "{out}");
+    assert_eq!(user.calls(), ["systemctl daemon-reload", "systemctl enable --now ironclaw.service"]);
+    let text = fs::read_to_string(user.unit()).expect("written");
+    let host = user.programs.path().join("ironclaw-host");
+    let run = format!("ExecStart={} run --home {}\n", host.display(), user.home().display());
+    assert!(text.contains(&run), "{text}");
+    assert!(text.ends_with(&user.run(&["service", "install", "--print"]).1));
+
+    user.answer("is-active", "active");
+    let (code, out, _) = user.run(&["service", "status", "--json"]);
+    let status: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(code, 0);
+    let expected = json!({ "file": user.unit(), "unit": "installed", "enabled": "enabled", "active": "active" });
+    assert_eq!(status, expected);
+
+    assert_eq!(user.run(&["service", "remove"]).0, 0);
+    assert!(!user.unit().exists());
+    let calls = user.calls();
+    assert_eq!(calls[calls.len() - 2..], ["systemctl disable --now ironclaw.service", "systemctl daemon-reload"]);
+    let (code, out, _) = user.run(&["service", "remove"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("not installed"), "{out}");
+}
+
+#[test]
+fn changed_unit_is_replaced_only_by_force() {
+    let user = User::new();
+    assert_eq!(user.run(&["service", "install"]).0, 0);
+    let text = fs::read_to_string(user.unit()).expect("written");
+    // Another home is another service.
+    let other = user.directory.path().join("other");
+    let words = ["--home", other.to_str().expect("text"), "service", "install", "--json"];
+    let (code, _, err) = user.run(&words);
+    assert_eq!((code, code_of(&err).as_str()), (1, "unit_changed"));
+    fs::write(user.unit(), text.replace("on-failure", "always")).expect("written");
+    let calls = user.calls().len();
+    for words in [&["service", "install", "--json"][..], &["service", "remove", "--json"]] {
+        let (code, _, err) = user.run(words);
+        assert_eq!((code, code_of(&err).as_str()), (1, "unit_changed"), "{words:?}");
+    }
+    assert!(fs::read_to_string(user.unit()).expect("there").contains("always"), "it is unchanged");
+    assert_eq!(user.calls().len(), calls, "systemctl was not called");
+    user.answer("is-active", "active");
+    assert_eq!(user.run(&["service", "install", "--force"]).0, 0);
+    assert_eq!(fs::read_to_string(user.unit()).expect("there"), text);
+    assert_eq!(user.calls().last().expect("called"), "systemctl restart ironclaw.service");
+}
+
+#[test]
+fn machine_without_systemd_is_refused_and_gets_no_unit() {
+    let user = User::new();
+    for (word, path) in [("offline", true), ("", false)] {
+        user.answer("is-system-running", word);
+        if !path {
+            fs::remove_file(user.programs.path().join("systemctl")).expect("removed");
+        }
+        let (code, _, err) = user.run(&["service", "install", "--json"]);
+        // A machine with systemd has a systemctl in /usr/bin, and no session here.
+        assert_eq!((code, code_of(&err).as_str()), (1, "systemd_missing"), "{err}");
+        assert!(err.contains("ironctl up --detach"), "{err}");
+    }
+    assert!(!user.unit().exists());
+}
+
+#[test]
+fn only_root_installs_the_service_of_the_machine() {
+    if nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let (code, _, err) = User::new().run(&["service", "install", "--system", "--json"]);
+    assert_eq!((code, code_of(&err).as_str()), (1, "needs_root"));
+}
+
+#[test]
+fn system_unit_has_its_home_and_its_credential() {
+    let user = User::new();
+    let (code, out, _) = user.run(&["service", "install", "--system", "--print", "--credential", "/etc/k"]);
+    assert_eq!(code, 0);
+    assert!(out.contains(" run --home /var/lib/ironclaw\n"), "{out}");
+    assert!(out.contains("LoadCredential=ironclaw-master-key:/etc/k\n"), "{out}");
+    let (code, out, _) = user.run(&["--home", "/srv/i", "service", "install", "--system", "--print"]);
+    assert_eq!(code, 0);
+    assert!(out.contains(" run --home /srv/i\n") && !out.contains("LoadCredential"), "{out}");
+    for words in [&["--credential", "/etc/k"][..], &["--system", "--credential", "key"]] {
+        assert_eq!(user.run(&[&["service", "install"][..], words].concat()).0, 2, "{words:?}");
+    }
+}
+
+#[test]
+fn uninstall_shows_everything_and_needs_the_path_of_the_home() {
+    let user = User::new();
+    user.list();
+    assert_eq!(user.run(&["service", "install"]).0, 0);
+    assert_eq!(user.run(&["completions", "bash", "--install"]).0, 0);
+    let script = user.directory.path().join(".local/share/bash-completion/completions/ironctl");
+    let home = user.home().display().to_string();
+    let (code, out, _) = user.run(&["uninstall", "--dry-run"]);
+    assert_eq!(code, 0);
+    for path in [&home, &user.unit().display().to_string(), &script.display().to_string()] {
+        assert!(out.contains(path.as_str()), "{path}: {out}");
+    }
+    for words in [&["uninstall"][..], &["uninstall", "--confirm", "/srv/other"]] {
+        assert_eq!(user.run(words).0, 2, "{words:?}");
+    }
+    assert!(user.unit().exists() && script.exists(), "nothing was removed");
+    let (code, out, err) = user.run(&["uninstall", "--confirm", &home]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(!user.unit().exists() && !script.exists());
+    assert!(user.calls().contains(&"systemctl disable --now ironclaw.service".to_owned()));
+    let asked = fs::read_to_string(user.programs.path().join("asked")).expect("it was run");
+    let removes: Vec<&str> = asked.lines().filter(|line| line.ends_with("--remove")).collect();
+    assert_eq!(removes, [format!("ironclaw-host uninstall --home {home} --json --remove")]);
+}
+
+#[test]
+fn uninstall_of_another_home_leaves_service_and_completions() {
+    let user = User::new();
+    assert_eq!(user.run(&["service", "install"]).0, 0);
+    assert_eq!(user.run(&["completions", "fish", "--install"]).0, 0);
+    let other = user.directory.path().join("other").display().to_string();
+    let list = json!({ "home": other, "remove": [{ "path": other, "what": "the home" }], "keep": [] });
+    fs::write(user.programs.path().join("uninstall.out"), list.to_string()).expect("written");
+    let (code, out, _) = user.run(&["--home", &other, "uninstall", "--confirm", &other, "--json"]);
+    let report: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!((code, &report["removed"]), (0, &json!(true)));
+    assert_eq!(report["remove"].as_array().map(Vec::len), Some(1), "{report}");
+    assert!(user.unit().exists() && user.directory.path().join(".config/fish/completions/ironctl.fish").exists());
+}
