@@ -168,6 +168,12 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         post("/v1/channels", Admin, "Create a channel; only this answer has its secret", channels::add),
         delete("/v1/channels/{channel}", Admin, "Remove a channel with its secret", channels::remove),
         post("/v1/channels/{channel}/test", Admin, "Send a signed test to a channel", channels::test),
+        post(
+            "/v1/channels/{channel}/probe",
+            Admin,
+            "Connect to a channel's receiver, without a request",
+            channels::probe,
+        ),
         post("/v1/channels/{channel}/agents", Admin, "Connect an agent to a channel", channels::connect),
         delete(
             "/v1/channels/{channel}/agents/{agent}",

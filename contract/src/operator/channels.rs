@@ -141,6 +141,16 @@ pub struct ChannelTest {
     pub result: String,
 }
 
+/// `POST /v1/channels/{channel}/probe`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChannelProbe {
+    /// True if the receiver accepts connections.
+    pub reached: bool,
+    /// The result, as a part of a sentence.
+    pub result: String,
+}
+
 /// The answer to a webhook request after its message is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -3,16 +3,18 @@
 //! A secret is only in the answer to the request that made it. See `registry::channels`, `inbound::channel`.
 
 use super::{Answer, Api, Body, Reply, agents};
-use crate::inbound::channel::Destination;
 use crate::inbound::channel::outgoing::Outcome;
 use crate::inbound::channel::registration::Registration;
+use crate::inbound::channel::{self, Destination};
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, Error};
 use crate::registry::{self, Person};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 
-use ironclaw_contract::operator::{self, ChannelKind, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring};
+use ironclaw_contract::operator::{
+    self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring,
+};
 use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
 use ironclaw_state::ReadTx;
 use std::sync::Arc;
@@ -92,16 +94,33 @@ pub async fn test(
 ) -> Reply<ChannelTest> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
     let to = Destination::of(&found, &api.record.wrapping)?;
-    if api.stops.is_on() {
-        let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
-        return Err(refusal.hint("`ironctl resume` ends the stop").into());
-    }
+    refuse_if_stopped(&api)?;
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
         Outcome::Received => (true, "the receiver accepted it".to_owned()),
         Outcome::Later(words, _) | Outcome::Unknown(words) | Outcome::Refused(words) => (false, words),
     };
     Ok(Json(ChannelTest { received, result: words }))
+}
+
+/// `POST /v1/channels/{channel}/probe`: opens a connection to the receiver and closes it. The journal does not have it.
+pub async fn probe(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelProbe> {
+    let found = api.record.state.read(move |tx| channels::known(tx, &channel)).await?;
+    let to = Destination::of(&found, &api.record.wrapping)?;
+    refuse_if_stopped(&api)?;
+    let (reached, result) = match channel::probe(&to).await {
+        Ok(address) => (true, format!("its receiver accepts connections at {address}")),
+        Err(why) => (false, why),
+    };
+    Ok(Json(ChannelProbe { reached, result }))
+}
+
+fn refuse_if_stopped(api: &Api) -> Result<(), Refusal> {
+    if !api.stops.is_on() {
+        return Ok(());
+    }
+    let refusal = Refusal::new(DenialCode::Stopped, "everything is stopped, and nothing is sent");
+    Err(refusal.hint("`ironctl resume` ends the stop"))
 }
 
 /// `POST /v1/channels/{channel}/agents`: disconnects the agent that heard it before.

@@ -16,6 +16,7 @@ use ironclaw_contract::operator::{ChannelKind, DenialCode};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_state::keys::{self, WrappingKey};
 use outgoing::{Attempts, Body, Outcome};
+use std::net::SocketAddr;
 use webhook::signature::Secret;
 
 /// One message as a channel received it. Its claims about itself prove nothing.
@@ -71,6 +72,16 @@ impl Destination {
                 Ok(Self::Webhook { url, secret })
             }
         }
+    }
+}
+
+/// Connects to the receiver of a destination, without a request. Returns the address that accepted.
+///
+/// # Errors
+/// A clause with the reason.
+pub async fn probe(to: &Destination) -> Result<SocketAddr, String> {
+    match to {
+        Destination::Webhook { url, .. } => webhook::outgoing::probe(url).await,
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Client, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
-    Channel, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring,
+    Channel, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring,
 };
 
 impl Client {
@@ -29,6 +29,12 @@ impl Client {
     /// Makes the host send a test to a channel.
     pub async fn test_channel(&self, channel: &str) -> Result<ChannelTest, Error> {
         let path = format!("channels/{}/test", segment(channel));
+        parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
+    }
+
+    /// Makes the host connect to the receiver of a channel, without a request.
+    pub async fn probe_channel(&self, channel: &str) -> Result<ChannelProbe, Error> {
+        let path = format!("channels/{}/probe", segment(channel));
         parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 

@@ -3,6 +3,8 @@
 //! Never repairs: it prints remedies. See `ironclaw-host preflight` for the checks of the machine, and
 //! [`crate::commands::quickstart`].
 
+mod outside;
+
 use super::{At, contract, up};
 use crate::client::Client;
 use crate::failure::Error;
@@ -40,6 +42,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     checks.push(host_check(at, &host));
     if let Ok(Some((client, _))) = &host {
         checks.push(readiness(client).await);
+        checks.extend(outside::checks(at).await);
     }
     let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
     checks.push(fingerprints(status));

@@ -247,6 +247,7 @@ fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
             "POST /v1/sessions/ses_00000000000000000000000001/prove" => {
                 Answer::json(json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls}))
             }
+            "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
             _ => Answer::json(status(Path::new("/h"), 4242)),
         });
         let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
@@ -265,6 +266,7 @@ fn doctor_fails_on_an_escape() {
         "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
             {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
         ]})),
+        "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
         _ => Answer::json(status(Path::new("/h"), 4242)),
     });
     let (code, out, err) = at(&own, host.home.path(), &["doctor"]);

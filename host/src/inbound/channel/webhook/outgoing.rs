@@ -6,10 +6,13 @@
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbound::channel::outgoing::{Body, Outcome};
-use ironclaw_model::reach::{AddressRefused, Reach, Resolver};
+use ironclaw_model::reach::{self, AddressRefused, Reach, Resolver};
+use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
+use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use url::Url;
 
 /// Longest time to connect to the other side. A request that fails before that has not left this machine.
@@ -86,6 +89,34 @@ impl Sender {
             Err(error) => unsent(&error),
         }
     }
+}
+
+/// Opens a TCP connection to the receiver and closes it; sends nothing on it. Returns the address that accepted.
+///
+/// # Errors
+/// A clause with the reason of the last attempt.
+pub async fn probe(url: &Url) -> Result<SocketAddr, String> {
+    let addresses = match reach::literal(url) {
+        Some(address) => vec![address],
+        None => {
+            let name = url.host_str().unwrap_or_default().parse().map_err(|_| "the address has no host name")?;
+            let resolving = Resolver::new(Reach::of(url)).resolve(name);
+            let found = tokio::time::timeout(CONNECT_TIME_MAX, resolving).await;
+            let found = found.map_err(|_| "its name was not resolved in time".to_owned())?;
+            found.map_err(|error| format!("its name cannot be resolved: {error}"))?.map(|found| found.ip()).collect()
+        }
+    };
+    let port = url.port_or_known_default().unwrap_or_default();
+    let mut why = "its name has no address".to_owned();
+    for address in addresses.into_iter().filter(|address| Reach::of(url).admits(*address)) {
+        let address = SocketAddr::new(address, port);
+        match tokio::time::timeout(CONNECT_TIME_MAX, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => return Ok(address),
+            Ok(Err(error)) => why = format!("cannot connect to {address}: {error}"),
+            Err(_) => why = format!("{address} does not answer within {} seconds", CONNECT_TIME_MAX.as_secs()),
+        }
+    }
+    Err(why)
 }
 
 /// Returns the outcome of a request without an answer.

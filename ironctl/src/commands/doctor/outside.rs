@@ -1,0 +1,97 @@
+//! The checks of model endpoints and channels, through the running host.
+//!
+//! An endpoint gets one small request, as by `ironctl model test`. The receiver of a channel gets a connection and no request. See
+//! [`super`].
+
+use super::{failed, passed};
+use crate::client::Client;
+use crate::commands::At;
+use crate::failure::Error;
+use ironclaw_contract::operator::{Check, Model};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Time for one endpoint or channel. All are asked at once.
+const ASK_WAIT: Duration = Duration::from_secs(20);
+
+/// The protocol of endpoints that answer by rules.
+const SCRIPTED: &str = "scripted";
+
+/// Returns a check for each model endpoint and each channel, in the order of their lists.
+pub async fn checks(at: &At) -> Vec<Check> {
+    let client = match at.client() {
+        Ok(client) => Arc::new(client),
+        Err(error) => return vec![failed("model endpoints and channels", &error, "look at `ironctl logs`")],
+    };
+    let (mut asked, mut checks): (JoinSet<(usize, Check)>, Vec<(usize, Check)>) = (JoinSet::new(), Vec::new());
+    match client.models().await {
+        Ok(models) => {
+            for model in models {
+                let (client, place) = (Arc::clone(&client), asked.len());
+                asked.spawn(async move { (place, model_check(&client, &model).await) });
+            }
+        }
+        Err(error) => checks.push((0, unlisted("model endpoints", &error))),
+    }
+    match client.channels().await {
+        Ok(channels) => {
+            for channel in channels {
+                let (client, place) = (Arc::clone(&client), asked.len());
+                asked.spawn(async move { (place, channel_check(&client, &channel.name).await) });
+            }
+        }
+        Err(error) => checks.push((usize::MAX, unlisted("channels", &error))),
+    }
+    checks.extend(asked.join_all().await);
+    checks.sort_by_key(|(place, _)| *place);
+    checks.into_iter().map(|(_, check)| check).collect()
+}
+
+async fn model_check(client: &Client, model: &Model) -> Check {
+    let name = format!("model {}", model.name);
+    if model.kind == SCRIPTED {
+        return passed(&name, "it answers by rules, not by a model".to_owned());
+    }
+    match timeout(ASK_WAIT, client.test_model(&model.name)).await {
+        Ok(Ok(tested)) => {
+            let key = if model.key.is_some() { ", and its key is accepted" } else { "" };
+            passed(&name, format!("it answers after {} ms{key}", tested.took_ms))
+        }
+        Ok(Err(error)) => refused(&name, &error, &format!("`ironctl model test {}`", model.name)),
+        Err(_) => {
+            late(&name, &format!("`ironctl model test {}` waits longer, for a server that loads a model", model.name))
+        }
+    }
+}
+
+async fn channel_check(client: &Client, channel: &str) -> Check {
+    let name = format!("channel {channel}");
+    match timeout(ASK_WAIT, client.probe_channel(channel)).await {
+        Ok(Ok(probe)) if probe.reached => passed(&name, probe.result),
+        Ok(Ok(probe)) => {
+            let remedy = format!(
+                "start the receiver; `ironctl channel list` has its address, `ironctl channel test {channel}` sends a test"
+            );
+            Check { name, ok: false, found: probe.result, remedy }
+        }
+        Ok(Err(error)) => refused(&name, &error, &format!("`ironctl channel test {channel}`")),
+        Err(_) => late(&name, &format!("`ironctl channel test {channel}`")),
+    }
+}
+
+fn unlisted(name: &str, error: &Error) -> Check {
+    refused(name, error, "use the token of an admin")
+}
+
+fn late(name: &str, remedy: &str) -> Check {
+    let found = format!("no answer within {} seconds", ASK_WAIT.as_secs());
+    Check { name: name.to_owned(), ok: false, found, remedy: remedy.to_owned() }
+}
+
+/// Returns the failed check with the hint of the host as its remedy, if there is one.
+fn refused(name: &str, error: &Error, otherwise: &str) -> Check {
+    let hint = error.report().map(|failure| failure.error.hint).filter(|hint| !hint.is_empty());
+    failed(name, error, hint.as_deref().unwrap_or(otherwise))
+}
