@@ -5,6 +5,7 @@
 
 mod agents;
 mod audit;
+mod backup;
 mod changes;
 mod channels;
 mod config;
@@ -26,6 +27,7 @@ mod usage;
 
 pub use agents::*;
 pub use audit::*;
+pub use backup::*;
 pub use changes::*;
 pub use channels::*;
 pub use config::*;

@@ -5,6 +5,7 @@
 mod agents;
 mod audit;
 mod auth;
+mod backup;
 mod body;
 mod changes;
 mod channels;
@@ -111,6 +112,8 @@ pub struct About {
     pub hooks: Option<SocketAddr>,
     /// Maintains the ledger.
     pub head_publisher: crate::maintenance::HeadPublisher,
+    /// Makes backups.
+    pub backups: Arc<crate::backup::Maker>,
     /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,
     /// Stops the daemon when an operator asks for it, and says if it is stopping.
@@ -203,6 +206,12 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),
         post("/v1/audit/rotate", Admin, "Begin a new chain of the ledger", audit::rotate),
+        post(
+            "/v1/backup",
+            Owner,
+            "Make a backup of the home; the trailer `ironclaw-backup` describes it",
+            backup::create,
+        ),
         post("/v1/panic", Admin, "Stop every agent; none runs until resume", stops::panic),
         post("/v1/resume", Admin, "End the emergency stop", stops::resume),
         get("/v1/sessions", Member, "Every session; a member sees only their own", sessions::list),

@@ -140,8 +140,19 @@ impl Evidence<'_> {
 /// Verifies the ledger of the home at `path`: every archive, the live chain, the links between them, and the heads outside, by default
 /// those of the directory in the settings.
 pub fn verify(path: &Path, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
-    let opened = open(path)?;
-    let Opened { home, view, sink, .. } = &opened;
+    verify_opened(&open(path)?, evidence)
+}
+
+/// Verifies the ledger of a home that was unpacked from a backup, with the heads of the backup alone.
+pub fn verify_unpacked(path: &Path, master: MasterKey, heads: &Path) -> Result<LedgerWhole, Error> {
+    let home = Home::open(path)?;
+    let view = View::open(&home.state_db(), &master.state_key())?;
+    let opened = Opened { home, view, master, sink: Sink::None("the home is unpacked") };
+    verify_opened(&opened, &Evidence { heads: Some(heads), key: None })
+}
+
+fn verify_opened(opened: &Opened, evidence: &Evidence<'_>) -> Result<LedgerWhole, Error> {
+    let Opened { home, view, sink, .. } = opened;
     let (tx, state_db) = (&view.tx(), home.state_db());
     // Without a genesis there is no id of the ledger to look under.
     let usual = Position::read(tx).map_or_else(|_| Vec::new(), |position| sink.sources(&position.ledger, home));

@@ -3,6 +3,8 @@
 //! `run` forks the launcher before it starts a thread or reads a key. See [`crate::daemon`].
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod backup;
+
 use crate::{audit, config, daemon, key_rotation, preflight, toml_file};
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
@@ -50,6 +52,9 @@ enum Command {
     /// Inspect the ledger; works without a running host
     #[command(subcommand)]
     Audit(Audit),
+    /// Make, verify and restore backups, without a running host
+    #[command(subcommand)]
+    Backup(backup::Action),
     /// Inspect the settings
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -145,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Audit(Audit::Export(at) | Audit::Head(at) | Audit::Rotate(at) | Audit::Tail { at, .. }) => at.json,
         Command::Audit(Audit::Verify { json, .. }) => *json,
         Command::Preflight { json, .. } => *json,
+        Command::Backup(action) => action.json(),
         Command::Key(Key::RotateMaster { at, .. }) | Command::Uninstall { at, .. } => at.json,
         Command::Fingerprint => false,
     };
@@ -156,6 +162,7 @@ pub fn main() -> ExitCode {
             let evidence = audit::Evidence { heads: heads.as_deref(), key: key.as_deref() };
             verify(home.as_deref(), file.as_deref(), &evidence, json)
         }
+        Command::Backup(action) => backup::run(&action),
         Command::Audit(Audit::Head(at)) => head(&at),
         Command::Audit(Audit::Rotate(at)) => rotate(&at),
         Command::Audit(Audit::Export(at)) => export(&at.home),
@@ -200,14 +207,26 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
 }
 
+/// Returns the failure of a backup.
+fn of_backup<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e crate::backup::Error> {
+    match error.downcast_ref() {
+        Some(daemon::Error::Backup(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
 /// Returns the stable code of a failure, or `failed`.
 fn code_of(error: &(dyn Error + 'static)) -> &'static str {
     let home = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => Some(error),
         _ => error.downcast_ref::<home::Error>(),
     };
+    if let Some(error) = of_backup(error) {
+        return error.code();
+    }
     match (home, error.downcast_ref()) {
         (Some(home::Error::RecordMissing { .. }), _) => "record_missing",
+        (Some(home::Error::Running(_)), _) => "host_running",
         (_, Some(daemon::Error::NoGenesis(_))) => "record_empty",
         (_, Some(daemon::Error::Key(keys::Error::Missing { .. }))) => "key_missing",
         _ => "failed",
@@ -238,6 +257,9 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         key_rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
         _ => "",
     };
+    if let Some(error) = of_backup(error) {
+        return error.hint();
+    }
     if let Some(error) = error.downcast_ref() {
         return of_home(error);
     }

@@ -16,7 +16,7 @@ mod workers;
 
 pub use error::Error;
 pub use mount_policy::{Exposed, refuse_key_file};
-pub use offline::{Made, init, removal, rotate};
+pub use offline::{Made, back_up, init, removal, rotate};
 
 use crate::maintenance::HeadPublisher;
 use crate::runtime::sessions::Sessions;

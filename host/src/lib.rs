@@ -7,6 +7,7 @@
 pub mod api;
 pub mod approval;
 pub mod audit;
+pub mod backup;
 pub mod changes;
 pub mod command;
 pub mod config;

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
     &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "quota"],
-    &["turns::calls", "session", "record", "latch"],
+    &["turns::calls", "session", "record", "latch", "backup"],
     &["turns::context", "turns::budget", "inbound::channel"],
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
     &["gateway"],

@@ -80,6 +80,7 @@ mod chaos {
 
 /// The work of an operator: keys, upgrades, restores, checks, the emergency stop.
 mod ops {
+    mod backup;
     mod doctor;
     pub(crate) mod keys;
     mod metrics;

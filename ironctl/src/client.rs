@@ -4,6 +4,7 @@
 //! [`ironclaw_contract::operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
 
 mod audit;
+mod backup;
 mod changes;
 mod channels;
 mod config;
@@ -21,7 +22,7 @@ use crate::home::{Home, RENEW_TOKEN};
 use crate::processes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, TE};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
@@ -319,9 +320,7 @@ impl Client {
         let until = Instant::now() + timeout;
         let response = match timeout_at(until, self.exchange(method, path, body)).await {
             Ok(response) => response?,
-            Err(_) => {
-                return Err(self.lost(&format!("timeout after {} s", timeout.as_secs())));
-            }
+            Err(_) => return Err(self.lost(&format!("timeout after {} s", timeout.as_secs()))),
         };
         if response.status().is_success() {
             return Ok(response);
@@ -365,6 +364,7 @@ impl Client {
             // The paths for monitoring have no version.
             .uri(if path.starts_with('/') { path.to_owned() } else { format!("/{API_VERSION}/{path}") })
             .header(HOST, host)
+            .header(TE, "trailers")
             .header(AUTHORIZATION, format!("Bearer {}", self.token));
         if let Some(body) = &body {
             request = request.header(CONTENT_TYPE, body.kind);

@@ -5,6 +5,7 @@
 mod agent;
 mod approve;
 mod audit;
+mod backup;
 mod change;
 mod channel;
 mod chat;
@@ -68,7 +69,7 @@ impl At {
 
 /// The groups of `ironctl --help`, each with its commands.
 pub const GROUPS: [(&str, &[&str]); 8] = [
-    ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config"]),
+    ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),
     ("Agents", &["agent"]),
@@ -182,6 +183,9 @@ pub enum Command {
     /// Show the frozen contract between host and sandbox
     #[command(subcommand, after_help = "Example:\n  ironctl contract fingerprint")]
     Contract(contract::Action),
+    /// Create, verify and restore backups of the home
+    #[command(subcommand, after_help = "Example:\n  ironctl backup create /media/disk/monday.backup")]
+    Backup(backup::Action),
     /// Check the settings of the host, and reload them
     #[command(subcommand, after_help = "Example:\n  ironctl config reload")]
     Config(config::Action),
@@ -231,6 +235,7 @@ impl Command {
             Self::Logs(args) => logs::run(at, &args),
             Self::Contract(action) => contract::run(at, &action),
             Self::Config(action) => config::run(at, &action).await,
+            Self::Backup(action) => backup::run(at, action).await,
             Self::Service(action) => service::run(at, &action).await,
             Self::Uninstall(args) => uninstall::run(at, &args).await,
             Self::Completions(args) => completions::run(at, &args),

@@ -89,6 +89,13 @@ impl Offline {
         self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
     }
 
+    /// Runs the command with its stdout in a file; returns its stderr.
+    pub fn write_to(mut self, file: File) -> Result<(ExitStatus, String), Error> {
+        self.command.stdin(Stdio::null()).stdout(file).stderr(Stdio::piped());
+        let output = self.command.output().map_err(|cause| cannot_run(&self.binary, cause))?;
+        Ok((output.status, String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
     /// Replaces this process by the command; returns only if that fails.
     pub fn exec(mut self) -> Error {
         let cause = self.command.exec();

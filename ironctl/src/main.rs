@@ -13,6 +13,7 @@ mod host_binary;
 mod jail;
 mod local_file;
 mod nearest;
+mod new_file;
 mod output;
 mod own_command;
 mod probe;

@@ -133,6 +133,10 @@ denial_codes! {
     MemoryUsedUp = "memory_used_up", 503, Host, "The machine has no free memory.";
     ProcessesUsedUp = "processes_used_up", 503, Host, "The host or the machine can start no further process.";
 
+    // Backups
+    BackupRunning = "backup_running", 409, Operator, "Another backup of the home is being made.";
+    BackupFailed = "backup_failed", 503, Host, "The host could not make the backup.";
+
     // Identity of the requester
     TokenMissing = "token_missing", 401, Operator, "The request carries no token.";
     TokenMalformed = "token_malformed", 401, Operator, "The text does not have the form of a token.";

@@ -97,7 +97,9 @@ events! {
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
     StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
+    StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
+    BackupCreated = "backup.created", [Kind::Meta], "backup by", "A backup of the home was begun.";
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";

@@ -1,6 +1,7 @@
 //! Schemas of requests and answers, from the types of the handlers. Tests generate the API's document from them.
 
 use super::Answer;
+use super::backup::BackupFile;
 use super::body::{Body, RawBody};
 use super::files::content::FileContent;
 use super::health::Exposition;
@@ -125,6 +126,12 @@ impl ResponseType for Result<Exposition, Answer> {
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
+    }
+}
+
+impl ResponseType for Result<BackupFile, Answer> {
+    fn note(shapes: &mut Shapes) {
+        Result::<FileContent, Answer>::note(shapes);
     }
 }
 

@@ -41,6 +41,9 @@ pub enum Error {
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] key_rotation::Error),
+    /// A backup.
+    #[error(transparent)]
+    Backup(#[from] crate::backup::Error),
     /// The set-up of the home did not finish.
     #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),

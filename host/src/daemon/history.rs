@@ -19,6 +19,9 @@ pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<Stri
         match one {
             log::Lost::Missing => entry.with("log", "missing").append(tx)?,
             log::Lost::Damaged { commits } => entry.with("log", "damaged").with("commits", *commits).append(tx)?,
+            log::Lost::Restored { backup } => {
+                Entry::new(LedgerEvent::StateRestored).with("backup", backup.clone()).append(tx)?
+            }
         };
         warnings.push(one.sentence());
     }

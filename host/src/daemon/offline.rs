@@ -1,22 +1,24 @@
-//! Commands on a home without serving it: set-up, rotation of the ledger, and removal.
+//! Commands on a home without serving it: set-up, rotation of the ledger, a backup, and removal.
 
 pub mod removal;
 
 use super::error::{Error, io};
 use super::mount_policy;
-use super::startup::open_state;
+use super::startup::{backup_maker, open_state};
 use crate::gateway::policy;
 use crate::maintenance::HeadPublisher;
 use crate::registry::{self, FreshToken};
 use crate::{config, key_rotation, latch};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{LedgerEvent, Rotated};
+use ironclaw_contract::operator::{Backup, LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Entry, archive, head};
 use ironclaw_state::State;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{self, MasterKey};
+use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Sets up a home: master key, record, owner with token, settings. A second call changes nothing.
@@ -130,6 +132,23 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
         state.close().await;
         rotated
     })
+}
+
+/// Writes a backup of a home without a running host.
+pub fn back_up(path: &Path, out: impl Write) -> Result<Backup, Error> {
+    let home = Home::open(path)?;
+    let _lock = home.hold()?;
+    let (config, _) = config::load(&home)?;
+    key_rotation::settle(&home, &config.keys)?;
+    let master = MasterKey::load(&home, &config.keys)?;
+    let maker = Arc::new(backup_maker(&home, &config, &master));
+    let prepared = block_on(async {
+        let state = open_state(State::open, &home, &config, &master)?;
+        let prepared = maker.begin(&state, None).await;
+        state.close().await;
+        Ok(prepared?)
+    });
+    Ok(prepared?.write(out)?)
 }
 
 /// Runs a command that serves nothing.

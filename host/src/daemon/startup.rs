@@ -26,7 +26,7 @@ use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
 use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
-use crate::{key_rotation, observe, packages, registry};
+use crate::{backup, key_rotation, observe, packages, registry};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -67,6 +67,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     mount_policy::refuse_shown(&config, &home)?;
     let log = Arc::new(observe::start(&config.log, &home)?);
     latch::keep_reserve(&home);
+    backup::discard_left(&home)?;
     key_rotation::settle(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
@@ -85,6 +86,7 @@ pub(super) struct Parts {
     pub inbound: Inbound,
     pub stops: EmergencyStop,
     pub reloader: Arc<Reloader>,
+    pub backups: Arc<backup::Maker>,
 }
 
 impl Parts {
@@ -122,7 +124,8 @@ impl Parts {
             wake: Arc::new(sessions.clone()),
         };
         let reloader = Arc::new(Reloader::new(opened, paths, Arc::clone(&changes), sessions.clone()));
-        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader })
+        let backups = Arc::new(backup_maker(home, config, master));
+        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader, backups })
     }
 
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
@@ -184,6 +187,12 @@ pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Ve
     let Opened { home, config, master, state, .. } = opened;
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
     Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
+}
+
+/// Returns the maker of backups of a home.
+pub(super) fn backup_maker(home: &Home, config: &Config, master: &MasterKey) -> backup::Maker {
+    let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
+    backup::Maker::new(home, master, sink, &config.quota)
 }
 
 /// Removes layers of software without an agent.

@@ -41,7 +41,7 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader } = parts;
+        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader, backups } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
@@ -62,6 +62,7 @@ impl Workers {
             head_publisher: head_publisher.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
+            backups: Arc::clone(backups),
             shutdown: shutdown.clone(),
             reload: Arc::clone(reloader) as Arc<dyn Reload>,
         };

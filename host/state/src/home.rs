@@ -134,6 +134,14 @@ impl Home {
         Ok(home)
     }
 
+    /// Returns the home at `path`, also without a record. It checks only owner and mode of the directory.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let fault = |source| Error::Io { path: path.to_owned(), source };
+        let home = Self(path.canonicalize().map_err(fault)?);
+        home.check_permissions()?;
+        Ok(home)
+    }
+
     fn check_permissions(&self) -> Result<(), Error> {
         let metadata = fs::metadata(&self.0).map_err(|source| Error::Io { path: self.0.clone(), source })?;
         let me = nix::unistd::geteuid().as_raw();

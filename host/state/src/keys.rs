@@ -7,7 +7,7 @@ mod wrapping;
 
 pub use ironclaw_text::secret::SecretText;
 
-pub use wrapping::{ContentKey, LedgerSecret, SessionKeys, WrappingKey};
+pub use wrapping::{BackupKey, ContentKey, LedgerSecret, SessionKeys, WrappingKey};
 
 use crate::home::{self, Home};
 use hkdf::Hkdf;
@@ -184,7 +184,12 @@ impl MasterKey {
 
     /// Returns a public name of the key that reveals none of it: 16 hex characters, for people and the ledger.
     pub fn fingerprint(&self) -> String {
-        self.derive("fingerprint", 0).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        spelled(self.name())
+    }
+
+    fn name(&self) -> [u8; BackupKey::NAME_BYTES] {
+        let fingerprint = self.derive("fingerprint", 0);
+        *fingerprint.0.first_chunk().expect("a fingerprint is shorter than a key")
     }
 
     /// Derives a key for one purpose and one generation of the record, so that a restore gets new keys.
@@ -202,10 +207,20 @@ impl MasterKey {
         ApprovalRoot(self.derive("approval", 0))
     }
 
+    /// Returns the key of backups.
+    pub fn backup_key(&self) -> BackupKey {
+        BackupKey::new(self.derive("backup", 0), self.name())
+    }
+
     /// Returns the key that wraps the keys of sessions.
     pub fn wrapping_key(&self) -> WrappingKey {
         WrappingKey(self.derive("wrap", 0))
     }
+}
+
+/// Returns a fingerprint as people see it: 16 hex characters.
+pub fn spelled(fingerprint: [u8; BackupKey::NAME_BYTES]) -> String {
+    fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Location of the master key.

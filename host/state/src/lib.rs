@@ -9,6 +9,7 @@
 // Only the threads use some of the functions.
 #![cfg_attr(not(feature = "threads"), allow(dead_code))]
 
+pub mod backup;
 mod clock;
 #[cfg(feature = "threads")]
 mod events;

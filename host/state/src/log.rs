@@ -46,7 +46,7 @@ pub(super) enum Owner {
     Another,
 }
 
-/// A loss of changes.
+/// A loss of changes: at an unclean end, or by a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "log")]
 pub enum Lost {
@@ -56,6 +56,11 @@ pub enum Lost {
     Damaged {
         /// Number of commits behind the damage.
         commits: u64,
+    },
+    /// The record comes from a backup and has no later change.
+    Restored {
+        /// Id of the backup.
+        backup: String,
     },
 }
 
@@ -69,6 +74,7 @@ impl Lost {
             Self::Damaged { commits } => format!(
                 "the write-ahead log state.db-wal was damaged: {commits} commits behind the damage are lost"
             ),
+            Self::Restored { backup } => format!("the home was restored from the backup {backup}"),
         }
     }
 }
@@ -213,6 +219,15 @@ pub(super) fn mark_closed(db: &Connection) -> rusqlite::Result<()> {
     sql::remove_mark(db, Mark::Open)?;
     remove_log(db);
     Ok(())
+}
+
+/// Marks the copy of a record as a restored one, and as cleanly closed. Each start on this copy begins another generation.
+pub(super) fn mark_restored(db: &Connection, backup: &str) -> Result<(), Error> {
+    let mut all = read_lost(db)?;
+    all.push(Lost::Restored { backup: backup.to_owned() });
+    let text = serde_json::to_string(&all).expect("plain fields");
+    sql::set_mark(db, Mark::ChangesLost, &text)?;
+    Ok(mark_closed(db)?)
 }
 
 fn read_lost(db: &Connection) -> Result<Vec<Lost>, Error> {

@@ -194,7 +194,7 @@ fn discard_unfinished(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn discard(unfinished: &Path) -> io::Result<()> {
+pub(super) fn discard(unfinished: &Path) -> io::Result<()> {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = unfinished.as_os_str().to_owned();
         name.push(end);

@@ -46,7 +46,7 @@ pub(crate) fn choose_cases<T: Clone>(cases: &[T], count: u64, rng: &mut Rng) -> 
 }
 
 /// Sets the flag when it is dropped, so that a failure stops the senders.
-struct SetOnDrop<'a>(&'a AtomicBool);
+pub(crate) struct SetOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
@@ -97,7 +97,13 @@ fn every_message_is_answered_once_despite_random_kills() {
 }
 
 /// Sends `together` messages at a time and waits for their answers, until `over` is set. Returns the accepted messages.
-fn send_messages(client: &Client, agent: &str, together: usize, over: &AtomicBool, answers: &AtomicUsize) -> Vec<Sent> {
+pub(crate) fn send_messages(
+    client: &Client,
+    agent: &str,
+    together: usize,
+    over: &AtomicBool,
+    answers: &AtomicUsize,
+) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     while !over.load(Ordering::SeqCst) {
         let first = sent.len();

@@ -235,6 +235,24 @@ fn reply_on_a_removed_channel_is_dead_and_never_delivered() {
 }
 
 #[test]
+fn backup_in_place_does_not_resend_open_replies() {
+    let host = new_host(Build::Plain, SOON);
+    let receiver = Receiver::new(|_, _| Response::Later(503, "3600"));
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let message = hook.say("e1", "hello");
+    wait_for("the first attempt", || receiver.replies().len() == 1);
+    wait_for("the retry to be scheduled", || host.entries("delivery.retried").len() == 1);
+    let file = crate::security::tamper::outside(&host).join("b.backup").display().to_string();
+    host.ctl(&["backup", "create", &file]).ok();
+    host.down();
+    host.ctl(&["backup", "restore", &file, "--replace", "--yes"]).ok();
+    host.up();
+    receipt(&host, &message, "unknown");
+    assert_eq!((dead_letters(&host).len(), host.entries("delivery.unknown").len()), (1, 1));
+    assert_eq!(receiver.replies().len(), 1, "no delivery is sent twice");
+}
+
+#[test]
 fn restored_record_does_not_resend_open_replies() {
     let host = new_host(Build::Plain, SOON);
     let heads = crate::security::tamper::outside(&host);

@@ -11,6 +11,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 const NONCE_BYTES: usize = 24;
 
+const TAG_BYTES: usize = 16;
+
 /// Key that wraps and unwraps the keys of sessions and the ledger, and secrets.
 pub struct WrappingKey(pub(super) Bytes);
 
@@ -146,6 +148,39 @@ impl ContentKey {
     /// Decrypts the body of this item.
     pub fn open(&self, item: ItemId, stored: &[u8]) -> Result<Vec<u8>, Error> {
         open(&self.0.0, stored, item.to_string().as_bytes()).ok_or(Error::Sealed("the body of an item"))
+    }
+}
+
+/// Key that encrypts backups.
+pub struct BackupKey {
+    key: Bytes,
+    name: [u8; BackupKey::NAME_BYTES],
+}
+
+impl BackupKey {
+    /// Bytes of a name.
+    pub const NAME_BYTES: usize = 8;
+
+    /// Bytes that an encrypted part has in addition to its content: nonce and tag.
+    pub const OVERHEAD_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+
+    pub(super) fn new(key: Bytes, name: [u8; Self::NAME_BYTES]) -> Self {
+        Self { key, name }
+    }
+
+    /// Returns the fingerprint of the master key, from which this key is derived.
+    pub fn name(&self) -> [u8; Self::NAME_BYTES] {
+        self.name
+    }
+
+    /// Encrypts a part of a backup. It opens with this context alone.
+    pub fn seal(&self, context: &[u8], plain: &[u8]) -> Result<Vec<u8>, Error> {
+        seal(&self.key.0, plain, context)
+    }
+
+    /// Decrypts a part of a backup.
+    pub fn open(&self, context: &[u8], stored: &[u8]) -> Result<Vec<u8>, Error> {
+        open(&self.key.0, stored, context).ok_or(Error::Sealed("a part of the backup"))
     }
 }
 

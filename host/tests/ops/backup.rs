@@ -1,0 +1,299 @@
+//! Backups of a running and a stopped host, restored into an empty home and in place.
+//!
+//! `IRONCLAW_BACKUPS` sets the number of random moments; `IRONCLAW_SEED` repeats a run. See `restored` for homes that were copied by hand.
+
+use crate::chaos::kill::{SetOnDrop, answered, each_settled_once, retry, run_settings, send_messages};
+use crate::chaos::shortages::SmallDisk;
+use crate::security::tamper::outside;
+use crate::support::client::{Client, Raw, current_user};
+use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The number of moments without `IRONCLAW_BACKUPS`.
+const BACKUPS: u64 = 2;
+
+/// The longest pause before a backup; a warm round takes a few milliseconds.
+const PAUSE_MS_MAX: u64 = 400;
+
+fn new_host() -> TestHost {
+    let mut host = TestHost::with(current_user(), Build::Plain, None);
+    let data = outside(&host);
+    host.set_env("XDG_DATA_HOME", data.to_str());
+    host
+}
+
+/// Returns a host of another machine, with an empty home.
+fn empty_host() -> TestHost {
+    let host = new_host();
+    std::fs::remove_dir_all(&host.home).expect("removed");
+    host
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn beside(host: &TestHost, name: &str) -> PathBuf {
+    host.home.with_file_name(name)
+}
+
+/// Makes a backup and returns its path.
+fn back_up(host: &TestHost, name: &str) -> PathBuf {
+    let path = beside(host, name);
+    host.ctl(&["backup", "create", text(&path)]).ok();
+    path
+}
+
+/// Returns the code of a refused command.
+#[track_caller]
+fn code(answer: &Answer) -> String {
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    let last = answer.stderr.lines().last().unwrap_or_default();
+    let failure: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", answer.stderr));
+    failure["error"]["code"].as_str().expect("a code").to_owned()
+}
+
+/// Starts a restored host, and checks that every message of its record is answered once and that the conversation continues.
+fn check_continues(host: &TestHost, seed: u64) {
+    host.up();
+    let client = Client::of(host);
+    let recorded = host.entries("message.recorded");
+    let ids: Vec<String> =
+        recorded.iter().map(|entry| entry["data"]["message"].as_str().expect("an id").to_owned()).collect();
+    let mut unknown = HashSet::new();
+    for id in &ids {
+        let view = retry("answer a message", || answered(&client, id));
+        if view["receipt"] == "unknown" {
+            unknown.insert(id.clone());
+        }
+    }
+    each_settled_once(host, &ids, &unknown, seed);
+    assert_eq!(host.entries("state.restored").len(), 1, "seed {seed}");
+    assert!(!host.entries("state.generation").is_empty(), "seed {seed}");
+    let generations = host.entries("state.generation").len();
+    assert!(host.say("one", "echo once more").contains("once more"), "seed {seed}");
+    host.down();
+    host.up();
+    assert_eq!(host.entries("state.generation").len(), generations, "another start begins no generation");
+    host.down();
+}
+
+#[test]
+fn backup_under_load_continues_after_a_restore() {
+    let (seed, moments) = run_settings("IRONCLAW_BACKUPS", BACKUPS);
+    let host = new_host();
+    host.up();
+    host.agent("one");
+    host.agent("two");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (over, answers) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let files: Vec<PathBuf> = std::thread::scope(|scope| {
+        let one = scope.spawn(|| send_messages(&Client::of(&host), "one", 1, &over, &answers[0]));
+        let two = scope.spawn(|| send_messages(&Client::of(&host), "two", 3, &over, &answers[1]));
+        let until = SetOnDrop(&over);
+        wait_for("a first answer", || answers.iter().all(|count| count.load(Ordering::SeqCst) > 0));
+        let files = (0..moments).map(|number| {
+            std::thread::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX)));
+            back_up(&host, &format!("{number}.backup"))
+        });
+        let files = files.collect();
+        drop(until);
+        one.join().expect("the sender got its answers");
+        two.join().expect("the sender got its answers");
+        files
+    });
+    assert_eq!(host.entries("backup.created").len() as u64, moments);
+    host.down();
+    let key = beside(&host, "key");
+    std::fs::copy(host.home.join("master.key"), &key).expect("copied");
+    for (number, file) in files.iter().enumerate() {
+        let verified = host.ctl(&["--json", "backup", "verify", text(file)]).ok().json();
+        assert_eq!(verified["ledger"]["ok"], true, "seed {seed}: {verified}");
+        if number % 2 == 0 {
+            let other = empty_host();
+            other.ctl(&["backup", "restore", text(file), "--key-file", text(&key)]).ok();
+            other.ctl(&["audit", "verify"]).ok();
+            check_continues(&other, seed);
+            other.ctl(&["audit", "verify"]).ok();
+        } else {
+            let restored = host.ctl(&["--json", "backup", "restore", text(file), "--replace", "--yes"]).ok().json();
+            let former = PathBuf::from(restored["former"].as_str().expect("the former home"));
+            assert!(former.join("state.db").exists() && former.parent() == host.home.parent());
+            check_continues(&host, seed);
+            // Heads outside know the history that was replaced, until an owner accepts it.
+            assert_eq!(host.ctl(&["audit", "verify"]).code, 1, "seed {seed}");
+            host.up();
+            host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
+            host.down();
+            host.ctl(&["audit", "verify"]).ok();
+            std::fs::remove_dir_all(former).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn approval_before_a_restore_does_not_count() {
+    let host = new_host();
+    std::fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
+    host.up();
+    host.agent("a");
+    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let id = host.submit("a", "persona", json!({ "persona": "Be brief." })).ok().json()["id"].clone();
+    let id = id.as_str().expect("an id");
+    host.ctl(&["approve", id, "--yes"]).ok();
+    let file = back_up(&host, "b.backup");
+    let other = empty_host();
+    other.ctl(&["backup", "restore", text(&file), "--key-file", text(&host.home.join("master.key"))]).ok();
+    other.up();
+    let show = |id: &str| other.ctl(&["--json", "change", "show", id]).ok().json();
+    assert_eq!(show(id)["status"], "unknown");
+    // One more approval completed the change in the original. Here the first one is void.
+    let carol = Raw::of_person(&other, "carol");
+    let shown = json!({ "shown": show(id)["shown_digest"] }).to_string();
+    let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    assert_eq!(status, 200, "{said}");
+    assert_ne!(show(id)["status"], "applied");
+    assert!(other.entries("change.applied").is_empty());
+    assert_eq!(other.entries("state.generation").len(), 1);
+}
+
+#[test]
+fn backup_has_workspaces_settings_and_no_key() {
+    let host = new_host();
+    host.up();
+    host.agent("a");
+    host.say("a", "write notes.txt: the plan");
+    host.down();
+    let workspace = host.session_directory().join("workspace");
+    std::os::unix::fs::symlink("/etc/passwd", workspace.join("link")).expect("linked");
+    nix::unistd::mkfifo(&workspace.join("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    std::fs::write(host.home.join("config.toml"), "[session]\nidle_seconds = 77\n").expect("written");
+    // No host runs.
+    let path = beside(&host, "b.backup");
+    let made = host.ctl(&["--json", "backup", "create", text(&path)]).ok().json();
+    assert_eq!((&made["skipped"], &made["changed"]), (&json!(1), &json!(0)), "{made}");
+    let bytes = std::fs::read(&path).expect("read");
+    let has = |words: &[u8]| bytes.windows(words.len()).any(|window| window == words);
+    assert!(has(b"ironclaw-backup\n") && !has(b"the plan") && !has(b"idle_seconds"));
+    let key = std::fs::read(host.home.join("master.key")).expect("read");
+    assert!(!has(&key));
+    // The home of the other machine has only the key.
+    let other = empty_host();
+    std::fs::create_dir(&other.home).expect("made");
+    std::fs::copy(host.home.join("master.key"), other.home.join("master.key")).expect("copied");
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&other.home, std::fs::Permissions::from_mode(0o700)).expect("set");
+    let restored = other.ctl(&["--json", "backup", "restore", text(&path)]).ok().json();
+    assert!(restored["heads"].as_u64() > Some(0) && restored["former"].is_null(), "{restored}");
+    let workspace = other.session_directory().join("workspace");
+    assert_eq!(std::fs::read_to_string(workspace.join("notes.txt")).expect("restored").trim_end(), "the plan");
+    assert_eq!(std::fs::read_link(workspace.join("link")).expect("a link"), Path::new("/etc/passwd"));
+    assert!(!workspace.join("pipe").exists() && !other.home.join("heads").exists());
+    let names = ["config.toml", "owner.token", "policy.toml"];
+    for name in names {
+        let read = |host: &TestHost| std::fs::read(host.home.join(name)).expect("read");
+        assert_eq!(read(&host), read(&other), "{name}");
+    }
+    other.up();
+    assert!(other.say("a", "read notes.txt").contains("the plan"));
+    assert!(other.entries("session.workspace_lost").is_empty());
+    let left = std::fs::read_dir(other.home.parent().expect("a directory")).expect("read").flatten();
+    let left: Vec<_> =
+        left.map(|entry| entry.file_name()).filter(|name| name.as_encoded_bytes().starts_with(b".")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn unusable_backups_and_homes_are_refused_by_code() {
+    let host = new_host();
+    host.up();
+    host.agent("a");
+    let file = back_up(&host, "b.backup");
+    let whole = std::fs::read(&file).expect("read");
+    assert_eq!(code(&host.ctl(&["--json", "backup", "create", text(&file)])), "file_exists");
+    host.ctl(&["backup", "create", text(&file), "--force"]).ok();
+    let restore = |of: &Path| host.ctl(&["--json", "backup", "restore", text(of), "--replace", "--yes"]);
+    assert_eq!(code(&restore(&file)), "host_running");
+    host.down();
+    assert_eq!(code(&host.ctl(&["--json", "backup", "restore", text(&file)])), "home_not_empty");
+    let bad = beside(&host, "bad.backup");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for (bytes, expected) in [
+        (&whole[..whole.len() - 1], "backup_truncated"),
+        (&whole[..100], "backup_truncated"),
+        (&whole[..80 + 2 * (64 * 1024 + 40)], "backup_truncated"),
+        (flipped.as_slice(), "backup_changed"),
+        (b"a letter".as_slice(), "backup_foreign"),
+    ] {
+        std::fs::write(&bad, bytes).expect("written");
+        assert_eq!(code(&host.ctl(&["--json", "backup", "verify", text(&bad)])), expected);
+        assert_eq!(code(&restore(&bad)), expected);
+    }
+    let other = beside(&host, "other.key");
+    std::fs::write(&other, [9; 32]).expect("written");
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o600)).expect("set");
+    let with_key = ["--json", "backup", "verify", text(&file), "--key-file", text(&other)];
+    assert_eq!(code(&host.ctl(&with_key)), "backup_other_key");
+    let empty = empty_host();
+    assert_eq!(code(&empty.ctl(&["--json", "backup", "restore", text(&file)])), "key_missing");
+    // Nothing was changed, and nothing remains.
+    host.ctl(&["audit", "verify"]).ok();
+    let parent = host.home.parent().expect("a directory");
+    let left = std::fs::read_dir(parent).expect("read").flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("restor")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    host.up();
+    assert!(host.say("a", "echo still here").contains("still here"));
+}
+
+#[test]
+fn full_disk_leaves_neither_a_backup_nor_a_home() {
+    let mut host = new_host();
+    host.up();
+    host.agent("a");
+    let file = back_up(&host, "b.backup");
+    host.down();
+    let key = beside(&host, "key");
+    std::fs::copy(host.home.join("master.key"), &key).expect("copied");
+    // The home moves to a disk with room for little more than itself.
+    let Some(disk) = SmallDisk::under(&mut host, "size=3m") else { return };
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(&disk.0).expect("read").flatten().map(|e| e.file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let target = disk.0.join("new.backup");
+    assert_eq!(code(&host.ctl(&["--json", "backup", "create", text(&target)])), "disk_full");
+    let replace = ["--json", "backup", "restore", text(&file), "--key-file", text(&key), "--replace", "--yes"];
+    let mut filler = std::fs::File::create(disk.0.join("filler")).expect("made");
+    while filler.write_all(&[1; 64 * 1024]).is_ok() {}
+    // The restore begins, and the record does not fit.
+    let length = filler.metadata().expect("open").len();
+    filler.set_len(length - 128 * 1024).expect("cut");
+    assert_eq!(code(&host.ctl(&replace)), "disk_full");
+    std::fs::remove_file(disk.0.join("filler")).expect("removed");
+    assert_eq!(names(), before);
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn only_an_owner_gets_a_backup() {
+    let host = new_host();
+    host.up();
+    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let carol = Raw::of_person(&host, "carol");
+    let (status, said) = carol.ask("POST", "/v1/backup", "");
+    assert_eq!((status, said["error"]["code"].as_str()), (403, Some("role_too_low")), "{said}");
+    assert!(host.entries("backup.created").is_empty());
+    back_up(&host, "b.backup");
+    let entries = host.entries("backup.created");
+    assert!(entries.len() == 1 && entries[0]["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
+}
