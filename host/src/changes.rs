@@ -131,10 +131,10 @@ impl Changes {
         self.record()
             .state
             .read(move |tx| {
-                let row = store::known(tx, id)?;
-                let rule = row.rule(changes.policy());
+                let (row, settings) = (store::known(tx, id)?, changes.settings());
+                let rule = row.rule(&settings.policy);
                 let is_other = rule.requester_may_approve || by.id != row.principal();
-                let may_approve = is_other && decide::may_decide(tx, changes.policy(), &by, &row)?;
+                let may_approve = is_other && decide::may_decide(tx, &settings.policy, &by, &row)?;
                 Ok((may_approve, review_page::approvers(&rule, row.kind)))
             })
             .await

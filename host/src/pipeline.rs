@@ -85,12 +85,12 @@ impl Inbound {
     /// # Errors
     /// Refuses the origin at each stage, as [`Self::inbound`] does.
     pub async fn session_of(&self, origin: Received) -> Result<SessionId, Denied<Error>> {
-        let (record, quota, sessions_max) = (Arc::clone(&self.record), self.quota.clone(), self.sessions_max);
+        let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
         self.record
             .state
             .decide(move |tx| {
                 let authenticated = identity::authenticate(tx, origin)?;
-                let routed = routing::route(tx, authenticated, (&quota, sessions_max), &record.wrapping)?;
+                let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
                 Ok::<_, Denied<Error>>(routed.session().id)
             })
             .await

@@ -76,10 +76,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Reach", &["mcp"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
-    (
-        "Look",
-        &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"],
-    ),
+    ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
 ];
 
 /// Returns the template of `ironctl --help`: the groups of commands, then the global options.

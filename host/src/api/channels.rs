@@ -104,8 +104,12 @@ pub async fn test(
 }
 
 /// `POST /v1/channels/{channel}/probe`: opens a connection to the receiver and closes it. The journal does not have it.
-pub async fn probe(State(api): State<Api>, Path(channel): Path<String>) -> Reply<ChannelProbe> {
-    let found = api.record.state.read(move |tx| channels::known(tx, &channel)).await?;
+pub async fn probe(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(channel): Path<String>,
+) -> Reply<ChannelProbe> {
+    let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
     let to = Destination::of(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
     let (reached, result) = match channel::probe(&to).await {

@@ -1,7 +1,7 @@
 //! The container of a backup: a header in plain text, and chunks that are encrypted and authenticated one by one.
 //!
 //! Each chunk is bound to the header, to its number, and to whether it is the last. So a file that was cut, extended, reordered or
-//! changed does not open. All chunks have the same size, so a cut file is known by its length. `docs/decisions/0048` has each byte. See
+//! changed does not open. All chunks have the same size, so a cut file is known by its length. `docs/decisions/0049` has each byte. See
 //! [`super::entry`] for the content.
 
 use super::Error;

@@ -145,7 +145,7 @@ impl<W: Write> Contents<W> {
             match self.one(walk, &opened, &below) {
                 Ok(()) => {}
                 Err(Fault::Ours(error)) => return Err(Fault::Ours(error)),
-                Err(Fault::Theirs(error)) => walk.skip(&below, error)?,
+                Err(Fault::Theirs(error)) => walk.skip(&below, error).map_err(Fault::Ours)?,
             }
         }
         Ok(())

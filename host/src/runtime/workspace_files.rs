@@ -71,7 +71,7 @@ impl Sessions {
         let _writing = self.runtime.workspaces.writing.lock().await;
         let session = self.known(id).await?;
         let (place, owner) = (self.place(id), self.prepare(&session).await?);
-        let quota = self.runtime.workspaces.quota.clone();
+        let quota = self.runtime.workspaces.settings.now().quota.clone();
         let drafted = off_thread(place.clone(), move |place| {
             let files = open(place, owner)?.ok_or_else(|| no_file(&path))?;
             let content = content.as_ref();

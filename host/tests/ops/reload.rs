@@ -108,7 +108,10 @@ fn reloaded_policy_counts_for_the_next_change() {
     host.ctl(&["person", "add", "Bob", "--role", "admin"]).ok();
     fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
     assert_eq!(reload(&host)["policy_changed"], true);
-    let id = host.submit("a", "persona", json!({ "instructions": "Be brief." })).ok().json()["id"].as_str().expect("an id").to_owned();
+    let id = host.submit("a", "persona", json!({ "instructions": "Be brief." })).ok().json()["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let voted = host.ctl(&["--json", "approve", &id]).ok().json();
     assert_eq!(voted["status"], "pending", "{voted}");
     // The one approval is enough again after the next reload only if it is given again.

@@ -22,6 +22,9 @@ pub struct Args {
     install: bool,
 }
 
+/// The shells with a place for scripts of a user.
+pub const INSTALLABLE: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
+
 /// Prints or installs the script.
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     // Generated in memory, because the generator panics on a closed pipe.
@@ -52,7 +55,7 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
 }
 
 /// Returns the file that a shell of this user reads the script from.
-fn place(shell: Shell) -> Option<PathBuf> {
+pub fn place(shell: Shell) -> Option<PathBuf> {
     let base = BaseDirs::new()?;
     match shell {
         Shell::Bash => Some(base.data_dir().join("bash-completion/completions/ironctl")),

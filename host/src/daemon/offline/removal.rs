@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn home_is_removed_with_read_only_directories_and_no_target_of_a_link() {
+    fn removal_takes_read_only_directories_and_no_target_of_a_link() {
         let (directory, home) = made();
         let outside = directory.path().join("outside");
         fs::create_dir(&outside).expect("made");

@@ -25,7 +25,8 @@ pub async fn checks(at: &At) -> Vec<Check> {
         Ok(client) => Arc::new(client),
         Err(error) => return vec![failed("model endpoints and channels", &error, "look at `ironctl logs`")],
     };
-    let (mut asked, mut checks): (JoinSet<(usize, Check)>, Vec<(usize, Check)>) = (JoinSet::new(), Vec::new());
+    let mut asked = JoinSet::new();
+    let mut checks: Vec<(usize, Check)> = Vec::new();
     match client.models().await {
         Ok(models) => {
             for model in models {
