@@ -143,18 +143,16 @@ impl Changes {
     /// Returns a change in the form for this person.
     ///
     /// # Errors
-    /// Refuses an unknown id, and a change that this person may not see.
+    /// Refuses an unknown id, and in the same words a change that this person may not see.
     pub async fn show(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
         let (changes, by) = (Arc::clone(self), by.clone());
         self.record()
             .state
             .read(move |tx| {
                 let (row, settings) = (store::known(tx, id)?, changes.settings());
-                let sees_all =
-                    by.role.covers(registry::Role::Admin) || decide::may_decide(tx, &settings.policy, &by, &row)?;
+                let sees_all = decide::may_read(tx, &settings.policy, &by, &row)?;
                 if !sees_all && row.principal() != by.id {
-                    let message = format!("{id} cannot be shown to {}", by.name);
-                    return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
+                    return Err(store::unknown(id).into());
                 }
                 if sees_all {
                     let (text, digest) = decide::show(tx, &settings.policy, &row)?;

@@ -148,6 +148,11 @@ pub fn may_decide(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> R
     Ok(row.rule(policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
 }
 
+/// Returns whether this person may read the whole page of this change. The person who asked for it sees its status at least.
+pub fn may_read(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
+    Ok(by.role.covers(Role::Admin) || may_decide(tx, policy, by, row)?)
+}
+
 /// Checks that a person may do the work of a change of this kind by a command of their own, because their one approval is enough.
 ///
 /// # Errors
@@ -276,6 +281,9 @@ fn open(
             .with("by", by.id)
             .reason("the person has no role that may decide")
             .append(tx)?;
+        if by.id != row.principal() && !may_read(tx, context.policy, &by, &row)? {
+            return Err(store::unknown(id).into());
+        }
         let rule = row.rule(context.policy);
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let (name, kind, roles) = (&by.name, row.kind, roles.join(" or "));
@@ -295,7 +303,8 @@ fn open(
 /// Records the approval of a person for exactly the page with the digest `shown`.
 ///
 /// # Errors
-/// Refuses a person who may not decide, a change that is decided, over or stale, and a page that differs from the present one.
+/// Refuses a person who may not decide, a change that is decided, over or stale, and a page that differs from the present one. To a
+/// person who may not see the change, it is unknown.
 pub fn approve(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
@@ -381,7 +390,8 @@ fn not_independent(
 /// Records the rejection by a person, and returns the ended change. The caller notifies its requester.
 ///
 /// # Errors
-/// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over.
+/// Refuses a person who may not decide, unless it is their own request, and a change that is decided or over. To a person who may not
+/// see the change, it is unknown.
 pub fn reject(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,

@@ -50,10 +50,13 @@ pub fn active(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, ironclaw_sta
 /// # Errors
 /// Refuses an id that no change has.
 pub fn known(tx: &ReadTx<'_>, id: ChangeId) -> Result<Row, Denied> {
-    find(tx, id)?.ok_or_else(|| {
-        let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
-        refusal.hint("`ironctl change list` shows the changes that wait").into()
-    })
+    find(tx, id)?.ok_or_else(|| unknown(id).into())
+}
+
+/// Returns the refusal of an id that no change has. It is the same for a change that a person may not see, so that ids cannot be probed.
+pub fn unknown(id: ChangeId) -> Refusal {
+    let refusal = Refusal::new(DenialCode::ChangeUnknown, format!("there is no change {id}"));
+    refusal.hint("`ironctl change list` shows the changes that wait")
 }
 
 /// Returns the next approved change of each agent, and that of the host, oldest first.

@@ -186,8 +186,9 @@ fn change_that_differs_from_its_shown_text_is_refused() {
 fn deciding_needs_a_role_and_a_lost_role_voids_the_approval() {
     let fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
-    refused(fixture.approve("mara", id), DenialCode::NotYoursToDecide);
-    refused(fixture.reject("mara", id), DenialCode::NotYoursToDecide);
+    // Mara neither sees the change nor decides on it.
+    refused(fixture.approve("mara", id), DenialCode::ChangeUnknown);
+    refused(fixture.reject("mara", id), DenialCode::ChangeUnknown);
     assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
     let (adam, olga) = (fixture.person("adam"), fixture.person("olga"));
@@ -237,10 +238,10 @@ fn admin_of_one_agent_decides_only_about_that_agent() {
     };
     give("other");
     let id = fixture.persona("new");
-    refused(fixture.approve("mara", id), DenialCode::NotYoursToDecide);
+    refused(fixture.approve("mara", id), DenialCode::ChangeUnknown);
     give(AGENT);
     let made = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
-    refused(fixture.approve("mara", made), DenialCode::NotYoursToDecide);
+    refused(fixture.approve("mara", made), DenialCode::ChangeUnknown);
     assert_eq!(fixture.approve("mara", id), Ok(Vote::Approved));
 }
 

@@ -154,7 +154,7 @@ fn member_lists_own_requests_and_not_those_of_others() {
     assert_eq!(bob.get(&format!("/v1/changes/{id}")).1["status"], "pending");
     for foreign in [(&mara, &id), (&bob, &of_owner)] {
         let (status, refused) = foreign.0.get(&format!("/v1/changes/{}", foreign.1));
-        assert_eq!((status, refused["error"]["code"].as_str()), (403, Some("not_yours_to_decide")), "{refused}");
+        assert_eq!((status, refused["error"]["code"].as_str()), (404, Some("change_unknown")), "{refused}");
     }
     fixture.host.ctl(&["reject", &id]).ok();
     assert_eq!(own(&bob, ""), Vec::<String>::new(), "a decided request does not wait");

@@ -14,10 +14,15 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     let bob = Raw::of_person(&fixture.host, "bob");
     let id = fixture.propose("persona");
     let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
+    // A change that Bob may not see is refused in the same words as an unknown one.
+    let unknown = other_id(&id);
     let refused = |caller: &Raw| {
-        for (path, body) in [("approve", shown.as_str()), ("reject", r#"{"reason":""}"#)] {
-            let (status, said) = caller.ask("POST", &format!("/v1/changes/{id}/{path}"), body);
-            assert_eq!((status, said["error"]["code"].as_str()), (403, Some("not_yours_to_decide")), "{path}: {said}");
+        let calls = [("POST", "/approve", shown.as_str()), ("POST", "/reject", r#"{"reason":""}"#), ("GET", "", "")];
+        for (method, path, body) in calls {
+            let (status, said) = caller.ask(method, &format!("/v1/changes/{id}{path}"), body);
+            assert_eq!((status, said["error"]["code"].as_str()), (404, Some("change_unknown")), "{path}: {said}");
+            let of_unknown = caller.ask(method, &format!("/v1/changes/{unknown}{path}"), body);
+            assert_eq!((404, said.to_string().replace(&id, &unknown)), (of_unknown.0, of_unknown.1.to_string()));
         }
         assert_eq!(fixture.show(&id)["status"], "pending");
     };
@@ -42,11 +47,16 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     assert_eq!(refusals.len(), 4, "{refusals:?}");
 }
 
+/// Returns the id of no change.
+fn other_id(id: &str) -> String {
+    format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' })
+}
+
 #[test]
 fn unshown_or_unknown_change_is_not_approved() {
     let fixture = ChangeFixture::new(Build::Plain);
     let id = fixture.propose("persona");
-    let other = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
+    let other = other_id(&id);
     fixture.host.ctl(&["approve", &other]).refused("there is no change");
     fixture.host.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
     let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
