@@ -12,7 +12,6 @@ mod home;
 mod host_binary;
 mod jail;
 mod local_file;
-mod nearest;
 mod new_file;
 mod output;
 mod own_command;

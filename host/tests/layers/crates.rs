@@ -62,7 +62,7 @@ pub(super) const CRATES: &[Crate] = &[
         contract: &["operator", "ids"],
         never: &[],
         environment: true,
-        packages: &["ironclaw-contract"],
+        packages: &["ironclaw-contract", "ironclaw-text"],
     },
     Crate {
         directory: "host/text",

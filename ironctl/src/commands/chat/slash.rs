@@ -3,7 +3,7 @@
 //! Never passes on an unknown command as text, because the agent would answer it. See [`crate::commands::chat::conversation`].
 
 use crate::failure::Error;
-use crate::nearest::nearest;
+use ironclaw_text::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
 pub const COMMANDS: [(&str, &str); 7] = [
