@@ -6,6 +6,7 @@
 mod entry;
 mod error;
 mod format;
+mod left;
 mod make;
 mod put;
 mod staging;
@@ -13,6 +14,7 @@ mod tree;
 
 pub use error::Error;
 pub use format::{Header, header};
+pub use left::{former_homes, is_left};
 pub use make::{Maker, Prepared, discard_left};
 pub use put::unpack;
 pub use staging::{Scratch, Staging, is_empty};

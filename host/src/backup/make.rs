@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Name of the copy of the record in the home. It has no name once it is complete.
-const COPY: &str = ".state.db.backup";
+pub(super) const COPY: &str = ".state.db.backup";
 
 /// Bytes that the copy may need in addition to the size of the record.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;

@@ -20,7 +20,7 @@ const NAMES_MAX: u32 = 10_000;
 const PERMITTED: [&str; 2] = ["master.key", LOCK_FILE];
 
 /// Begin of the name of a directory in a home with its former content.
-const INSIDE: &str = "before-restore-";
+pub(super) const INSIDE: &str = "before-restore-";
 
 /// A private directory that is removed at the end.
 #[derive(Debug)]

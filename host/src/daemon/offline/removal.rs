@@ -5,6 +5,7 @@
 
 use super::super::error::Error;
 use super::super::socket_directory;
+use crate::backup;
 use crate::config::{self, Config};
 use ironclaw_contract::operator::{Removal, RemovalPath};
 use ironclaw_ledger::sink::Sink;
@@ -66,6 +67,8 @@ pub fn list(path: &Path) -> Result<Removal, Error> {
     {
         keep.push(shown(path, "the master key (keys.master_key_file)"));
     }
+    let former = backup::former_homes(home.path());
+    keep.extend(former.iter().map(|path| shown(path, "the home before a restore; `ironctl --home PATH uninstall`")));
     remove.push(shown(home.path(), "the home"));
     Ok(Removal { home: home.path().display().to_string(), remove, keep })
 }
@@ -113,6 +116,7 @@ fn is_own(name: &str) -> bool {
     let name =
         name.strip_prefix('.').filter(|rest| rest.ends_with(".new") || rest.starts_with("removed-")).unwrap_or(name);
     name.starts_with("removed-")
+        || backup::is_left(name)
         || OWN_NAMES.iter().any(|own| {
             name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || own.ends_with("-v"))
         })
@@ -161,6 +165,9 @@ mod tests {
             fs::write(home.path().join(own), "x").expect("written");
         }
         list(home.path()).expect("only own files");
+        let of_backups = [".state.db.backup", ".restoring.0123456789abcdef", "before-restore-1"];
+        of_backups.iter().for_each(|name| fs::write(home.path().join(name), "x").expect("written"));
+        list(home.path()).expect("only own files");
         fs::write(home.path().join("thesis.tex"), "x").expect("written");
         let refused = remove(home.path()).expect_err("refused");
         assert!(
@@ -186,6 +193,19 @@ mod tests {
         let removal = remove(home.path()).expect("removed");
         assert_eq!(removal.remove.last().expect("the home").path, home.path().display().to_string());
         assert!(!home.path().exists() && outside.join("kept").exists());
+    }
+
+    #[test]
+    fn home_before_a_restore_is_named_and_kept() {
+        let (directory, home) = made();
+        for name in ["home.before-restore-2", "home.before-restore-x", "other.before-restore-1"] {
+            fs::create_dir(directory.path().join(name)).expect("made");
+        }
+        let former = directory.path().join("home.before-restore-2");
+        let kept: Vec<PathBuf> =
+            remove(home.path()).expect("removed").keep.iter().map(|kept| PathBuf::from(&kept.path)).collect();
+        assert_eq!(kept, [former.as_path()]);
+        assert!(former.is_dir() && !home.path().exists());
     }
 
     #[test]
