@@ -148,7 +148,8 @@ impl Config {
         let count = sessions::count_on_channel(tx, channel)?;
         if count >= u64::from(self.conversations_per_channel) {
             let words = format!("channel {channel} has {count} conversations, which is the most for it");
-            let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel";
+            let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel, \
+                        then `ironctl config reload`";
             return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
         }
         Ok(())

@@ -44,11 +44,11 @@ impl Over {
         let (what, setting) = match self {
             Self::Bytes => (
                 format!("holds more than {} bytes", config.workspace_bytes),
-                ", or raises quota.workspace_bytes in config.toml",
+                ", or raises quota.workspace_bytes in config.toml with `ironctl config reload`",
             ),
             Self::Files => (
                 format!("holds more than {} files", config.workspace_files),
-                ", or raises quota.workspace_files in config.toml",
+                ", or raises quota.workspace_files in config.toml with `ironctl config reload`",
             ),
             Self::Unreadable => ("has a directory that the host cannot read".to_owned(), ""),
         };

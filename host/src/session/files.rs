@@ -394,7 +394,8 @@ fn check_room(place: &SessionDirectories, quota: &quota::Config, path: &FilePath
     };
     let Some(over) = workspace::look(place.path(), &rest).map_err(Denied::Failed)? else { return Ok(()) };
     let words = format!("no room for {} of {bytes} bytes in the workspace ({})", path.shown(), over.code());
-    let hint = "remove files with `ironctl file remove`, or raise quota.workspace_bytes or quota.workspace_files";
+    let hint = "remove files with `ironctl file remove`, or raise quota.workspace_bytes or quota.workspace_files, then \
+                `ironctl config reload`";
     Err(Refusal::new(DenialCode::WorkspaceFull, words).hint(hint).into())
 }
 

@@ -149,15 +149,21 @@ impl Exceeded {
     pub fn sentence(&self, agent: &str, now: i64) -> String {
         let Self { limit: Limit { ceiling, limit }, used, needed } = *self;
         let (whose, raise) = match ceiling {
-            Ceiling::TokensPerDay => ("this host's", "`budget.tokens_per_day` in its config.toml".to_owned()),
-            Ceiling::CostPerDay => ("this host's", "`budget.cost_per_day_micros` in its config.toml".to_owned()),
+            Ceiling::TokensPerDay => {
+                ("this host's", "`budget.tokens_per_day` in its config.toml, then `ironctl config reload`".to_owned())
+            }
+            Ceiling::CostPerDay => (
+                "this host's",
+                "`budget.cost_per_day_micros` in its config.toml, then `ironctl config reload`".to_owned(),
+            ),
             Ceiling::TokensPerAgentDay => {
                 ("this agent's", format!("`ironctl agent set {agent} --tokens-per-day NUMBER`"))
             }
             Ceiling::CostPerAgentDay => ("this agent's", format!("`ironctl agent set {agent} --cost-per-day AMOUNT`")),
-            Ceiling::TokensPerSession => {
-                ("this conversation's", "`budget.tokens_per_session` in the host's config.toml".to_owned())
-            }
+            Ceiling::TokensPerSession => (
+                "this conversation's",
+                "`budget.tokens_per_session` in the host's config.toml, then `ironctl config reload`".to_owned(),
+            ),
         };
         let show = |amount| Amount { ceiling, amount };
         let period = if ceiling.is_daily() { " a day" } else { "" };
