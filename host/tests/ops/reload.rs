@@ -103,6 +103,28 @@ fn setting_that_needs_a_restart_is_named_until_then() {
 }
 
 #[test]
+fn reloaded_quota_and_ceiling_count_at_once() {
+    let (host, _data) = new_host();
+    // With a price, the words of the script count as tokens.
+    host.ctl(&["model", "add", "s", "--kind", "scripted", "--price-in", "1", "--price-out", "1", "--no-test"]).ok();
+    host.ctl(&["agent", "add", "b", "--model", "s"]).ok();
+    let is_notice = |text: &str| host.chat("b", text)["notice"].clone();
+    assert_eq!(is_notice("write one.txt: x"), false);
+    for (config, setting) in [
+        ("[quota]\nworkspace_files = 1\n", "quota.workspace_files"),
+        ("[budget]\ntokens_per_day = 1\n", "budget.tokens_per_day"),
+    ] {
+        host.configure(config);
+        assert_eq!(reload(&host)["applied"], json!([setting]));
+        // A workspace is measured at the end of a turn.
+        assert!((0..2).any(|_| is_notice("write two.txt: x") == true), "{setting}");
+        host.configure("");
+        assert_eq!(reload(&host)["applied"], json!([setting]));
+        assert_eq!(is_notice("write two.txt: x"), false, "{setting}");
+    }
+}
+
+#[test]
 fn reloaded_policy_counts_for_the_next_change() {
     let (host, _data) = new_host();
     host.ctl(&["person", "add", "Bob", "--role", "admin"]).ok();
