@@ -14,7 +14,9 @@ use clap::Subcommand;
 use nix::unistd::geteuid;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use systemctl::Systemctl;
+use tokio::time::sleep;
 use unit::{Found, Manager, NAME, Unit};
 
 /// The home of a service of the machine, if no other one is named.
@@ -139,15 +141,36 @@ async fn install(at: &At, unit: &Unit, force: bool) -> Result<(), Error> {
     if is_active && !is_same {
         systemctl.run(at, &["restart", NAME])?;
     }
+    let pid = wait_for_answer(unit, &systemctl).await?;
     let active = systemctl.ask("is-active");
-    at.out.json(&json!({ "file": path, "home": unit.home, "written": !is_same, "active": active }))?;
-    at.out.line(format!("{NAME} runs the host on {}: {active}", unit.home.display()))?;
+    at.out.json(&json!({ "file": path, "home": unit.home, "written": !is_same, "active": active, "pid": pid }))?;
+    at.out.line(format!("{NAME} runs the host on {}: {active}, process {pid} answers", unit.home.display()))?;
     if unit.manager == Manager::User {
         at.out.line(
             "it starts when you log in; to start it at boot and keep it after a logout: loginctl enable-linger",
         )?;
     }
     Ok(())
+}
+
+/// Waits until the host of the unit answers. Returns its process. Fails if the service ends, and after [`up::START_WAIT`].
+async fn wait_for_answer(unit: &Unit, systemctl: &Systemctl) -> Result<u32, Error> {
+    let home = Home::resolve(Some(unit.home.clone()))?;
+    let deadline = Instant::now() + up::START_WAIT;
+    loop {
+        match up::answering(&home).await {
+            Ok(Some((_, status))) => return Ok(status.host.pid),
+            Err(error) if up::is_final(&error) => return Err(error),
+            // During a start, a refused connection is expected.
+            Ok(None) | Err(_) => {}
+        }
+        let state = systemctl.ask("is-active");
+        if !["active", "activating"].contains(&state.as_str()) || Instant::now() > deadline {
+            let message = format!("{NAME} is {state}, and no host answers on {}", unit.home.display());
+            return Err(Error::failed("host_start_failed", message).hinting(systemctl.hint()));
+        }
+        sleep(up::START_POLL).await;
+    }
 }
 
 /// Refuses to replace a unit file that a person wrote or changed, or that runs a host on another home.

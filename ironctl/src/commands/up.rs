@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Time for a new host to answer.
-const START_WAIT: Duration = Duration::from_secs(30);
+pub(super) const START_WAIT: Duration = Duration::from_secs(30);
 
-const START_POLL: Duration = Duration::from_millis(20);
+pub(super) const START_POLL: Duration = Duration::from_millis(20);
 
 /// Bytes of the stderr of a failed host that are shown.
 const STDERR_SHOWN_BYTES_MAX: u64 = 4096;
@@ -123,7 +123,7 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
 }
 
 /// Returns whether a starting host will keep failing requests with this error, because it does not accept the token.
-fn is_final(error: &Error) -> bool {
+pub(super) fn is_final(error: &Error) -> bool {
     match error {
         Error::Refused(_) => true,
         Error::Failed { code, .. } => *code == "token_unreadable",

@@ -1,14 +1,15 @@
 //! Tests of `service` and `uninstall` with a fake `systemctl` and a fake `ironclaw-host`.
 //!
-//! The fake `systemctl` records its calls, and answers queries from files beside it. See [`crate::offline`].
+//! The fake `systemctl` records its calls, answers queries from files beside it, and lets clients find a fake host. See
+//! [`crate::offline`].
 
-use crate::fake_host::{ended, with_fake_binaries};
+use crate::fake_host::{Answer, FakeHost, ended, status, with_fake_binaries};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use tempfile::{Builder, TempDir};
 
 /// Answers a query with the file of its name, and records every other call.
 const SYSTEMCTL: &str = r#"#!/bin/sh
@@ -18,6 +19,9 @@ case $1 in
 is-*) cat "$here/$1" 2>/dev/null ;;
 *) echo "systemctl $*" >>"$here/calls" ;;
 esac
+case $1 in
+enable) cp "$here/run.json" "$HOME/.local/state/ironclaw/" 2>/dev/null || true ;;
+esac
 "#;
 
 /// A user with a home directory, the programs, and a fake `systemctl`.
@@ -25,6 +29,8 @@ struct User {
     directory: TempDir,
     programs: TempDir,
     own: PathBuf,
+    /// Answers once `systemctl enable` was called.
+    host: FakeHost,
 }
 
 impl User {
@@ -34,7 +40,13 @@ impl User {
         let script = programs.path().join("systemctl");
         fs::write(&script, SYSTEMCTL).expect("written");
         fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("own file");
-        let user = Self { directory, programs, own };
+        let states = directory.path().join(".local/state");
+        fs::create_dir_all(&states).expect("made");
+        let home = Builder::new().prefix("ironclaw").rand_bytes(0).tempdir_in(states).expect("a home");
+        let path = home.path().to_owned();
+        let host = FakeHost::silent(home, move |_, _| Answer::json(status(&path, 4242)));
+        let user = Self { directory, programs, own, host };
+        fs::write(user.programs.path().join("run.json"), user.host.run_file()).expect("written");
         user.answer("is-system-running", "running");
         user.answer("is-active", "inactive");
         user.answer("is-enabled", "enabled");
@@ -64,7 +76,7 @@ impl User {
     }
 
     fn home(&self) -> PathBuf {
-        self.directory.path().join(".local/state/ironclaw")
+        self.host.home.path().to_owned()
     }
 
     /// Sets the list of the host's program for a removal of the home.
@@ -134,6 +146,17 @@ fn changed_unit_is_replaced_only_by_force() {
     assert_eq!(user.run(&["service", "install", "--force"]).0, 0);
     assert_eq!(fs::read_to_string(user.unit()).expect("there"), text);
     assert_eq!(user.calls().last().expect("called"), "systemctl restart ironclaw.service");
+}
+
+#[test]
+fn service_whose_host_does_not_answer_is_a_failure() {
+    let user = User::new();
+    fs::remove_file(user.programs.path().join("run.json")).expect("removed");
+    user.answer("is-active", "failed");
+    let (code, _, err) = user.run(&["service", "install", "--json"]);
+    assert_eq!((code, code_of(&err).as_str()), (1, "host_start_failed"), "{err}");
+    assert!(err.contains("systemctl --user status"), "{err}");
+    assert!(user.unit().exists());
 }
 
 #[test]

@@ -48,8 +48,12 @@ impl Systemctl {
             return Ok(());
         }
         let message = format!("{shown} failed ({}): {}", output.status, text(&output.stderr));
-        Err(Error::failed("systemctl_failed", message)
-            .hinting(format!("look at `{} status {NAME}`", self.program().join(" "))))
+        Err(Error::failed("systemctl_failed", message).hinting(self.hint()))
+    }
+
+    /// Returns the command that shows the state and the last lines of the log.
+    pub fn hint(&self) -> String {
+        format!("look at `{} status {NAME}`", self.program().join(" "))
     }
 
     /// Returns the word that a query prints, such as `active`.
