@@ -44,7 +44,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
 
 /// Shows a change and applies the decision of the person.
 async fn ask(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error> {
-    match review::ask(at.out, waiting, false)? {
+    match review::ask(at.out, waiting, false, 0)? {
         Choice::Approve(shown) => client.approve(&waiting.id.to_string(), shown).await,
         Choice::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
         Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{} was not decided", waiting.id))),

@@ -15,15 +15,20 @@ use std::time::Duration;
 /// Least width of the terminal; the review pages are a little narrower.
 const COLUMNS_MIN: usize = 80;
 
+/// Lines of the number of waiting changes, and of the result of a decision, each with an empty line below.
+const NUMBER_ROWS: usize = 2;
+const RESULT_ROWS: usize = 2;
+
 /// Shows each change that waits and applies the decision of the person.
 pub async fn run(at: &At) -> Result<(), Error> {
     check_terminal(at.out)?;
     let client = at.client()?;
     let (mut seen, mut not_shown) = (BTreeSet::new(), 0);
+    let mut above = NUMBER_ROWS;
     while let Some((change, waiting)) = first_new(&client, &seen).await? {
         seen.insert(change.id);
         at.out.line(format!("{waiting} to decide\n"))?;
-        match decide(at.out, &client, &change.id.to_string(), true).await {
+        match decide(at.out, &client, &change.id.to_string(), Some(above)).await {
             Ok(Next::Continue) => {}
             Ok(Next::Skip) => not_shown += 1,
             Ok(Next::Quit) => return result(not_shown),
@@ -34,6 +39,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
             }
             Err(error) => return Err(error),
         }
+        above = NUMBER_ROWS + RESULT_ROWS;
     }
     match client.changes(None, None, change::LIST_MAX).await?.changes.len() {
         0 => at.out.line("nothing waits")?,
@@ -45,7 +51,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
 /// Shows one change and applies the decision of the person.
 pub async fn one(at: &At, client: &Client, id: ChangeId) -> Result<(), Error> {
     check_terminal(at.out)?;
-    match decide(at.out, client, &id.to_string(), false).await? {
+    match decide(at.out, client, &id.to_string(), None).await? {
         Next::Continue | Next::Quit => Ok(()),
         Next::Skip => result(1),
     }
@@ -99,10 +105,10 @@ async fn first_new(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<
     Ok(new.into_iter().next().map(|change| (change, waiting)))
 }
 
-/// Shows a change and applies the decision of the person.
-async fn decide(out: Output, client: &Client, id: &str, may_skip: bool) -> Result<Next, Error> {
+/// Shows a change and applies the decision of the person. In the inbox the person may skip it, and so many lines stay `above` it.
+async fn decide(out: Output, client: &Client, id: &str, above: Option<usize>) -> Result<Next, Error> {
     let waiting = client.change(id, Duration::ZERO).await?;
-    let decided = match review::ask(out, &waiting, may_skip) {
+    let decided = match review::ask(out, &waiting, above.is_some(), above.unwrap_or(0)) {
         Ok(Choice::Quit) => return Ok(Next::Quit),
         Ok(Choice::Skip) => {
             out.line("")?;

@@ -64,7 +64,7 @@ pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Opti
 /// Shows the review page and applies the decision of the person. Without an approval nothing is changed.
 async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Change) -> Result<Change, Error> {
     let id = submitted.id.to_string();
-    let reason = match review::ask(at.out, waiting, false)? {
+    let reason = match review::ask(at.out, waiting, false, 0)? {
         Choice::Approve(shown) => return client.approve(&id, shown).await,
         Choice::Reject(reason) => Some(reason),
         Choice::Skip | Choice::Quit if submitted.again => None,

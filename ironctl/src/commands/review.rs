@@ -20,6 +20,9 @@ const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
 /// Lines of a screen for the question.
 const QUESTION_ROWS: usize = 3;
 
+/// Lines of a question with its answer.
+const ANSWER_ROWS: usize = 2;
+
 /// Least lines of a page on a screen.
 const PAGE_ROWS_MIN: usize = 5;
 
@@ -42,7 +45,10 @@ pub fn is_possible(out: Output) -> bool {
 }
 
 /// Shows a change and asks for a decision; `may_skip` if there may be a next change.
-pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Error> {
+///
+/// `above` lines of the screen, such as the result of the decision before, stay visible above the page. While the person answers, the
+/// effect and the warnings stay on the screen.
+pub fn ask(out: Output, waiting: &Change, may_skip: bool, above: usize) -> Result<Choice, Error> {
     let digest = change::verified(waiting)?;
     out.check_exact(&waiting.shown)?;
     let page = Page::of(&waiting.shown);
@@ -52,17 +58,23 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Erro
         (false, false) => "\napprove, reject, details, quit? ",
         (true, false) => "\napprove, reject, quit? ",
     };
-    if !show(out, &page.shown)? {
-        return Ok(Choice::Quit);
-    }
-    // The effect of a long page is no longer on the screen.
-    if screen_rows(out).is_some_and(|rows| rows < page.shown.len()) {
-        out.line("")?;
-        if !show(out, &page.effects)? {
-            return Ok(Choice::Quit);
-        }
-    }
+    let Some(mut shown) = show(out, &page.shown, above)? else { return Ok(Choice::Quit) };
+    // The lines from the first one of the effect, which is at the top of a page.
+    let mut since_effect = shown.lines;
     loop {
+        if screen_rows(out).is_some_and(|rows| rows < since_effect) {
+            if screen_rows(out).is_some_and(|rows| rows < shown.unread + page.effects.len())
+                && read_answer(out, "-- Enter for the effect and the question -- ")?.is_none()
+            {
+                return Ok(Choice::Quit);
+            }
+            out.line("")?;
+            let Some(effects) = show(out, &page.effects, above_first(out, page.effects.len()))? else {
+                return Ok(Choice::Quit);
+            };
+            since_effect = effects.lines;
+        }
+        shown.unread = 0;
         let Some(line) = read_answer(out, question)? else { return Ok(Choice::Quit) };
         match line.as_str() {
             "approve" => return Ok(Choice::Approve(digest)),
@@ -71,14 +83,18 @@ pub fn ask(out: Output, waiting: &Change, may_skip: bool) -> Result<Choice, Erro
                 return Ok(Choice::Reject(reason));
             }
             "details" if !page.details.is_empty() => {
-                if !show(out, &page.details)? {
-                    return Ok(Choice::Quit);
-                }
+                let Some(details) = show(out, &page.details, 0)? else { return Ok(Choice::Quit) };
+                since_effect += details.lines;
+                shown = details;
             }
             "skip" if may_skip => return Ok(Choice::Skip),
             "quit" => return Ok(Choice::Quit),
-            _ => out.line("nothing was decided: type a whole word")?,
+            _ => {
+                out.line("nothing was decided: type a whole word")?;
+                since_effect += 1;
+            }
         }
+        since_effect += ANSWER_ROWS;
     }
 }
 
@@ -118,29 +134,48 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Prints lines, one screen at a time if they do not fit; returns false if the person leaves.
-fn show(out: Output, lines: &[&str]) -> Result<bool, Error> {
-    let Some(rows) = screen_rows(out).filter(|rows| *rows < lines.len()) else {
+/// The result of [`show`].
+#[derive(Debug)]
+struct Shown {
+    /// Printed lines.
+    lines: usize,
+    /// The last of them, which no prompt of a screen follows.
+    unread: usize,
+}
+
+/// Prints lines, one screen at a time if they do not fit; the first screen keeps `above` lines. Returns `None` if the person leaves.
+fn show(out: Output, lines: &[&str], above: usize) -> Result<Option<Shown>, Error> {
+    let Some(rows) = screen_rows(out).filter(|rows| *rows < lines.len() + above) else {
         print(out, lines)?;
-        return Ok(true);
+        return Ok(Some(Shown { lines: lines.len(), unread: lines.len() }));
     };
     let mut rest = lines;
+    let mut room = rows.saturating_sub(above).max(1);
+    let mut printed = 0;
     loop {
-        let (screen, left) = rest.split_at(rows.min(rest.len()));
+        let (screen, left) = rest.split_at(room.min(rest.len()));
         print(out, screen)?;
+        printed += screen.len();
         if left.is_empty() {
-            return Ok(true);
+            return Ok(Some(Shown { lines: printed, unread: screen.len() }));
         }
         let Some(line) =
             read_answer(out, &format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len()))?
         else {
-            return Ok(false);
+            return Ok(None);
         };
+        printed += 1;
         rest = match line.as_str() {
             "end" => &left[left.len().saturating_sub(rows)..],
             _ => left,
         };
+        room = rows;
     }
+}
+
+/// Returns the number of lines to keep on the first screen of so many lines, so that the last screen is full.
+fn above_first(out: Output, lines: usize) -> usize {
+    screen_rows(out).filter(|rows| *rows < lines).map_or(0, |rows| (rows - lines % rows) % rows)
 }
 
 /// Returns the number of lines of a page that fit on a screen.

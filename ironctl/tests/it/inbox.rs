@@ -69,7 +69,7 @@ fn host_with_one() -> FakeHost {
 }
 
 /// Starts a host that shows this text with this digest.
-fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
+pub fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         line if line.starts_with("GET /v1/changes?") => {
             Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
@@ -86,7 +86,7 @@ fn at_the_inbox(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["inbox"], Some(100))
 }
 
-fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
+pub fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
     let posts = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST"));
     posts.map(|asked| (asked.line, asked.body)).collect()
 }
@@ -288,7 +288,7 @@ fn only_a_whole_word_decides() {
 }
 
 /// Starts a host where three changes wait, the oldest first. The second has this text and digest.
-fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
+pub fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
         if line.starts_with("GET /v1/changes?") {
             let waiting =
@@ -460,41 +460,4 @@ fn approve_on_a_terminal_shows_the_page_and_asks() {
     let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001", "--yes"], Some(100));
     terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
-}
-
-/// Returns a page that does not fit on a small screen.
-fn long_page() -> String {
-    let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
-    format!(
-        "EFFECT\n  Much.\n\nWARNINGS\n  !! Harm.\n\nREASON GIVEN BY THE PERSON (unverified)\n{lines}\nIDENTIFIERS\n  change: chg_00000000000000000000000001\n"
-    )
-}
-
-#[test]
-fn effect_of_a_long_page_is_above_the_question() {
-    let text: &'static str = long_page().leak();
-    let host = host_that_shows(text, digest(text));
-    let mut terminal = Terminal::sized(&host, &["approve", "chg_00000000000000000000000001"], 80, 24);
-    terminal.wait_for("  !! Harm.");
-    terminal.wait_for("| line 0");
-    terminal.wait_for("-- 46 more lines");
-    terminal.type_in("\n");
-    terminal.wait_for("| line 25");
-    terminal.wait_for("more lines");
-    terminal.type_in("end\n");
-    terminal.wait_for("| line 59");
-    terminal.wait_for("EFFECT");
-    terminal.wait_for("  !! Harm.");
-    terminal.wait_for("approve, reject, details, quit? ");
-    let seen = terminal.seen();
-    let after = seen.split("!! Harm.").nth(2).expect("it was shown twice");
-    assert!(after.lines().count() <= 4, "the effect is directly above the question: {after:?}");
-    assert!(!seen.contains("change: chg_00000000000000000000000001"), "ids are details: {seen}");
-    terminal.type_in("details\n");
-    terminal.wait_for("  change: chg_00000000000000000000000001");
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
 }

@@ -12,6 +12,7 @@ mod host;
 mod inbox;
 mod offline;
 mod questions;
+mod screens;
 mod service;
 mod stops;
 mod terminal;

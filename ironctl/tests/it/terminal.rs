@@ -7,6 +7,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::pty::{Winsize, openpty};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 
@@ -19,6 +20,8 @@ pub struct Terminal {
     seen: Vec<u8>,
     /// The end of the last found text.
     looked: usize,
+    /// Columns and rows.
+    size: (u16, u16),
 }
 
 impl Terminal {
@@ -41,7 +44,8 @@ impl Terminal {
         let mut command = ironctl(host.home.path());
         command.args(words).env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
         let ironctl = command.spawn().expect("ironctl runs");
-        Self { ironctl, screen, seen: Vec::new(), looked: 0 }
+        let size = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
+        Self { ironctl, screen, seen: Vec::new(), looked: 0, size }
     }
 
     /// Types a text, including its line ends.
@@ -51,25 +55,48 @@ impl Terminal {
 
     /// Reads until `what` appears after the last found text.
     pub fn wait_for(&mut self, what: &str) {
-        let mut buffer = [0; 1024];
-        loop {
-            let new = &self.seen[self.looked..];
-            if what.is_empty() {
-                return;
-            }
-            if let Some(at) = new.windows(what.len()).position(|window| window == what.as_bytes()) {
-                self.looked += at + what.len();
-                return;
-            }
-            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
-            let ready = poll(&mut readable, 10_000_u16);
-            assert_eq!(ready, Ok(1), "waited for {what:?}, the screen has {:?}", self.seen());
-            let read = self.screen.read(&mut buffer).expect("ironctl is still there");
-            self.seen.extend_from_slice(&buffer[..read]);
+        if !what.is_empty() {
+            self.wait_for_one(&[what]);
         }
     }
 
-    /// Returns the text of the screen so far.
+    /// Reads until one of these texts appears after the last found text; returns its place in the list.
+    pub fn wait_for_one(&mut self, texts: &[&str]) -> usize {
+        loop {
+            let new = &self.seen[self.looked..];
+            let first = |text: &str| new.windows(text.len()).position(|window| window == text.as_bytes());
+            let found =
+                texts.iter().enumerate().filter_map(|(place, text)| Some((first(text)? + text.len(), place))).min();
+            if let Some((end, place)) = found {
+                self.looked += end;
+                return place;
+            }
+            self.read_more(texts);
+        }
+    }
+
+    /// Reads what `ironctl` prints next.
+    fn read_more(&mut self, texts: &[&str]) {
+        let mut buffer = [0; 1024];
+        let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+        let ready = poll(&mut readable, 10_000_u16);
+        assert_eq!(ready, Ok(1), "waited for {texts:?}, the screen has {:?}", self.seen());
+        let read = self.screen.read(&mut buffer).expect("ironctl is still there");
+        self.seen.extend_from_slice(&buffer[..read]);
+    }
+
+    /// Returns the lines that a person sees now, to the line of the cursor.
+    pub fn lines(&self) -> Vec<String> {
+        let (columns, rows) = self.size;
+        let size = |size| NonZero::new(size).expect("a screen has a size");
+        let mut emulator = vt100::Parser::new(size(rows), size(columns), 0);
+        emulator.process(&self.seen);
+        let screen = emulator.screen();
+        let lines = screen.rows(0, columns).map(|line| line.trim_end().to_owned());
+        lines.take(usize::from(screen.cursor_position().0) + 1).collect()
+    }
+
+    /// Returns everything that was printed so far.
     pub fn seen(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
