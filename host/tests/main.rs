@@ -36,6 +36,7 @@ mod e2e {
     pub(crate) mod packages;
     mod packages_change;
     mod people;
+    mod prompts;
     mod regressions;
     mod round;
     pub(crate) mod streaming;
