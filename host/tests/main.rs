@@ -28,7 +28,8 @@ mod e2e {
     mod deliveries;
     mod everyday;
     mod feedback;
-    mod files;
+    pub(crate) mod files;
+    mod images;
     mod memory;
     mod model_retries;
     pub(crate) mod models;
