@@ -40,6 +40,7 @@ mod e2e {
     mod prompts;
     mod regressions;
     mod round;
+    mod small_model;
     pub(crate) mod streaming;
     mod tools;
     mod webhook;
