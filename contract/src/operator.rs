@@ -331,14 +331,28 @@ pub struct NewMessage {
 }
 
 /// A text file of a message.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageFile {
     /// Its name, without a directory.
     pub name: String,
-    /// Its text, UTF-8.
+    /// Its text, UTF-8. For an image, the note about it.
     pub text: String,
+    /// The image in the workspace that the text is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<MessageImage>,
+}
+
+/// An image of a message: a file that the sender put into the workspace of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MessageImage {
+    /// Path below the workspace.
+    pub path: String,
+    /// SHA-256 of its content. A model that takes images gets the file only as long as it has this content.
+    pub digest: Digest,
 }
 
 /// The answer for a recorded message.

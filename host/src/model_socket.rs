@@ -22,6 +22,7 @@ use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
+use ironclaw_state::home::Home;
 use ironclaw_state::keys::ContentKey;
 use std::io;
 use std::num::NonZeroU32;
@@ -81,6 +82,8 @@ pub struct ModelServers {
     pub models: Arc<Models>,
     /// The emergency stop, which prevents requests to models.
     pub latch: Arc<Latch>,
+    /// Has the workspaces with the images of messages.
+    pub home: Home,
     /// Have `[budget]`.
     pub settings: Arc<Live>,
 }

@@ -28,7 +28,8 @@ mod e2e {
     mod deliveries;
     mod everyday;
     mod feedback;
-    mod files;
+    pub(crate) mod files;
+    mod images;
     mod memory;
     mod model_retries;
     pub(crate) mod models;
@@ -36,8 +37,10 @@ mod e2e {
     pub(crate) mod packages;
     mod packages_change;
     mod people;
+    mod prompts;
     mod regressions;
     mod round;
+    mod small_model;
     pub(crate) mod streaming;
     mod tools;
     mod webhook;

@@ -83,6 +83,11 @@ pub fn media_type(bytes: &[u8]) -> &'static str {
     }
 }
 
+/// Returns whether a media type is one of the images that models take.
+pub fn is_image(media_type: &str) -> bool {
+    media_type.starts_with("image/")
+}
+
 /// The media type of a text.
 pub const TEXT: &str = "text/plain";
 

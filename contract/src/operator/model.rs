@@ -32,6 +32,9 @@ pub struct Model {
     pub output_price_micros: u64,
     /// True if the host requests streams from it.
     pub streams: bool,
+    /// True if its model takes images.
+    #[serde(default)]
+    pub images: bool,
     /// True if it is the default of the host.
     pub default: bool,
     /// Names of the agents that use it.
@@ -77,6 +80,9 @@ pub struct NewModel {
     /// True if the host requests streams from it.
     #[serde(default = "yes")]
     pub streams: bool,
+    /// True if its model takes images.
+    #[serde(default)]
+    pub images: bool,
     /// True if it becomes the default.
     #[serde(default)]
     pub default: bool,

@@ -199,6 +199,7 @@ const INSIDE: &[&str] = &[
     "McpServerTool",   // McpServer
     "McpTool",         // Action, in its payload
     "MessageFile",     // NewMessage
+    "MessageImage",    // NewMessage
     "ModelFailure",    // Why
     "Mount",           // Action, in its payload
     "Packages",        // Action, in its payload

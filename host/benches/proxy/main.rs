@@ -103,6 +103,7 @@ fn candidate(server: &Server, kind: Kind, streams: bool) -> Candidate {
         fallbacks: Vec::new(),
         prices: Prices::default(),
         streams,
+        takes_images: false,
     };
     let endpoints = endpoint::open(&ironclaw_model::Config::default(), vec![spec]).expect("it opens");
     Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None }

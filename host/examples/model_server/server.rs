@@ -74,6 +74,22 @@ impl Seen {
         parts
     }
 
+    /// Returns the system text, of both APIs.
+    pub fn system(&self) -> String {
+        let text = match self.api {
+            Api::Chat => &self.body["messages"][0]["content"],
+            Api::Messages => &self.body["system"][0]["text"],
+        };
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Returns every mark of a cached beginning.
+    pub fn cache_marks(&self) -> Vec<Value> {
+        let contents = self.body["messages"].as_array().into_iter().flatten().map(|message| &message["content"]);
+        let blocks = std::iter::once(&self.body["system"]).chain(contents).filter_map(Value::as_array).flatten();
+        blocks.filter_map(|block| block.get("cache_control").cloned()).collect()
+    }
+
     /// Returns the last text of a user.
     pub fn asked(&self) -> String {
         let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
@@ -90,11 +106,16 @@ impl Seen {
     }
 }
 
+/// Marks of cached beginnings that the Messages API permits in one request.
+const CACHE_MARKS_MAX: usize = 4;
+
 /// The response to a request.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// This text. A stream sends it word by word.
     Say(String),
+    /// This text, cut off at the limit of tokens.
+    Limit(String),
     /// This text and calls of these tools.
     Call(String, Vec<(String, Value)>),
     /// This status with these headers and this body.
@@ -213,6 +234,11 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
         return (StatusCode::BAD_REQUEST, "no JSON").into_response();
     };
     let seen = Seen { api, key, body };
+    let marks = seen.cache_marks();
+    let is_ephemeral = |mark: &Value| *mark == json!({ "type": "ephemeral" });
+    if marks.len() > CACHE_MARKS_MAX || !marks.iter().all(is_ephemeral) {
+        return (StatusCode::BAD_REQUEST, "cache_control is not valid").into_response();
+    }
     let mut act = (shared.respond)(&seen);
     shared.seen.lock().expect("not poisoned").push(seen.clone());
     while let Act::After(wait, next) = act {
@@ -246,6 +272,7 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
             (StatusCode::from_u16(status).expect("a status"), [("content-type", kind)], body).into_response()
         }
         Act::Say(text) if seen.streams() => stream(&seen, &text, &[], End::Well),
+        Act::Limit(text) if seen.streams() => stream(&seen, &text, &[], End::Limit),
         Act::Call(text, calls) if seen.streams() => stream(&seen, &text, &calls, End::Well),
         Act::Cut(text) if seen.streams() => stream(&seen, &text, &[], End::Cut),
         Act::Stall(text) if seen.streams() => {
@@ -255,10 +282,11 @@ async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) ->
             let body = body.into_data_stream().inspect(move |_| _ = &held);
             Response::from_parts(parts, Body::from_stream(body))
         }
-        Act::Say(text) => axum::Json(whole(&seen, &text, &[])).into_response(),
-        Act::Call(text, calls) => axum::Json(whole(&seen, &text, &calls)).into_response(),
+        Act::Say(text) => axum::Json(whole(&seen, &text, &[], End::Well)).into_response(),
+        Act::Limit(text) => axum::Json(whole(&seen, &text, &[], End::Limit)).into_response(),
+        Act::Call(text, calls) => axum::Json(whole(&seen, &text, &calls, End::Well)).into_response(),
         Act::Stall(text) | Act::Cut(text) => {
-            let half = whole(&seen, &text, &[]).to_string();
+            let half = whole(&seen, &text, &[], End::Well).to_string();
             let half = Bytes::from(half[..half.len() / 2].to_owned());
             // Without a pause the connection could end before the first half is sent.
             let cut = async {
@@ -277,8 +305,29 @@ fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
+/// Returns the usage for the Messages API. This server has the beginning of each prompt with a mark in its cache.
+fn messages_usage(seen: &Seen, output: usize) -> Value {
+    let input = tokens(&seen.body.to_string());
+    let cached = if seen.cache_marks().is_empty() { 0 } else { input / 2 };
+    let stored = cached / 2;
+    json!({
+        "input_tokens": input - cached, "output_tokens": output,
+        "cache_creation_input_tokens": stored, "cache_read_input_tokens": cached - stored,
+    })
+}
+
+/// Returns the reason for the end of an output: of Chat Completions, then of Messages.
+const fn reasons(has_calls: bool, end: End) -> [&'static str; 2] {
+    match end {
+        End::Limit => ["length", "max_tokens"],
+        End::Well | End::Cut | End::Never if has_calls => ["tool_calls", "tool_use"],
+        End::Well | End::Cut | End::Never => ["stop", "end_turn"],
+    }
+}
+
+fn whole(seen: &Seen, text: &str, calls: &[(String, Value)], end: End) -> Value {
     let (input, output) = (tokens(&seen.body.to_string()), tokens(text));
+    let [finish, stop] = reasons(!calls.is_empty(), end);
     match seen.api {
         Api::Chat => {
             let mut message = json!({ "role": "assistant", "content": text });
@@ -286,7 +335,6 @@ fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
                 let call = |(n, (tool, arguments)): (usize, &(String, Value))| json!({ "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": arguments.to_string() } });
                 message["tool_calls"] = calls.iter().enumerate().map(call).collect();
             }
-            let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
             json!({
                 "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": seen.body["model"],
                 "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
@@ -302,20 +350,20 @@ fn whole(seen: &Seen, text: &str, calls: &[(String, Value)]) -> Value {
                 content
                     .push(json!({ "type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": arguments }));
             }
-            let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
             json!({
                 "id": "msg_1", "type": "message", "role": "assistant", "model": seen.body["model"], "content": content,
                 "stop_reason": stop, "stop_sequence": null,
-                "usage": { "input_tokens": input, "output_tokens": output },
+                "usage": messages_usage(seen, output),
             })
         }
     }
 }
 
-/// Returns the last events of a stream.
-#[derive(PartialEq, Eq)]
+/// The end of an output.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Well,
+    Limit,
     Cut,
     Never,
 }
@@ -323,8 +371,8 @@ enum End {
 fn stream(seen: &Seen, text: &str, calls: &[(String, Value)], end: End) -> Response {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let events = match seen.api {
-        Api::Chat => chat_events(seen, &words, calls, end == End::Well),
-        Api::Messages => messages_events(seen, &words, calls, end == End::Well),
+        Api::Chat => chat_events(seen, &words, calls, end),
+        Api::Messages => messages_events(seen, &words, calls, end),
     };
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, io::Error>>(1);
     tokio::spawn(async move {
@@ -334,7 +382,7 @@ fn stream(seen: &Seen, text: &str, calls: &[(String, Value)], end: End) -> Respo
             }
         }
         match end {
-            End::Well => {}
+            End::Well | End::Limit => {}
             End::Cut => drop(sender.send(Err(io::Error::other("cut"))).await),
             End::Never => sender.closed().await,
         }
@@ -342,7 +390,13 @@ fn stream(seen: &Seen, text: &str, calls: &[(String, Value)], end: End) -> Respo
     ([("content-type", "text/event-stream")], Body::from_stream(ReceiverStream::new(receiver))).into_response()
 }
 
-fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: bool) -> Vec<String> {
+/// Returns the JSON of arguments in pieces of a few characters.
+fn pieces(arguments: &Value) -> Vec<String> {
+    let characters: Vec<char> = arguments.to_string().chars().collect();
+    characters.chunks(7).map(String::from_iter).collect()
+}
+
+fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], end: End) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
         let body = json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": seen.body["model"], "choices": [choice] });
@@ -354,14 +408,13 @@ fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: boo
         let call = json!({ "index": n, "id": format!("call_{n}"), "type": "function", "function": { "name": tool, "arguments": "" } });
         events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
         // Arguments are sent in pieces, as by real servers.
-        let arguments = arguments.to_string();
-        for piece in arguments.as_bytes().chunks(7) {
-            let call = json!({ "index": n, "function": { "arguments": String::from_utf8_lossy(piece) } });
+        for piece in pieces(arguments) {
+            let call = json!({ "index": n, "function": { "arguments": piece } });
             events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
         }
     }
-    if ends {
-        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    if matches!(end, End::Well | End::Limit) {
+        let [finish, _] = reasons(!calls.is_empty(), end);
         events.push(chunk(json!({}), json!(finish)));
         if seen.body["stream_options"]["include_usage"] == true {
             let (input, output) = (tokens(&seen.body.to_string()), tokens(&words.concat()));
@@ -374,12 +427,12 @@ fn chat_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: boo
     events
 }
 
-fn messages_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends: bool) -> Vec<String> {
+fn messages_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], end: End) -> Vec<String> {
+    let ends = matches!(end, End::Well | End::Limit);
     let event = |body: Value| format!("event: {}\ndata: {body}\n\n", body["type"].as_str().unwrap_or_default());
-    let input = tokens(&seen.body.to_string());
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": seen.body["model"], "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": input, "output_tokens": 1 },
+        "stop_reason": null, "stop_sequence": null, "usage": messages_usage(seen, 1),
     });
     let mut events =
         vec![event(json!({ "type": "message_start", "message": message })), event(json!({ "type": "ping" }))];
@@ -399,16 +452,15 @@ fn messages_events(seen: &Seen, words: &[&str], calls: &[(String, Value)], ends:
     for (n, (tool, arguments)) in calls.iter().enumerate() {
         let block = json!({ "type": "tool_use", "id": format!("toolu_{n}"), "name": tool, "input": {} });
         events.push(event(json!({ "type": "content_block_start", "index": index, "content_block": block })));
-        let arguments = arguments.to_string();
-        for piece in arguments.as_bytes().chunks(7) {
-            let delta = json!({ "type": "input_json_delta", "partial_json": String::from_utf8_lossy(piece) });
+        for piece in pieces(arguments) {
+            let delta = json!({ "type": "input_json_delta", "partial_json": piece });
             events.push(event(json!({ "type": "content_block_delta", "index": index, "delta": delta })));
         }
         events.push(event(json!({ "type": "content_block_stop", "index": index })));
         index += 1;
     }
     if ends {
-        let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+        let [_, stop] = reasons(!calls.is_empty(), end);
         let output = tokens(&words.concat());
         let delta = json!({ "stop_reason": stop, "stop_sequence": null });
         events.push(event(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": output } })));

@@ -4,8 +4,9 @@
 
 use super::assembly::{Assembly, End};
 use super::fault::Fault;
-use super::openai::Step;
-use super::render::{self, Message};
+use super::image::Image;
+use super::openai::{RequestOptions, Step};
+use super::render::{self, Message, Said};
 use super::{PastCall, Prompt};
 use ironclaw_contract::seam::socket::Purpose;
 use serde_json::{Value, json};
@@ -17,8 +18,9 @@ pub const VERSION: &str = "2023-06-01";
 pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
 /// Returns the body of a request.
-pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u32) -> Value {
-    let rendered = render::messages(prompt);
+pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
+    let RequestOptions { streams, takes_images, output_tokens_max, .. } = options;
+    let rendered = render::messages(prompt, takes_images);
     // The prompt of a summary is sent once, and a place in the cache has its price.
     let is_repeated = prompt.purpose != Purpose::Compact;
     let mut messages: Vec<Value> = Vec::new();
@@ -56,7 +58,16 @@ pub fn request(prompt: &Prompt, model: &str, streams: bool, output_tokens_max: u
 /// Returns the role and the content of a message.
 fn blocks(message: Message<'_>) -> (&'static str, Vec<Value>) {
     match message {
-        Message::User(said) => ("user", said.iter().map(|words| json!({ "type": "text", "text": words })).collect()),
+        Message::User(said) => {
+            let block = |said: &Said<'_>| match said {
+                Said::Text(text) => json!({ "type": "text", "text": text }),
+                Said::Image(Image { kind, base64 }) => {
+                    let source = json!({ "type": "base64", "media_type": kind.media_type(), "data": **base64 });
+                    json!({ "type": "image", "source": source })
+                }
+            };
+            ("user", said.iter().map(block).collect())
+        }
         Message::Assistant { text, calls } => {
             let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
             let call = |call: &PastCall| json!({ "type": "tool_use", "id": call.call_id, "name": render::tool_name(&call.tool), "input": render::arguments(call) });
@@ -163,10 +174,37 @@ fn end(reason: &Value) -> Option<End> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::image::{ImageContent, ImageType};
     use super::super::streaming::PartialAnswer;
     use super::super::{Output, Part, PastCall, WantedCall};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
+
+    const PLAIN: RequestOptions = RequestOptions {
+        streams: true,
+        asks_usage: false,
+        short_ids: false,
+        takes_images: true,
+        limit_field: "max_tokens",
+        output_tokens_max: OUTPUT_TOKENS_MAX,
+    };
+
+    #[test]
+    fn image_is_a_block_behind_its_line() {
+        let image = Image { kind: ImageType::Webp, base64: "UklGRg==".into() };
+        let parts = vec![
+            Part::Person { text: "what is it?".into() },
+            Part::Image { path: "a.webp".into(), content: ImageContent::Read(image) },
+        ];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        let content = &request(&prompt, "m", PLAIN)["messages"][0]["content"];
+        let source = json!({ "type": "base64", "media_type": "image/webp", "data": "UklGRg==" });
+        let cached = json!({ "type": "ephemeral" });
+        assert_eq!(content[2], json!({ "type": "image", "source": source, "cache_control": cached }));
+        let without = request(&prompt, "m", RequestOptions { takes_images: false, ..PLAIN });
+        let texts = without["messages"][0]["content"].as_array().expect("blocks");
+        assert!(texts.len() == 2 && texts.iter().all(|block| block["type"] == "text"), "{without}");
+    }
 
     #[test]
     fn roles_alternate_and_each_call_has_its_result_next() {
@@ -181,7 +219,7 @@ mod tests {
             Part::Person { text: "and?".into() },
         ];
         let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools: Vec::new(), parts };
-        let body = request(&prompt, "m", true, OUTPUT_TOKENS_MAX);
+        let body = request(&prompt, "m", PLAIN);
         assert_eq!(body["system"], json!([{ "type": "text", "text": "be", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(body["max_tokens"], OUTPUT_TOKENS_MAX);
         let messages = body["messages"].as_array().expect("messages");
@@ -223,7 +261,7 @@ mod tests {
         let mut parts = vec![person("a"), Part::Assistant { text: "b".into(), calls: Vec::new() }, person("c")];
         let ends = |purpose, parts: &[Part]| {
             let prompt = Prompt { purpose, system: "be".into(), tools: Vec::new(), parts: parts.to_vec() };
-            cached(&request(&prompt, "m", true, 9))
+            cached(&request(&prompt, "m", PLAIN))
         };
         assert_eq!(ends(Purpose::Reply, &parts), ["be", "c"]);
         assert_eq!(ends(Purpose::Compact, &parts), Vec::<String>::new());

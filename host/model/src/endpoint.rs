@@ -64,6 +64,8 @@ pub struct Spec {
     pub prices: Prices,
     /// `true` if requests ask for a stream.
     pub streams: bool,
+    /// `true` if its model takes images.
+    pub takes_images: bool,
 }
 
 impl Spec {
@@ -75,7 +77,7 @@ impl Spec {
     /// Returns the estimated usage of a request with this prompt. The words of a script are no tokens, unless it has prices: then it
     /// replaces a model, so that an operator can try the ceilings.
     pub fn estimate(&self, prompt: &Prompt) -> Usage {
-        if self.counts_tokens() { prompt.estimate(self.prices) } else { Usage::default() }
+        if self.counts_tokens() { prompt.estimate(self.prices, self.takes_images) } else { Usage::default() }
     }
 
     fn counts_tokens(&self) -> bool {
@@ -209,7 +211,7 @@ impl Opener {
     }
 }
 
-fn builtin() -> Spec {
+pub(crate) fn builtin() -> Spec {
     Spec {
         name: scripted::NAME.to_owned(),
         kind: Kind::Scripted,
@@ -219,6 +221,7 @@ fn builtin() -> Spec {
         fallbacks: Vec::new(),
         prices: Prices::default(),
         streams: false,
+        takes_images: false,
     }
 }
 

@@ -15,6 +15,7 @@ mod error_body;
 mod events;
 pub mod fault;
 mod http;
+pub mod image;
 mod json;
 mod openai;
 pub mod preset;
@@ -24,10 +25,13 @@ pub mod reach;
 mod remote;
 mod render;
 pub mod scripted;
+mod size;
 pub mod streaming;
 
 pub use address::check_url;
+pub use size::tokens_estimated;
 
+use image::ImageContent;
 use ironclaw_contract::seam::socket::Purpose;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -84,6 +88,13 @@ pub enum Part {
         /// The words.
         text: String,
     },
+    /// An image that a person sent; its file is in the workspace.
+    Image {
+        /// Path of the file in the workspace.
+        path: String,
+        /// Its content.
+        content: ImageContent,
+    },
     /// An earlier output of the model.
     Assistant {
         /// Its words; may be empty beside calls.
@@ -136,6 +147,7 @@ impl Part {
             Self::Notice { .. } | Self::Failure { .. } => true,
             Self::Person { .. }
             | Self::Context { .. }
+            | Self::Image { .. }
             | Self::Assistant { .. }
             | Self::Result { .. }
             | Self::HostNotice { .. }
@@ -268,37 +280,6 @@ impl Usage {
     }
 }
 
-/// Returns an estimate of the tokens in a text: one for four bytes.
-pub const fn tokens_estimated(bytes: usize) -> u64 {
-    bytes.div_ceil(4) as u64
-}
-
-impl Prompt {
-    /// Returns the estimated usage of a request with this prompt at these prices.
-    pub fn estimate(&self, prices: endpoint::Prices) -> Usage {
-        let (input_tokens, output_tokens) = (tokens_estimated(self.bytes()), OUTPUT_TOKENS_BOOKED);
-        Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
-    }
-
-    /// Returns the size of the prompt in bytes.
-    pub fn bytes(&self) -> usize {
-        let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
-        let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
-        let part = |part: &Part| match part {
-            Part::Person { text }
-            | Part::Notice { text }
-            | Part::HostNotice { text }
-            | Part::Remark { text }
-            | Part::Failure { text }
-            | Part::Summary { text } => text.len(),
-            Part::Context { author, text } => author.len() + text.len(),
-            Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
-            Part::Result { call_id, text, .. } => call_id.len() + text.len(),
-        };
-        self.system.len() + self.tools.iter().map(tool).sum::<usize>() + self.parts.iter().map(part).sum::<usize>()
-    }
-}
-
 /// The `[model]` table of `config.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -419,16 +400,17 @@ impl Error {
     }
 }
 
-/// Returns the request bodies for a prompt: for Chat Completions, then for Messages.
+/// Returns the request bodies for a prompt, to endpoints that take images: for Chat Completions, then for Messages.
 pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
     let options = openai::RequestOptions {
         streams: false,
         asks_usage: false,
         short_ids: false,
+        takes_images: true,
         limit_field: "max_tokens",
         output_tokens_max: 1024,
     };
-    [openai::request(prompt, "model", options), anthropic::request(prompt, "model", false, 1024)]
+    [openai::request(prompt, "model", options), anthropic::request(prompt, "model", options)]
 }
 
 /// Reads the operator's script; refuses one over the limit.

@@ -2,6 +2,7 @@
 //!
 //! Never forgets a quirk before the host stops, and learns only from refusals. See [`crate::remote`].
 
+use super::endpoint::Spec;
 use super::error_body::Complaint;
 use super::openai::RequestOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +32,11 @@ impl Quirks {
     }
 
     /// Returns the options of the next request.
-    pub fn options(&self, streams: bool, short_ids: bool, output_tokens_max: u32) -> RequestOptions {
+    pub fn options(&self, spec: &Spec, short_ids: bool, output_tokens_max: u32) -> RequestOptions {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         RequestOptions {
-            streams,
+            streams: spec.streams,
+            takes_images: spec.takes_images,
             asks_usage: !is(&self.without_usage),
             short_ids,
             limit_field: if is(&self.newer_limit) { "max_completion_tokens" } else { "max_tokens" },
@@ -45,13 +47,14 @@ impl Quirks {
 
 #[cfg(test)]
 mod tests {
+    use super::super::endpoint::builtin;
     use super::*;
 
     #[test]
     fn refused_limit_is_sent_in_another_way() {
         let quirks = Quirks::default();
         let bound = |output_tokens_max| {
-            let options = quirks.options(true, false, output_tokens_max);
+            let options = quirks.options(&builtin(), false, output_tokens_max);
             (options.limit_field, options.output_tokens_max)
         };
         let mut ours = 8192;

@@ -116,7 +116,7 @@ impl Remote {
             tries += 1;
             budget.tries_left = budget.tries_left.saturating_sub(1);
             budget.draft.begin();
-            let options = |bound| self.quirks.options(spec.streams, self.short_ids, bound);
+            let options = |bound| self.quirks.options(spec, self.short_ids, bound);
             let asked = options(output_tokens_max);
             let broken = match self.attempt(spec, key, prompt, budget, limits, asked).await {
                 Ok(Completed { output, took, is_whole }) => {
@@ -223,7 +223,7 @@ impl Remote {
                 (true, true) => took,
                 // A count before the end may be incomplete.
                 (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
-                (false, _) => usage_without_answer(fault, prompt, spec.prices),
+                (false, _) => usage_without_answer(fault, prompt, spec),
             };
             FailedAttempt { took, ..FailedAttempt::from((fault, words)) }
         };
@@ -242,7 +242,7 @@ impl Remote {
         Ok(Completed { output, took, is_whole: true })
     }
 
-    /// Sends one request. Returns its successful answer before the body is read, and the number of bytes sent.
+    /// Sends one request. Returns its successful answer before the body is read, and the number of bytes for an estimate of the tokens sent.
     async fn request(
         &self,
         spec: &Spec,
@@ -255,17 +255,17 @@ impl Remote {
         let headers = self.headers(spec, key)?;
         let body = match self.protocol {
             Protocol::Chat => openai::request(prompt, &spec.model, options),
-            Protocol::Messages => anthropic::request(prompt, &spec.model, spec.streams, limits.output_tokens_max),
+            Protocol::Messages => anthropic::request(prompt, &spec.model, options),
         };
         let body = body.to_string().into_bytes();
-        let sent = body.len();
+        let sent = prompt.counted_bytes(body.len(), spec.takes_images);
         let timeouts = self.timeouts(spec, budget, limits);
         let ask = HttpRequest { method: Method::POST, url: &self.url, headers, body, timeouts };
         if Instant::now() >= budget.until {
             return Err(without_detail(Fault::Silent));
         }
         let answer = self.connections.send(ask).await.map_err(|(fault, words)| {
-            let took = usage_without_answer(fault, prompt, spec.prices);
+            let took = usage_without_answer(fault, prompt, spec);
             FailedAttempt { took, ..FailedAttempt::from((fault, words)) }
         })?;
         if (200..300).contains(&answer.status()) {
@@ -394,8 +394,8 @@ fn without_detail(fault: Fault) -> FailedAttempt {
 }
 
 /// Estimates the usage of an attempt without an answer: a silent endpoint may still have worked.
-fn usage_without_answer(fault: Fault, prompt: &Prompt, prices: Prices) -> Usage {
-    if fault.may_have_cost() { prompt.estimate(prices) } else { Usage::default() }
+fn usage_without_answer(fault: Fault, prompt: &Prompt, spec: &Spec) -> Usage {
+    if fault.may_have_cost() { prompt.estimate(spec.prices, spec.takes_images) } else { Usage::default() }
 }
 
 async fn read_error(answer: Answer, has_key: bool) -> FailedAttempt {

@@ -152,6 +152,7 @@ impl<'a> Request<'a> {
                 }
                 Part::Person { .. }
                 | Part::Context { .. }
+                | Part::Image { .. }
                 | Part::Notice { .. }
                 | Part::HostNotice { .. }
                 | Part::Remark { .. }

@@ -57,8 +57,7 @@ pub async fn send(
     Path(agent): Path<String>,
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
-    let files: Vec<_> = new.files.into_iter().map(|file| (file.name, file.text)).collect();
-    check_files(&files)?;
+    check_files(&new.files)?;
     let sender = speaker(&api, &person, new.speak_as).await?;
     let received = Received {
         channel: loopback::NAME.to_owned(),
@@ -71,7 +70,7 @@ pub async fn send(
         event_digest: None,
         agent,
         text: new.text,
-        files,
+        files: new.files,
     };
     let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };

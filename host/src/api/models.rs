@@ -300,6 +300,7 @@ fn wanted(new: NewModel) -> EndpointRequest {
         fallbacks: new.fallbacks,
         prices: Prices { input: new.input_price_micros, output: new.output_price_micros },
         streams: new.streams,
+        takes_images: new.images,
     }
 }
 
@@ -421,6 +422,7 @@ fn builtin() -> Spec {
         fallbacks: Vec::new(),
         prices: Prices::default(),
         streams: false,
+        takes_images: false,
     }
 }
 
@@ -468,6 +470,7 @@ fn view(spec: Spec, created_at: Option<i64>) -> Model {
         input_price_micros: spec.prices.input,
         output_price_micros: spec.prices.output,
         streams: spec.streams,
+        images: spec.takes_images,
         default: false,
         agents: Vec::new(),
         broken: None,

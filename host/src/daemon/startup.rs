@@ -153,6 +153,7 @@ async fn runtime(
         turns: Arc::clone(&turns),
         models: Arc::clone(models),
         latch: Arc::clone(&latch),
+        home: home.clone(),
         settings: Arc::clone(&proposals.settings),
     };
     let outbound = Outbound {

@@ -12,7 +12,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::Channel;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{ChannelKind, DenialCode};
+use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_state::keys::{self, WrappingKey};
 use outgoing::{Attempts, Body, Outcome};
@@ -43,8 +43,8 @@ pub struct Received {
     pub agent: String,
     /// Text of the sender.
     pub text: String,
-    /// Attached files: name and text.
-    pub files: Vec<(String, String)>,
+    /// Attached files.
+    pub files: Vec<MessageFile>,
 }
 
 /// The other end of a channel, with everything that a send needs.

@@ -12,11 +12,12 @@ use crate::inbound::routing::Routed;
 use crate::refusal::{Denied, Refusal};
 use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
+use crate::turns::items::images::{self, SentImage};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -47,7 +48,7 @@ const EVENT_ID_BYTES_MAX: usize = 256;
 pub fn check(received: &Received) -> Result<(), Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(code, text));
     let bytes = bytes(received);
-    if received.text.trim().is_empty() && received.files.iter().all(|(_, text)| text.trim().is_empty()) {
+    if received.text.trim().is_empty() && received.files.iter().all(|file| file.text.trim().is_empty()) {
         return refuse(DenialCode::MessageEmpty, "the message is empty".to_owned());
     }
     if bytes > BODY_BYTES_MAX {
@@ -75,7 +76,7 @@ pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_s
 
 /// Returns the bytes of the sender's text and files.
 pub fn bytes(received: &Received) -> usize {
-    received.text.len() + received.files.iter().map(|(_, text)| text.len()).sum::<usize>()
+    received.text.len() + received.files.iter().map(|file| file.text.len()).sum::<usize>()
 }
 
 /// Records a routed message.
@@ -117,6 +118,10 @@ pub fn record(
         bytes: body.len(),
     };
     messages::insert(tx, &new)?;
+    let images = images_of(received);
+    if !images.is_empty() {
+        messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
+    }
     if !routed.asks() {
         // No turn gets more context than its bound. Older context waits for no turn, and must not keep its item from being dropped;
         // it remains in the conversation.
@@ -144,10 +149,19 @@ fn content(message: &Authenticated) -> (String, Vec<Span>) {
         body.push_str(&text);
     };
     add(Author::Person { person: message.person().id }, &received.text);
-    for (name, text) in &received.files {
-        add(Author::File { name: file_name(name) }, text);
+    for file in &received.files {
+        add(Author::File { name: file_name(&file.name) }, &file.text);
     }
     (body, spans)
+}
+
+/// Returns the images of a message. The span of a file follows the one of the text.
+fn images_of(received: &Received) -> Vec<SentImage> {
+    let image = |(at, file): (usize, &MessageFile)| {
+        let MessageImage { path, digest } = file.image.clone()?;
+        Some(SentImage { span: at + 1, path, digest })
+    };
+    received.files.iter().enumerate().filter_map(image).collect()
 }
 
 /// Returns the message that is already recorded under the same event id.

@@ -64,6 +64,8 @@ pub struct EndpointRequest {
     pub prices: Prices,
     /// `true` if requests ask for streams.
     pub streams: bool,
+    /// `true` if its model takes images.
+    pub takes_images: bool,
 }
 
 /// Checks the properties of an endpoint and returns its specification, without the record.
@@ -71,7 +73,7 @@ pub struct EndpointRequest {
 /// # Errors
 /// A refusal that names the first error.
 pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
-    let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams } = wanted;
+    let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams, takes_images } = wanted;
     let shown: String = name.chars().take(64).collect();
     if !secrets::is_name(&name) {
         let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is not a valid name of a model endpoint"));
@@ -90,11 +92,12 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
     }
     check_fallbacks(&name, &fallbacks)?;
     if kind == Kind::Scripted {
-        if base_url.is_some() || model.is_some() || key.is_some() {
-            let message = "an endpoint of kind scripted has no address, no model and no key";
+        if base_url.is_some() || model.is_some() || key.is_some() || takes_images {
+            let message = "an endpoint of kind scripted has no address, no model and no key, and takes no images";
             return Err(Refusal::new(DenialCode::ModelMalformed, message));
         }
-        return Ok(Spec { name, kind, base_url: None, model: String::new(), key: None, fallbacks, prices, streams });
+        let model = String::new();
+        return Ok(Spec { name, kind, base_url: None, model, key: None, fallbacks, prices, streams, takes_images });
     }
     let Some(base_url) = base_url else {
         let refusal = Refusal::new(DenialCode::UrlMissing, format!("model endpoint {name} has no address"));
@@ -111,7 +114,7 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
         return Err(refusal.hint("use the provider's name for it: --model ID"));
     }
     let key = key.map(|key| key.parse::<SecretName>()).transpose()?.map(|key| key.as_str().to_owned());
-    Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams })
+    Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams, takes_images })
 }
 
 fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
@@ -186,6 +189,7 @@ fn stored_model(row: Model) -> Stored {
         fallbacks: row.fallbacks,
         prices: Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() },
         streams: row.streams,
+        takes_images: row.takes_images,
     };
     Stored { spec, unreadable, created_at: row.created_at }
 }
@@ -264,6 +268,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
         input_price: price(spec.prices.input),
         output_price: price(spec.prices.output),
         streams: spec.streams,
+        takes_images: spec.takes_images,
         created_at,
         fallbacks: spec.fallbacks.clone(),
     };
@@ -413,6 +418,8 @@ mod tests {
             DenialCode::PriceMalformed,
         );
         refused(EndpointRequest { kind: "scripted".to_owned(), ..wanted() }, DenialCode::ModelMalformed);
+        let script = EndpointRequest { base_url: None, model: None, kind: "scripted".to_owned(), ..wanted() };
+        refused(EndpointRequest { takes_images: true, ..script }, DenialCode::ModelMalformed);
         let spec = read(EndpointRequest { key: Some("secret:local".to_owned()), ..wanted() }).expect("an endpoint");
         assert_eq!((spec.kind, spec.key.as_deref()), (Kind::Openai, Some("local")));
     }

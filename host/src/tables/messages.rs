@@ -136,6 +136,18 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Stores the encrypted list of a message's images.
+pub fn set_images(tx: &mut WriteTx<'_>, id: MessageId, images: &[u8]) -> Result<(), Error> {
+    tx.execute("UPDATE messages SET images = ?2 WHERE id = ?1", params![id, images])?;
+    Ok(())
+}
+
+/// Returns the encrypted list of a message's images, if it has any.
+pub fn images(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Vec<u8>>, Error> {
+    let found = tx.find("SELECT images FROM messages WHERE id = ?1", [id], |row| row.get::<_, Option<Vec<u8>>>(0))?;
+    Ok(found.flatten())
+}
+
 /// Inserts a message of the host itself, which never asks for a turn.
 pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, seq: u64) -> Result<(), Error> {
     let now = tx.now();

@@ -25,6 +25,8 @@ pub struct Model {
     pub output_price: i64,
     /// True if requests to it ask for streaming.
     pub streams: bool,
+    /// True if its model takes images.
+    pub takes_images: bool,
     /// Milliseconds since the epoch.
     pub created_at: i64,
     /// Names of its fallbacks, in the order of their use.
@@ -41,6 +43,7 @@ fn model(row: &Row<'_>) -> rusqlite::Result<Model> {
         input_price: row.get("input_price")?,
         output_price: row.get("output_price")?,
         streams: row.get("streams")?,
+        takes_images: row.get("takes_images")?,
         created_at: row.get("created_at")?,
         fallbacks: Vec::new(),
     })
@@ -59,8 +62,8 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, Error> {
 /// Inserts an endpoint and the names of its fallbacks.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, takes_images, \
+         created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             new.name,
             new.kind,
@@ -70,6 +73,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
             new.input_price,
             new.output_price,
             new.streams,
+            new.takes_images,
             new.created_at
         ],
     )?;

@@ -271,6 +271,7 @@ mod tests {
             fallbacks: Vec::new(),
             prices: Prices { input: price, output: price },
             streams: false,
+            takes_images: false,
         };
         let prompt = Prompt { purpose: Purpose::Reply, system: "a".repeat(400), tools: Vec::new(), parts: Vec::new() };
         let of = |specs: &[Spec]| Spent::from(estimate(&prompt, specs.iter()));

@@ -2,6 +2,7 @@
 //!
 //! A sandbox only names items. Their text comes from the record, and the system text from the host. See [`ironclaw_model`].
 
+pub mod images;
 mod item_cache;
 mod order;
 mod parts;

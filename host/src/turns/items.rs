@@ -3,6 +3,7 @@
 //! A ref is valid only if its tuple is in the index; an equal body is not enough. See [`crate::turns::turn`] and
 //! [`crate::turns::context`].
 
+pub mod images;
 mod retention;
 mod rows;
 pub mod summary;

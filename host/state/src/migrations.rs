@@ -34,6 +34,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v12.sql"),
     include_str!("v13.sql"),
     include_str!("v14.sql"),
+    include_str!("v15.sql"),
 ];
 
 /// A migration of the schema.

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 /// Makes a directory that every user of the tests can write to.
-fn shared_directory() -> TempDir {
+pub(crate) fn shared_directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).expect("permissions");
     directory

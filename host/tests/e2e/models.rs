@@ -37,6 +37,7 @@ pub(crate) fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spe
         fallbacks: Vec::new(),
         prices: Prices { input: 1_000_000, output: 2_000_000 },
         streams,
+        takes_images: false,
     }
 }
 
@@ -266,7 +267,7 @@ async fn attempt_with_unknown_outcome_is_counted() {
     let start = json!({ "type": "message_start", "message": { "usage": { "input_tokens": 1, "output_tokens": 1 } } });
     let words = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "words ".repeat(100) } });
     let cut = [start, words].map(|event| format!("data: {event}\n\n")).to_vec();
-    let thought = prompt(vec![person("hello")]).estimate(Prices { input: 1_000_000, output: 2_000_000 });
+    let thought = prompt(vec![person("hello")]).estimate(Prices { input: 1_000_000, output: 2_000_000 }, false);
     for (act, input, output) in [
         (Act::Hang, thought.input_tokens, thought.output_tokens),
         (Act::Raw(format!("<html>{WORDS}")), thought.input_tokens, thought.output_tokens),

@@ -13,10 +13,17 @@ use std::time::Duration;
 const FILE_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Client {
-    /// Returns the session of the caller's conversation with an agent.
-    pub async fn conversation(&self, agent: &str, thread: Option<&str>) -> Result<Conversation, Error> {
-        let thread = thread.map(|thread| format!("?thread={}", segment(thread))).unwrap_or_default();
-        self.get(&format!("agents/{}/session{thread}", segment(agent))).await
+    /// Returns the session of the caller's conversation with an agent; `speak_as` is one of the caller's identities.
+    pub async fn conversation(
+        &self,
+        agent: &str,
+        thread: Option<&str>,
+        speak_as: Option<&str>,
+    ) -> Result<Conversation, Error> {
+        let thread = thread.map(|thread| format!("&thread={}", segment(thread)));
+        let speaker = speak_as.map(|who| format!("&as={}", segment(who)));
+        let query = [thread, speaker].into_iter().flatten().collect::<String>().replacen('&', "?", 1);
+        self.get(&format!("agents/{}/session{query}", segment(agent))).await
     }
 
     /// Returns the same session, and has the host make it if there is none.

@@ -11,6 +11,12 @@ use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileList}
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// Levels of directories in a list, unless the caller names a number.
+pub const LEVELS: usize = 1;
+
+/// The list of an empty workspace.
+pub const NO_FILES: &str = "no files";
+
 /// The verbs of `ironctl file`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -22,7 +28,7 @@ pub enum Action {
         /// Directory below the workspace [default: the workspace]
         path: Option<String>,
         /// Levels of directories, 1 to 8
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = levels)]
+        #[arg(long, value_name = "N", default_value_t = LEVELS, value_parser = levels)]
         levels: usize,
     },
     /// Get a file from the workspace
@@ -86,7 +92,7 @@ impl Of {
                 Some(_) => Err(Error::usage("a session has no --thread", "name an agent together with --thread")),
             };
         }
-        Ok(client.conversation(&self.of, self.thread.as_deref()).await?.session_id.to_string())
+        Ok(client.conversation(&self.of, self.thread.as_deref(), None).await?.session_id.to_string())
     }
 }
 
@@ -150,10 +156,11 @@ fn name_of(path: &Path, option: &str) -> Result<String, Error> {
     })
 }
 
-fn show(at: &At, list: &FileList) -> Result<(), Error> {
+/// Prints a list of files.
+pub fn show(at: &At, list: &FileList) -> Result<(), Error> {
     at.out.json(&list.files)?;
     if list.files.is_empty() {
-        return at.out.line("no files");
+        return at.out.line(NO_FILES);
     }
     let rows = list.files.iter().map(|entry| {
         let bytes = entry.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();

@@ -160,6 +160,9 @@ fn file_without_room_in_the_message_goes_to_the_workspace() {
         message["files"].as_array().expect("files").iter().filter_map(|file| file["text"].as_str()).collect();
     assert!(texts[0].contains("as photo-2.png (12 bytes, image/png)"), "{texts:?}");
     assert!(texts[1].contains("as long.txt (12 bytes, text/plain)"), "{texts:?}");
+    let image = json!({ "path": "photo-2.png", "digest": "00".repeat(32) });
+    let images: Vec<&Value> = message["files"].as_array().expect("files").iter().map(|file| &file["image"]).collect();
+    assert_eq!(images, [&image, &Value::Null, &Value::Null], "only an image is named as one");
     assert_eq!(texts[2], "short");
 }
 

@@ -1,6 +1,7 @@
 //! Tests of `ironctl file` against a fake host. See `chat` for the files of a message.
 
 use crate::fake_host::{Answer, FakeHost};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -38,6 +39,45 @@ fn list_is_safe_for_a_terminal_and_an_array_for_scripts() {
     let files: Value = serde_json::from_str(&out).expect("one JSON document");
     assert_eq!((code, &files[0]["path"]), (0, &json!("a\n\u{1b}[2J")));
     assert!(out.is_ascii() || !out.contains('\u{202e}'), "{out}");
+}
+
+#[test]
+fn workspace_of_the_conversation_is_listed_at_the_prompt() {
+    let host = FakeHost::new(|line, _| match line {
+        "GET /v1/agents/helper" => Answer::json(json!({
+            "id": "agt_00000000000000000000000001", "name": "helper", "model": "scripted", "follows_default": true,
+            "persona": "", "enabled_tools": [], "created_at": "2026-01-02T03:04:05Z", "sessions": 0
+        })),
+        line if line.contains("/history?") => Answer::json(json!([])),
+        line if line.starts_with("GET /v1/changes?") => Answer::json(json!({ "changes": [], "more": false })),
+        "GET /v1/agents/agt_00000000000000000000000001/session?thread=work&as=bob" => {
+            Answer::json(json!({ "session_id": SESSION }))
+        }
+        line if line.starts_with("GET /v1/agents/agt_00000000000000000000000001/session?thread=") => {
+            Answer::refusal("session_unknown", "you have no such conversation", "")
+        }
+        line if line.contains("/files?path=&levels=1") => Answer::json(json!({
+            "files": [{ "path": "a.txt", "shown": "a.txt", "kind": "file", "bytes": 7, "modified_at": "2026-01-02T03:04:05Z" }],
+            "more": false
+        })),
+        other => Answer::refusal("unexpected", other, ""),
+    });
+    let mut terminal = Terminal::running(&host, &["chat", "helper", "--thread", "work", "--as", "bob"], Some(100));
+    for (typed, seen) in [
+        ("/files", "a.txt"),
+        ("/files my reports", "files?path=my%20reports&levels=1"),
+        ("/new empty", "new conversation"),
+        ("/files", "no files"),
+        ("/files reports", "you have no such conversation"),
+    ] {
+        terminal.wait_for("you> \r");
+        terminal.type_in(&format!("{typed}\r"));
+        terminal.wait_for(seen);
+    }
+    terminal.wait_for("you> \r");
+    terminal.type_in("/quit\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(host.asked().iter().all(|asked| asked.line.starts_with("GET")), "{:?}", host.asked());
 }
 
 #[test]

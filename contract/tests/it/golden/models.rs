@@ -23,6 +23,7 @@ fn bare() -> NewModel {
         input_price_micros: 0,
         output_price_micros: 0,
         streams: true,
+        images: false,
         default: false,
         replace: false,
         test: true,
@@ -47,6 +48,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         fallbacks: vec!["local".to_owned()],
         input_price_micros: 400_000,
         output_price_micros: 1_600_000,
+        images: true,
         default: true,
         ..bare()
     };
@@ -60,6 +62,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         input_price_micros: 0,
         output_price_micros: 0,
         streams: false,
+        images: false,
         default: false,
         agents: vec![],
         broken: None,
@@ -75,6 +78,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         input_price_micros: 400_000,
         output_price_micros: 1_600_000,
         streams: true,
+        images: true,
         default: true,
         agents: vec!["assistant".to_owned()],
         broken: None,

@@ -2,14 +2,15 @@
 
 use super::seam::{digest, id};
 use super::{Shape, shape, shape_by_bytes};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
     Attempt, BreakAccepted, Cancelled, Check, Control, Conversation, Failure, FileEntry, FileList, FileRemoved,
     FileStored, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
-    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageView,
-    ModelFailure, NewAgent, NewConversation, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
+    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageImage,
+    MessageView, ModelFailure, NewAgent, NewConversation, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
     ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status,
     Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
@@ -263,7 +264,14 @@ fn agents() -> Vec<Shape> {
 fn messages() -> Vec<Shape> {
     let new = NewMessage {
         text: "What stands in the notes?".to_owned(),
-        files: vec![MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned() }],
+        files: vec![
+            MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned(), image: None },
+            MessageFile {
+                name: "photo.png".to_owned(),
+                text: "This image is in the workspace as photo.png (9 bytes, image/png).".to_owned(),
+                image: Some(MessageImage { path: "photo.png".to_owned(), digest: Digest::of(b"photo") }),
+            },
+        ],
         event_id: Some("client-7".to_owned()),
         speak_as: Some("loopback:alice-work".to_owned()),
         thread: Some("work".to_owned()),

@@ -4,7 +4,8 @@
 
 use crate::refusal::Refusal;
 use crate::registry::people::SENDER_BYTES_MAX;
-use ironclaw_contract::operator::{DenialCode, MESSAGE_FILES_MAX};
+use crate::session::files::FilePath;
+use ironclaw_contract::operator::{DenialCode, MESSAGE_FILES_MAX, MessageFile};
 
 /// Bytes of the id of a thread.
 const THREAD_BYTES_MAX: usize = 256;
@@ -36,19 +37,26 @@ pub fn check_thread(thread: &str) -> Result<(), Refusal> {
     Err(Refusal::new(DenialCode::ThreadMalformed, words))
 }
 
-/// Checks the files of one message: name and text.
+/// Checks the files of one message.
 ///
 /// # Errors
-/// Refuses too many files, and a malformed name.
-pub fn check_files(files: &[(String, String)]) -> Result<(), Refusal> {
+/// Refuses too many files, a malformed name, and an image whose path leads out of the workspace.
+pub fn check_files(files: &[MessageFile]) -> Result<(), Refusal> {
     if files.len() > MESSAGE_FILES_MAX {
         return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {MESSAGE_FILES_MAX} files")));
     }
     let is_name = |name: &str| !name.is_empty() && name.len() <= FILE_NAME_BYTES_MAX && !name.contains(['/', '\0']);
-    let Some((name, _)) = files.iter().find(|(name, _)| !is_name(name)) else { return Ok(()) };
-    let shown: String = name.chars().take(64).collect();
-    let words = format!("invalid file name {shown:?}: it has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
-    Err(Refusal::new(DenialCode::FileName, words))
+    for file in files {
+        if !is_name(&file.name) {
+            let shown: String = file.name.chars().take(64).collect();
+            let words = format!("invalid file name {shown:?}: it has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
+            return Err(Refusal::new(DenialCode::FileName, words));
+        }
+        if let Some(image) = &file.image {
+            FilePath::parse_new(&image.path)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_clean(text: &str, most: usize) -> bool {

@@ -54,6 +54,7 @@ impl Server {
             return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
         }
         let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
+        self.read_images(&mut prepared).await;
         match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
             (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
@@ -113,6 +114,24 @@ impl Server {
             Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
         })
         .await
+    }
+
+    /// Reads the images of the prompt outside of a transaction, if an endpoint of the chain takes images.
+    async fn read_images(&self, prepared: &mut Prepared) {
+        let takes_images = prepared.chain.iter().any(|endpoint| endpoint.spec.takes_images);
+        if !takes_images || prepared.prompt.images() == 0 {
+            return;
+        }
+        let (mut prompt, place) = (prepared.prompt.clone(), self.shared.home.session(self.session));
+        let read = tokio::task::spawn_blocking(move || {
+            context::images::read_all(&mut prompt, &place);
+            prompt
+        });
+        match read.await {
+            Ok(prompt) => prepared.prompt = prompt,
+            // An image that was not read is left out with a remark.
+            Err(error) => tracing::error!(%error, "cannot read the images of a prompt"),
+        }
     }
 
     /// Asks the agent's model until the turn ends. Returns `None` if the turn ended before an output. A request without a waiter is

@@ -4,13 +4,15 @@
 
 use super::item_cache::ItemCache;
 use super::system::Now;
-use super::{Checked, OutputBody, Reader, order, own_json};
+use super::{Checked, OutputBody, Reader, images, order, own_json};
 use crate::tables::turns;
 use crate::turns::calls::{Call, ResultBody};
-use crate::turns::items::{BodyError, Recorded};
+use crate::turns::items::images::SentImage;
+use crate::turns::items::{self, BodyError, Recorded};
 use ironclaw_contract::ids::{CallId, PersonId};
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_model::image::ImageContent;
 use ironclaw_model::{Part, PastCall};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -65,6 +67,7 @@ pub(super) fn compose(
             }
         }
     }
+    images::keep_newest(&mut composer.parts);
     Ok((composer.parts, last))
 }
 
@@ -138,11 +141,31 @@ impl Composer<'_, '_> {
     fn item(&mut self, item: &Recorded) -> Result<(), BodyError> {
         let body = self.cache.body(self.tx, item, self.key)?;
         match item.tuple.kind {
-            ItemKind::Message => message_parts(&item.spans(), &body, &self.reader.turn.principal, &mut self.parts),
+            ItemKind::Message => self.message(item, &body)?,
             ItemKind::Summary => self.parts.push(Part::Summary { text: body.to_string() }),
             ItemKind::Notice => self.notice(item, &body)?,
             ItemKind::Output => self.output(item, own_json(&body)?)?,
             ItemKind::Result => self.result(item, own_json(&body)?),
+        }
+        Ok(())
+    }
+
+    /// Adds the words and files of a message. An image follows the note about it.
+    fn message(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
+        let spans = item.spans();
+        let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
+        let mut images = if has_files { items::images::of(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
+            .into_iter()
+            .peekable();
+        let principal = self.reader.turn.principal.parse().ok();
+        let mut start = 0;
+        for (at, span) in spans.iter().enumerate() {
+            let end = start + span.bytes;
+            self.parts.push(span_part(&span.author, body.get(start..end).unwrap_or_default(), principal));
+            start = end;
+            if let Some(SentImage { path, digest, .. }) = images.next_if(|image| image.span == at) {
+                self.parts.push(Part::Image { path, content: ImageContent::Unread(digest) });
+            }
         }
         Ok(())
     }
@@ -223,23 +246,18 @@ fn by_script(output: &OutputBody) -> Part {
     Part::Remark { text }
 }
 
-fn message_parts(spans: &[Span], body: &str, principal: &str, parts: &mut Vec<Part>) {
-    let principal: Option<PersonId> = principal.parse().ok();
-    let mut start = 0;
-    for span in spans {
-        let end = start + span.bytes;
-        let text = body.get(start..end).unwrap_or_default().to_owned();
-        start = end;
-        let context = |author: String, text: String| Part::Context { author, text };
-        parts.push(match &span.author {
-            Author::Person { person } if Some(*person) == principal => Part::Person { text },
-            Author::Person { .. } => context("another person".to_owned(), text),
-            Author::Quoted => context("quoted by the sender".to_owned(), text),
-            Author::File { name } => context(format!("file {name}"), text),
-            Author::Model => context("a model".to_owned(), text),
-            Author::Agent { agent } => context(format!("agent {agent}"), text),
-            Author::Tool { tool } => context(format!("tool {tool}"), text),
-            Author::Host => Part::HostNotice { text },
-        });
+/// Returns the part for a text of this author. Only the text of the turn's principal is a request.
+fn span_part(author: &Author, text: &str, principal: Option<PersonId>) -> Part {
+    let text = text.to_owned();
+    let context = |author: String, text: String| Part::Context { author, text };
+    match author {
+        Author::Person { person } if Some(*person) == principal => Part::Person { text },
+        Author::Person { .. } => context("another person".to_owned(), text),
+        Author::Quoted => context("quoted by the sender".to_owned(), text),
+        Author::File { name } => context(format!("file {name}"), text),
+        Author::Model => context("a model".to_owned(), text),
+        Author::Agent { agent } => context(format!("agent {agent}"), text),
+        Author::Tool { tool } => context(format!("tool {tool}"), text),
+        Author::Host => Part::HostNotice { text },
     }
 }

@@ -112,6 +112,7 @@ fn quoted(part: Part) -> Part {
         Part::Notice { text } | Part::HostNotice { text } | Part::Remark { text } | Part::Failure { text } => {
             ("the host".to_owned(), text)
         }
+        Part::Image { path, .. } => ("the host".to_owned(), format!("the image {path} is a file in /workspace")),
         Part::Summary { text } => ("an earlier summary".to_owned(), text),
     };
     Part::Context { author, text }
@@ -120,7 +121,9 @@ fn quoted(part: Part) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::canonical::Digest;
     use ironclaw_model::Cut;
+    use ironclaw_model::image::ImageContent;
 
     #[test]
     fn prompt_for_a_summary_contains_no_request() {
@@ -133,6 +136,7 @@ mod tests {
             Part::Remark { text: "r".into() },
             Part::Failure { text: "f".into() },
             Part::Summary { text: "s".into() },
+            Part::Image { path: "i".into(), content: ImageContent::Unread(Digest::of(b"i")) },
         ];
         for part in parts {
             assert!(matches!(quoted(part.clone()), Part::Context { .. }), "{part:?}");

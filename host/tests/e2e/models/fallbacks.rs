@@ -25,7 +25,7 @@ async fn small_allowance_prevents_another_attempt() {
     first.fallbacks = vec!["second".to_owned()];
     let endpoints = open(&quick(), vec![first, spec("second", (Kind::Openai, true), &working.url())]);
     let until = Instant::now() + Duration::from_secs(60);
-    let thought = prompt(vec![person("hello")]).estimate(Prices::default());
+    let thought = prompt(vec![person("hello")]).estimate(Prices::default(), false);
     let allowance = Allowance { tokens: thought.input_tokens + thought.output_tokens, ..Allowance::NONE };
     let (bounds, prompt) = (Bounds { until, allowance }, prompt(vec![person("hello")]));
     let answered =

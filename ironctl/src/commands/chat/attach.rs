@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::local_file::{self, TEXT};
 use crate::output::Output;
 use ironclaw_contract::operator::{
-    FILE_PUT_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile, NewConversation, NewMessage, Recorded,
+    FILE_PUT_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile, MessageImage, NewConversation, NewMessage, Recorded,
 };
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,8 @@ const ENDING_CHARACTERS_MAX: usize = 16;
 pub struct Attachment {
     name: String,
     content: Content,
+    /// The image in the workspace, once it is there.
+    image: Option<MessageImage>,
 }
 
 enum Content {
@@ -52,7 +54,7 @@ fn read(path: &Path) -> Result<Attachment, Error> {
         Ok(text) => Content::Bytes(text.into_bytes(), kind),
         Err(error) => Content::Bytes(error.into_bytes(), kind),
     };
-    Ok(Attachment { name, content })
+    Ok(Attachment { name, content, image: None })
 }
 
 /// Sends a message with these files. After it, each file is a text, so a second try puts no file into the workspace twice.
@@ -72,7 +74,9 @@ pub async fn send(
         }
     }
     let texts = files.iter().filter_map(|file| match &file.content {
-        Content::Text(text) => Some(MessageFile { name: file.name.clone(), text: text.clone() }),
+        Content::Text(text) => {
+            Some(MessageFile { name: file.name.clone(), text: text.clone(), image: file.image.clone() })
+        }
         Content::Bytes(..) => None,
     });
     message.files = texts.collect();
@@ -98,11 +102,16 @@ async fn put(out: Output, client: &Client, session: &str, file: &mut Attachment)
             Err(Error::Refused(failure)) if failure.error.code == "file_exists" => continue,
             stored => stored?,
         };
-        let (path, bytes) = (stored.path, stored.bytes);
+        let (path, bytes, digest) = (stored.path, stored.bytes, stored.digest);
         out.remark(format!("{} is in the workspace as {path} ({bytes} bytes, {kind})", file.name.escape_debug()))?;
-        let note = format!(
-            "This file is in the workspace as {path} ({bytes} bytes, {kind}). The message does not contain its content."
-        );
+        let where_it_is = format!("is in the workspace as {path} ({bytes} bytes, {kind}).");
+        let note = if local_file::is_image(kind) {
+            // The host adds the image for a model that takes images, and a remark for any other model.
+            file.image = Some(MessageImage { path, digest });
+            format!("This image {where_it_is}")
+        } else {
+            format!("This file {where_it_is} The message does not contain its content.")
+        };
         file.content = Content::Text(note);
         return Ok(());
     }
@@ -151,7 +160,8 @@ mod tests {
 
     #[test]
     fn text_without_room_in_the_message_becomes_a_file() {
-        let text = |length| Attachment { name: "a".to_owned(), content: Content::Text("x".repeat(length)) };
+        let text =
+            |length| Attachment { name: "a".to_owned(), content: Content::Text("x".repeat(length)), image: None };
         let mut files = [text(6), text(5), text(4)];
         keep_within(10, &mut files);
         let is_text = files.map(|file| matches!(file.content, Content::Text(_)));

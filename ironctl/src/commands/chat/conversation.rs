@@ -9,7 +9,7 @@ use super::waiting::Waiting;
 use super::{new_thread, remark_thread};
 use crate::client::Client;
 use crate::commands::agent::set;
-use crate::commands::{At, inbox, usage, why};
+use crate::commands::{At, file, inbox, usage, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
@@ -143,7 +143,7 @@ impl Conversation<'_> {
     async fn command(&mut self, line: Line) -> Result<(), Error> {
         let out = self.out();
         match line {
-            Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| out.line(format!("{name:<16} {does}"))),
+            Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| out.line(format!("{name:<18} {does}"))),
             Line::Why => {
                 let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
                 why::print(out, self.client.why(&message).await?)
@@ -158,11 +158,26 @@ impl Conversation<'_> {
             Line::Model(Some(name)) => {
                 set::run(self.at, self.client, &self.name, set::Changes::of_model(name), false).await
             }
+            Line::Files(directory) => self.list_files(directory.as_deref().unwrap_or_default()).await,
             Line::Usage => usage::print_of_agent(out, self.client, &self.id).await,
             Line::Inbox(None) => inbox::run(self.at).await,
             Line::Inbox(Some(number)) => inbox::one(self.at, self.client, self.waiting.id(number)?).await,
             Line::Empty | Line::Say(_) | Line::Quit => Ok(()),
         }
+    }
+
+    /// Lists a directory of the workspace.
+    async fn list_files(&self, directory: &str) -> Result<(), Error> {
+        let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
+        let session = match self.client.conversation(&self.id, thread, speak_as).await {
+            Ok(found) => found.session_id.to_string(),
+            // The conversation has no message yet, so it has no workspace.
+            Err(Error::Refused(failure)) if failure.error.code == "session_unknown" && directory.is_empty() => {
+                return self.out().line(file::NO_FILES);
+            }
+            Err(error) => return Err(error),
+        };
+        file::show(self.at, &self.client.files(&session, directory, file::LEVELS).await?)
     }
 
     /// Prints the model endpoint of the agent, and the others if this person may list them.

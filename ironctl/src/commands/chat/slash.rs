@@ -6,18 +6,19 @@ use crate::failure::Error;
 use ironclaw_text::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
-pub const COMMANDS: [(&str, &str); 7] = [
+pub const COMMANDS: [(&str, &str); 8] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
+    ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
     ("/inbox [NUMBER]", "asks for a decision on each change that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 
 /// The names of all commands.
-const NAMES: [&str; 8] = ["help", "why", "new", "model", "usage", "inbox", "quit", "exit"];
+const NAMES: [&str; 9] = ["help", "why", "new", "model", "files", "usage", "inbox", "quit", "exit"];
 
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -37,6 +38,8 @@ pub enum Line {
     New(Option<String>),
     /// Show the model endpoint of the agent, or set the endpoint of this name.
     Model(Option<String>),
+    /// List the workspace, or this directory in it.
+    Files(Option<String>),
     /// Show the usage of the agent.
     Usage,
     /// Decide about the changes that wait, or about the one with this number.
@@ -64,6 +67,8 @@ pub fn read(line: &str) -> Result<Line, Error> {
         ("new", thread) => Ok(Line::New(Some(thread.to_owned()))),
         ("model", "") => Ok(Line::Model(None)),
         ("model", name) => Ok(Line::Model(Some(name.to_owned()))),
+        ("files", "") => Ok(Line::Files(None)),
+        ("files", directory) => Ok(Line::Files(Some(directory.to_owned()))),
         ("usage", "") => Ok(Line::Usage),
         ("inbox", "") => Ok(Line::Inbox(None)),
         ("inbox", number) => match number.parse() {
@@ -110,6 +115,8 @@ mod tests {
         assert_eq!(read("/inbox").expect("a command"), Line::Inbox(None));
         assert_eq!(read("/model").expect("a command"), Line::Model(None));
         assert_eq!(read("/model  openai ").expect("a command"), Line::Model(Some("openai".into())));
+        assert_eq!(read("/files").expect("a command"), Line::Files(None));
+        assert_eq!(read("/files my reports ").expect("a command"), Line::Files(Some("my reports".into())));
         assert_eq!(read("/usage").expect("a command"), Line::Usage);
         for (usage, _) in COMMANDS {
             let name = usage.trim_start_matches('/').split(' ').next().expect("a name");

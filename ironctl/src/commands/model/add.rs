@@ -56,6 +56,9 @@ pub struct Args {
     /// Request whole answers, not streams
     #[arg(long)]
     no_stream: bool,
+    /// The model takes images: send it the pictures of `chat --file`
+    #[arg(long)]
+    images: bool,
     /// Make it the default, for new agents and for agents that follow the default
     #[arg(long)]
     default: bool,
@@ -102,6 +105,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         input_price_micros: args.price_in.unwrap_or(0),
         output_price_micros: args.price_out.unwrap_or(0),
         streams: !args.no_stream,
+        images: args.images,
         default: args.default,
         replace: args.replace,
         test: !args.no_test,
@@ -124,7 +128,8 @@ async fn print(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> 
     let key = model.key.as_deref().map(|key| format!(" with {key}")).unwrap_or_default();
     let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
     let what = if model.model.is_empty() { &model.kind } else { &model.model };
-    at.out.line(format!("added model endpoint {}: {what}{place}{key}", model.name))?;
+    let images = if model.images { ", takes images" } else { "" };
+    at.out.line(format!("added model endpoint {}: {what}{place}{key}{images}", model.name))?;
     for agent in &model.agents {
         if usage::unpriced(client, agent).await?.contains(&model.name) {
             usage::remark_unpriced(at.out, std::slice::from_ref(&model.name))?;

@@ -6,7 +6,7 @@ use crate::inbound::channel::Received;
 use crate::inbound::channel::checks::{check_files, check_sender, check_thread};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use serde::Deserialize;
 
@@ -53,7 +53,8 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     };
     check_sender(&said.sender)?;
     check_thread(&said.thread)?;
-    let files: Vec<_> = said.files.into_iter().map(|file| (file.name, file.text)).collect();
+    let file = |File { name, text }| MessageFile { name, text, image: None };
+    let files: Vec<_> = said.files.into_iter().map(file).collect();
     check_files(&files)?;
     Ok(Received {
         channel: channel.to_owned(),
@@ -82,7 +83,7 @@ mod tests {
             read(r#"{"sender":"@ann:b.example","text":"hi","thread":"T 1","files":[{"name":"x","text":"y"}]}"#);
         let received = received.expect("of this shape");
         assert_eq!((received.sender.as_str(), received.thread_id.as_str()), ("@ann:b.example", "T 1"));
-        assert_eq!(received.files, [("x".to_owned(), "y".to_owned())]);
+        assert_eq!(received.files, [MessageFile { name: "x".to_owned(), text: "y".to_owned(), image: None }]);
         for (body, code) in [
             ("", DenialCode::RequestMalformed),
             ("[]", DenialCode::RequestMalformed),

@@ -15,7 +15,7 @@ use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
-use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
+use ironclaw_contract::operator::{ChannelKind, LedgerEvent, MessageFile};
 use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -118,7 +118,7 @@ impl Fixture<'_, '_> {
         self.send(sender, text, Vec::new())
     }
 
-    pub(super) fn send(&mut self, sender: &str, text: &str, files: Vec<(String, String)>) -> MessageId {
+    pub(super) fn send(&mut self, sender: &str, text: &str, files: Vec<MessageFile>) -> MessageId {
         let received = Received {
             channel: "desk".to_owned(),
             kind: Kind::Webhook,

@@ -4,7 +4,10 @@
 
 use super::super::Checked;
 use super::fixture::{ANN, BOB, Ending, Fixture, with_fixture};
-use ironclaw_model::{Cut, Prompt};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::{MessageFile, MessageImage};
+use ironclaw_model::image::{Image, ImageContent, ImageType, LeftOut};
+use ironclaw_model::{Cut, Part, Prompt};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -53,7 +56,11 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.opened_after(6);
     fixture.answer("winds that carry them.");
 
-    let files = vec![("notes.txt".to_owned(), "one\ntwo".to_owned())];
+    let files = vec![
+        MessageFile { name: "notes.txt".to_owned(), text: "one\ntwo".to_owned(), image: None },
+        image("bird.png"),
+        image("changed.png"),
+    ];
     fixture.send(ANN, "!Count the lines, and ask for npm.", files);
     fixture.open();
     fixture.opened_on(1);
@@ -74,6 +81,27 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.say(ANN, "!So, what now?");
     fixture.open();
     fixture.opened_on(1);
+}
+
+/// Returns an image of a message, as `ironctl chat --file` sends it.
+fn image(name: &str) -> MessageFile {
+    let text = format!("This image is in the workspace as {name} (6 bytes, image/png).");
+    let image = Some(MessageImage { path: name.to_owned(), digest: Digest::of(name.as_bytes()) });
+    MessageFile { name: name.to_owned(), text, image }
+}
+
+/// Reads the first image of a prompt. The others are of changed files.
+fn read_first_image(prompt: &mut Prompt) {
+    let contents = prompt.parts.iter_mut().filter_map(|part| match part {
+        Part::Image { content, .. } => Some(content),
+        _ => None,
+    });
+    for (at, content) in contents.enumerate() {
+        *content = match at {
+            0 => ImageContent::Read(Image { kind: ImageType::Png, base64: "iVBORw0KGgo=".into() }),
+            _ => ImageContent::LeftOut(LeftOut::Changed),
+        };
+    }
 }
 
 fn shown(prompt: &Prompt) -> String {
@@ -106,7 +134,9 @@ fn prompt_with_every_kind_of_item_matches_the_golden_file() {
         conversation(&mut fixture);
         let (mut checked, cache) = fixture.checked();
         checked.insert(0, Checked::Quoted("Words without a seal.".to_owned()));
-        let found = shown(&fixture.prompt_of(checked, cache));
+        let mut prompt = fixture.prompt_of(checked, cache);
+        read_first_image(&mut prompt);
+        let found = shown(&prompt);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
         if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|wish| wish == "write") {
             std::fs::write(&path, &found).expect("written");
