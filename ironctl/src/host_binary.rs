@@ -89,11 +89,10 @@ impl Offline {
         self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
     }
 
-    /// Runs the command with its stdout in a file; returns its stderr.
-    pub fn write_to(mut self, file: File) -> Result<(ExitStatus, String), Error> {
+    /// Runs the command with its stdout in a file, and returns its stderr.
+    pub fn write_to(mut self, file: File) -> Result<Output, Error> {
         self.command.stdin(Stdio::null()).stdout(file).stderr(Stdio::piped());
-        let output = self.command.output().map_err(|cause| cannot_run(&self.binary, cause))?;
-        Ok((output.status, String::from_utf8_lossy(&output.stderr).into_owned()))
+        self.command.output().map_err(|cause| cannot_run(&self.binary, cause))
     }
 
     /// Replaces this process by the command; returns only if that fails.

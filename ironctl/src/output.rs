@@ -117,12 +117,6 @@ impl Output {
         Ok(())
     }
 
-    /// Passes the stderr of another program on, with unsafe characters escaped.
-    pub fn stderr(self, text: &str) -> Result<(), Error> {
-        write!(io::stderr().lock(), "{}", safe(text))?;
-        Ok(())
-    }
-
     /// Prints a failure to stderr, as `error:` and `hint:` or as one JSON document.
     ///
     /// Ignores a closed stderr, because there is no other place for the message.

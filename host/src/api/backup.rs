@@ -29,7 +29,8 @@ pub struct BackupFile(Receiver<Part>);
 
 /// `POST /v1/backup`
 pub async fn create(State(api): State<Api>, Extension(person): Extension<Person>) -> Result<BackupFile, Answer> {
-    let prepared = api.about.backups.begin(&api.record.state, Some(person.id)).await.map_err(answer)?;
+    let quota = api.changes.settings().quota.clone();
+    let prepared = api.about.backups.begin(&api.record.state, &quota, Some(person.id)).await.map_err(answer)?;
     let (parts, receiver) = mpsc::channel(PARTS_MAX);
     tokio::task::spawn_blocking(move || send(prepared, &parts));
     Ok(BackupFile(receiver))

@@ -213,7 +213,7 @@ impl<'k> Opener<'k> {
             return Err(Error::OtherKey { path: path.to_owned(), wanted: header.key, found: key.name() });
         }
         let sealed_bytes = header.chunk_bytes as usize + BackupKey::OVERHEAD_BYTES;
-        let body = length - HEADER_BYTES as u64;
+        let body = length.saturating_sub(HEADER_BYTES as u64);
         let chunks = body / sealed_bytes as u64;
         if chunks == 0 || !body.is_multiple_of(sealed_bytes as u64) {
             return Err(Error::Truncated(path.to_owned()));

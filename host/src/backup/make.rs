@@ -18,7 +18,7 @@ use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Entry, archive};
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{self, BackupKey, MasterKey};
-use ironclaw_state::{ReadTx, State, View, backup, wall_clock};
+use ironclaw_state::{ReadTx, State, View, backup, failpoint, wall_clock};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -42,7 +42,6 @@ pub struct Maker {
     state_key: SessionKey,
     key: BackupKey,
     sink: Sink,
-    quota: quota::Config,
     one: Arc<Semaphore>,
 }
 
@@ -50,6 +49,8 @@ pub struct Maker {
 pub struct Prepared {
     maker: Arc<Maker>,
     header: Header,
+    /// The bounds of each workspace.
+    bounds: Bounds,
     /// The copy of the record.
     record: File,
     known: Known,
@@ -93,22 +94,26 @@ pub fn discard_left(home: &Home) -> Result<(), Error> {
 
 impl Maker {
     /// Returns the maker for a home.
-    pub fn new(home: &Home, master: &MasterKey, sink: Sink, quota: &quota::Config) -> Self {
+    pub fn new(home: &Home, master: &MasterKey, sink: Sink) -> Self {
         Self {
             home: home.clone(),
             state_key: master.state_key(),
             key: master.backup_key(),
             sink,
-            quota: quota.clone(),
             one: Arc::new(Semaphore::new(1)),
         }
     }
 
-    /// Records the backup in the ledger, and copies the record.
+    /// Records the backup in the ledger, and copies the record. `quota` bounds the workspaces.
     ///
     /// # Errors
     /// [`Error::Running`] while another backup is being made, and the errors of the record.
-    pub async fn begin(self: &Arc<Self>, state: &State, by: Option<PersonId>) -> Result<Prepared, Error> {
+    pub async fn begin(
+        self: &Arc<Self>,
+        state: &State,
+        quota: &quota::Config,
+        by: Option<PersonId>,
+    ) -> Result<Prepared, Error> {
         let one = Arc::clone(&self.one).try_acquire_owned().map_err(|_| Error::Running)?;
         let mut header = Header {
             chunk_bytes: CHUNK_BYTES,
@@ -123,10 +128,12 @@ impl Maker {
         // First, so that no backup leaves the host without an entry.
         state.write(move |tx| entry.append(tx).map(drop)).await?;
         let maker = Arc::clone(self);
+        let bytes = quota.workspace_bytes.saturating_mul(SPARSE_FACTOR);
+        let bounds = Bounds { files: quota.workspace_files, bytes };
         let prepare = move || {
             let (record, known) = maker.copy_record(&header.shown_id())?;
             (header.generation, header.entries) = (known.generation, known.last + 1);
-            Ok::<_, Error>(Prepared { maker, header, record, known, _one: one })
+            Ok::<_, Error>(Prepared { maker, header, bounds, record, known, _one: one })
         };
         let prepared = tokio::task::spawn_blocking(prepare).await;
         prepared.unwrap_or_else(|panicked| Err(Error::Output(io::Error::other(panicked))))
@@ -137,6 +144,7 @@ impl Maker {
         let (path, copy) = (self.home.state_db(), self.home.path().join(COPY));
         self.check_room(&path, &copy)?;
         backup::copy(&path, &self.state_key, &copy, id)?;
+        failpoint::reach("backup_copied");
         let opened = || -> Result<(File, Known), Error> {
             let view = View::open(&copy, &self.state_key)?;
             let known = Known::read(&view.tx())?;
@@ -180,7 +188,7 @@ impl Prepared {
     /// # Errors
     /// [`Error::Output`], and the errors of the files of the home.
     pub fn write(self, out: impl Write) -> Result<Backup, Error> {
-        let Self { maker, header, record, known, .. } = self;
+        let Self { maker, header, bounds, record, known, .. } = self;
         let home = &maker.home;
         let user =
             fs::metadata(home.path()).map_err(|source| Error::Io { path: home.path().to_owned(), source })?.uid();
@@ -211,13 +219,10 @@ impl Prepared {
             contents.tree(inner(home, &path), &path, Bounds::NONE)?;
         }
         contents.directory(Path::new("sessions"))?;
-        let quota = &maker.quota;
-        let bytes = quota.workspace_bytes.saturating_mul(SPARSE_FACTOR);
         for session in &known.sessions {
             let own = home.session(*session);
             if own.workspace().is_dir() {
                 contents.directory(inner(home, own.path()))?;
-                let bounds = Bounds { files: quota.workspace_files, bytes };
                 contents.tree(inner(home, &own.workspace()), &own.workspace(), bounds)?;
             }
         }

@@ -1,16 +1,18 @@
 //! The directories in which a backup is unpacked: beside a home that it will replace, or a temporary one for a verification.
 //!
-//! A home is replaced in one step, and its former content is kept. Nothing of a failed attempt remains. See [`super::put`].
+//! A home is replaced in one step, and its former content is kept. Nothing of a failed attempt remains; the next attempt removes the
+//! directory of a killed one. See [`super::put`].
 
 use super::Error;
 use ironclaw_contract::operator::LOCK_FILE;
 use ironclaw_state::home::{directory_of, remove_tree};
-use ironclaw_state::keys;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use ironclaw_state::{failpoint, keys};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, RenameFlags, renameat2};
+use nix::unistd::geteuid;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The most names that are tried for the former content of a home.
@@ -24,29 +26,69 @@ pub(super) const INSIDE: &str = "before-restore-";
 
 /// A private directory that is removed at the end.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct Scratch {
+    path: PathBuf,
+    /// Held while the directory is in use. Not every file system locks directories.
+    _lock: Option<Flock<File>>,
+}
 
 impl Scratch {
-    /// Makes a directory in `parent`. Its name begins with `name`.
+    /// Makes a directory in `parent`. Its name begins with `name`. Removes directories of this name whose process was killed.
     pub fn make(parent: &Path, name: &str) -> Result<Self, Error> {
-        let random: [u8; 8] = keys::random()?;
-        let path = parent.join(format!(".{name}.{:016x}", u64::from_ne_bytes(random)));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => Ok(Self(path)),
-            Err(source) => Err(Error::Io { path, source }),
+        let prefix = format!(".{name}.");
+        remove_left(parent, &prefix);
+        loop {
+            let random: [u8; 8] = keys::random()?;
+            let path = parent.join(format!("{prefix}{:016x}", u64::from_ne_bytes(random)));
+            if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
+                return Err(Error::Io { path, source });
+            }
+            match lock(&path) {
+                // Another process took it for a left one in this moment, and removes it.
+                Err(error) if is_held(&error) || !path.exists() => {}
+                locked => return Ok(Self { path, _lock: locked.ok() }),
+            }
         }
     }
 
     /// Returns its path.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // An error leaves a directory that only its owner can enter.
-        let _ = remove_tree(&self.0);
+        let _ = remove_tree(&self.path);
+    }
+}
+
+/// Locks a directory, unless another process holds it.
+fn lock(path: &Path) -> io::Result<Flock<File>> {
+    let flags = (OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits();
+    let directory = File::options().read(true).custom_flags(flags).open(path)?;
+    Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+fn is_held(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// Removes own scratch directories that no process holds. An error leaves them for the next attempt.
+fn remove_left(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+        let is_scratch =
+            number.is_some_and(|number| number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let is_own = entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw());
+        if is_scratch
+            && is_own
+            && let Ok(_held) = lock(&entry.path())
+        {
+            let _ = remove_tree(&entry.path());
+        }
     }
 }
 
@@ -74,6 +116,8 @@ pub fn is_empty(home: &Path) -> Result<bool, Error> {
 pub struct Staging {
     scratch: Scratch,
     home: PathBuf,
+    /// The home was missing.
+    is_new: bool,
     /// The home has content to keep.
     keeps: bool,
     /// The directory is in the home: the one above the home cannot be written.
@@ -86,7 +130,7 @@ impl Staging {
     /// # Errors
     /// [`Error::Swap`] if neither can be written.
     pub fn of(home: &Path) -> Result<Self, Error> {
-        let keeps = !is_empty(home)?;
+        let (is_new, keeps) = (!home.exists(), !is_empty(home)?);
         let name = home.file_name().unwrap_or_default().to_string_lossy();
         let beside = match is_mount(home) {
             true => Err(Error::Io { path: home.to_owned(), source: io::ErrorKind::CrossesDevices.into() }),
@@ -101,7 +145,7 @@ impl Staging {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { scratch, home: home.to_owned(), keeps, is_inside })
+        Ok(Self { scratch, home: home.to_owned(), is_new, keeps, is_inside })
     }
 
     /// Returns the path of the directory.
@@ -116,11 +160,14 @@ impl Staging {
     /// [`Error::Swap`].
     pub fn take_over(self) -> Result<Option<PathBuf>, Error> {
         let (from, home) = (self.scratch.path(), self.home.as_path());
-        let taken =
-            if self.is_inside { exchange_content(home, from, self.keeps) } else { exchange(home, from, self.keeps) };
+        let taken = match self.is_inside {
+            true => exchange_content(home, from, self.keeps),
+            false if self.is_new => rename(from, home, RenameFlags::RENAME_NOREPLACE).map(|()| None),
+            false => exchange(home, from, self.keeps),
+        };
         let taken = taken.map_err(|source| Error::Swap { path: home.to_owned(), source })?;
         // The content is on the disk. After a power cut, the names may be the former ones.
-        let _ = File::open(directory_of(home)).and_then(|directory| directory.sync_all());
+        let _ = sync(directory_of(home));
         Ok(taken)
     }
 }
@@ -131,22 +178,28 @@ fn is_mount(home: &Path) -> bool {
     device(home).is_some_and(|own| device(directory_of(home)) != Some(own))
 }
 
-/// Exchanges a home and the directory beside it, and gives the former content a name. What remains is the scratch directory.
+fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
+    Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, flags)?)
+}
+
+/// Exchanges a home and the directory beside it. The directory gets the name for the former content first, so that a crash never leaves
+/// this content in a directory that is removed.
 fn exchange(home: &Path, from: &Path, keeps: bool) -> io::Result<Option<PathBuf>> {
-    let flags = if home.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
-    renameat2(AT_FDCWD, from, AT_FDCWD, home, flags)?;
     if !keeps {
-        return Ok(None);
+        return rename(from, home, RenameFlags::RENAME_EXCHANGE).map(|()| None);
     }
     let name = home.file_name().unwrap_or_default().to_string_lossy();
-    let put =
-        |to: &Path| renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE).map_err(io::Error::from);
-    let kept = free_name(|number| home.with_file_name(format!("{name}.before-restore-{number}")), put);
-    if kept.is_err() {
-        // Otherwise the former content would be removed with the scratch directory.
-        renameat2(AT_FDCWD, from, AT_FDCWD, home, RenameFlags::RENAME_EXCHANGE)?;
+    let former = |number| home.with_file_name(format!("{name}.before-restore-{number}"));
+    let former = free_name(former, |to| rename(from, to, RenameFlags::RENAME_NOREPLACE))?;
+    failpoint::reach("restore_named");
+    match rename(&former, home, RenameFlags::RENAME_EXCHANGE) {
+        Ok(()) => Ok(Some(former)),
+        Err(error) => {
+            // Back, so that it is removed with the scratch directory.
+            rename(&former, from, RenameFlags::RENAME_NOREPLACE)?;
+            Err(error)
+        }
     }
-    kept.map(Some)
 }
 
 /// Moves the content of a home to a directory in it, and then the restored content into the home: the record first and last.
@@ -167,12 +220,21 @@ fn exchange_content(home: &Path, from: &Path, keeps: bool) -> io::Result<Option<
         for name in names(home, true)?.into_iter().filter(|name| !name.to_str().is_some_and(stays)) {
             fs::rename(home.join(&name), former.join(&name))?;
         }
+        sync(former)?;
     }
     for name in names(from, false)? {
+        if name == "state.db" {
+            // The record appears on the disk after everything else.
+            sync(home)?;
+        }
         fs::rename(from.join(&name), home.join(&name))?;
     }
-    File::open(home)?.sync_all()?;
+    sync(home)?;
     Ok(former)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Returns the names in a directory, with that of the record first or last.
@@ -216,6 +278,12 @@ mod tests {
             assert_eq!(fs::read_to_string(home.join("state.db")).expect("restored"), after);
         }
         drop(Staging::of(&home).expect("made"));
+        // A killed attempt leaves a directory without a lock, and one that still runs has a lock.
+        fs::create_dir(directory.path().join(".h.restoring.0123456789abcdef")).expect("made");
+        let running = Staging::of(&home).expect("made");
+        drop(Staging::of(&home).expect("made"));
+        assert!(running.path().exists(), "it is in use");
+        drop(running);
         let names: Vec<_> = fs::read_dir(directory.path()).expect("read").flatten().map(|e| e.file_name()).collect();
         assert_eq!(names.len(), 3, "nothing of a failed attempt remains: {names:?}");
     }
@@ -238,6 +306,18 @@ mod tests {
             fs::remove_dir(&from).expect("empty");
         }
         assert_eq!(fs::read_to_string(home.join("before-restore-2/state.db")).expect("kept"), "two");
+    }
+
+    #[test]
+    fn home_that_was_made_meanwhile_is_not_replaced() {
+        let directory = tempfile::tempdir().expect("made");
+        let home = directory.path().join("h");
+        let staging = Staging::of(&home).expect("made");
+        fs::create_dir(&home).expect("made");
+        fs::write(home.join("state.db"), "other").expect("written");
+        assert!(matches!(staging.take_over(), Err(Error::Swap { .. })));
+        assert_eq!(fs::read_to_string(home.join("state.db")).expect("kept"), "other");
+        assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 1, "nothing of the attempt remains");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::sys::stat::{Mode, fstat, fstatat};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -75,9 +76,14 @@ impl<W: Write> Contents<W> {
     }
 
     /// Adds an open file.
-    pub fn open_file(&mut self, path: &Path, mut file: File) -> Result<(), Error> {
+    pub fn open_file(&mut self, path: &Path, file: File) -> Result<(), Error> {
+        let found = file.metadata().map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        self.found_file(path, file, &found)
+    }
+
+    /// Adds an open file with the size and the mode that the caller found.
+    fn found_file(&mut self, path: &Path, mut file: File, found: &Metadata) -> Result<(), Error> {
         let fault = |source| Error::Io { path: path.to_owned(), source };
-        let found = file.metadata().map_err(fault)?;
         let (user, mode) = (found.uid(), found.mode() & MODE_MASK);
         let owner = (user != self.user).then_some((user, found.gid()));
         let (size, changed_at) = (found.len(), found.mtime());
@@ -136,9 +142,12 @@ impl<W: Write> Contents<W> {
         let opened = walk.open(directory, DIRECTORY)?;
         self.entry(Kind::Directory, &walk.place(directory), &fstat(&opened)?, b"")?;
         let mut entries = Dir::openat(&opened, ".", DIRECTORY, Mode::empty())?;
+        let mut names = HashSet::new();
         for entry in entries.iter() {
             let name = entry?.file_name().to_owned();
-            if [c".", c".."].contains(&name.as_c_str()) {
+            // A name that is removed and made again during the walk may be listed twice, and a restore refuses its second entry.
+            let is_again = walk.bounds.files > 0 && !names.insert(name.clone());
+            if is_again || [c".", c".."].contains(&name.as_c_str()) {
                 continue;
             }
             let below = directory.join(OsStr::from_bytes(name.to_bytes()));
@@ -179,7 +188,8 @@ impl<W: Write> Contents<W> {
                     return Err(Fault::Theirs(OVER));
                 };
                 walk.bounds.bytes = left;
-                self.open_file(&place, file).map_err(Fault::Ours)?;
+                // With the size that the bounds counted: the file may grow meanwhile.
+                self.found_file(&place, file, &now).map_err(Fault::Ours)?;
             }
             _ => return Err(Fault::Theirs(Errno::EINVAL)),
         }

@@ -1,7 +1,7 @@
 //! `ironclaw-host backup`: makes, verifies and restores backups without a running host.
 //!
-//! A verification is a full restore to a temporary directory. A restore puts nothing in place that does not open. See
-//! [`crate::backup`].
+//! Each report is JSON; `ironctl backup` prints it for people. A verification is a full restore to a temporary directory. A restore puts
+//! nothing in place that does not open. See [`crate::backup`].
 
 use super::{Done, say};
 use crate::backup::{self, Error, HEADS, Scratch, Staging};
@@ -11,8 +11,11 @@ use ironclaw_contract::operator::{Backup, BackupRestored, BackupVerified, Signed
 use ironclaw_ledger::head::{self, HeadFile};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_state::View;
+use ironclaw_state::failpoint;
 use ironclaw_state::home::{self, Held, Home};
 use ironclaw_state::keys::{self, MasterKey, Source};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,7 +27,7 @@ pub(super) enum Action {
         /// The home
         #[arg(long)]
         home: PathBuf,
-        /// Print JSON
+        /// Print a failure as JSON
         #[arg(long)]
         json: bool,
     },
@@ -51,13 +54,13 @@ pub(super) struct Of {
     /// The master key of the backup, unless the home has it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Print JSON
+    /// Print a failure as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Action {
-    /// Returns whether the output is JSON.
+    /// Returns whether a failure is printed as JSON. A report always is.
     pub(super) const fn json(&self) -> bool {
         match self {
             Self::Create { json, .. } => *json,
@@ -76,7 +79,9 @@ pub(super) fn run(action: &Action) -> Done {
 }
 
 fn create(home: &Path) -> Done {
-    let made = daemon::back_up(home, std::io::stdout().lock())?;
+    // Not `Stdout`, which looks for the end of a line in each part.
+    let out = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let made = daemon::back_up(home, out)?;
     eprintln!("{}", serde_json::to_string(&made)?);
     Ok(ExitCode::from(exit::DONE))
 }
@@ -114,15 +119,7 @@ fn verify(of: &Of) -> Done {
         Err(audit::Error::Bad(bad)) => return Err(Error::Ledger { path: of.file.clone(), why: bad.to_string() }.into()),
         Err(error) => return Err(error.into()),
     };
-    let verified = BackupVerified { backup, ledger };
-    if of.json {
-        return say(&serde_json::to_string(&verified)?);
-    }
-    let BackupVerified { backup, ledger } = verified;
-    say(&format!("ok backup {} of {}", backup.id, backup.created_at))?;
-    say(&format!("   {} files, {} bytes", backup.files, backup.bytes))?;
-    say(&format!("   ledger {} entries, {} heads", ledger.entries, ledger.heads))?;
-    say(&format!("   opens with the master key {}", backup.key))
+    say(&serde_json::to_string(&BackupVerified { backup, ledger })?)
 }
 
 fn restore(of: &Of, replace: bool) -> Done {
@@ -143,8 +140,12 @@ fn restore(of: &Of, replace: bool) -> Done {
         head::Position::read(&view.tx())?.ledger
     };
     let mut todo = Vec::new();
-    give_key(staging.path(), &master, &mut todo)?;
+    // An empty home may have the only copy of its key.
+    let key_of_home = (is_empty && of.key_file.is_none()).then(|| place.join("master.key"));
+    give_key(staging.path(), &master, key_of_home, &mut todo)?;
+    failpoint::reach("restore_staged");
     let former = staging.take_over()?;
+    failpoint::reach("restore_placed");
     let home = Home::at(&place)?;
     let put = put_heads(&home, &ledger, &heads).unwrap_or_else(|why| {
         todo.push(format!("copy the heads of the ledger to their directory yourself: {why}"));
@@ -152,26 +153,7 @@ fn restore(of: &Of, replace: bool) -> Done {
     });
     let former = former.map(|path| path.display().to_string());
     let restored = BackupRestored { home: place.display().to_string(), backup, former, heads: put, todo };
-    print_restored(of, &restored)
-}
-
-fn print_restored(of: &Of, restored: &BackupRestored) -> Done {
-    if of.json {
-        return say(&serde_json::to_string(restored)?);
-    }
-    let BackupRestored { home, backup, former, heads, todo } = restored;
-    say(&format!("restored {home} from the backup {} of {}", backup.id, backup.created_at))?;
-    say(&format!(
-        "   {} files, {} bytes, {} ledger entries, {heads} new heads",
-        backup.files, backup.bytes, backup.entries
-    ))?;
-    if let Some(former) = former {
-        say(&format!("   the former content is in {former}; remove it once you do not need it"))?;
-    }
-    for step in todo {
-        say(&format!("now: {step}"))?;
-    }
-    say("   earlier approvals are void, and open replies wait for you: see `ironctl inbox` and `ironctl delivery list`")
+    say(&serde_json::to_string(&restored)?)
 }
 
 /// Locks a home that will be replaced. A missing one has no lock.
@@ -191,8 +173,13 @@ fn take_heads(staging: &Path) -> Result<Vec<SignedHead>, Error> {
     Ok(found.into_iter().filter_map(|file| file.head).collect())
 }
 
-/// Puts the master key into the home, unless the settings of the backup keep it elsewhere.
-fn give_key(staging: &Path, master: &MasterKey, todo: &mut Vec<String>) -> Result<(), Error> {
+/// Puts the master key into the home. If the settings of the backup keep it elsewhere, the home keeps only `key_of_home`.
+fn give_key(
+    staging: &Path,
+    master: &MasterKey,
+    key_of_home: Option<PathBuf>,
+    todo: &mut Vec<String>,
+) -> Result<(), Error> {
     let home = Home::at(staging)?;
     let keys = match config::load(&home) {
         Ok((config, _)) => config.keys,
@@ -205,9 +192,15 @@ fn give_key(staging: &Path, master: &MasterKey, todo: &mut Vec<String>) -> Resul
     if matches!(source, Source::Home(_)) {
         return Ok(master.write_to(&home.master_key())?);
     }
-    let is_there = MasterKey::read(source.path()).is_ok_and(|there| there.fingerprint() == master.fingerprint());
-    if !is_there {
-        todo.push(format!("put the master key {} into {source}", master.fingerprint()));
+    if MasterKey::read(source.path()).is_ok_and(|there| there.fingerprint() == master.fingerprint()) {
+        return Ok(());
+    }
+    match key_of_home {
+        Some(path) => {
+            master.write_to(&home.master_key())?;
+            todo.push(format!("move the master key from {} to {source}", path.display()));
+        }
+        None => todo.push(format!("put the master key {} into {source}", master.fingerprint())),
     }
     Ok(())
 }

@@ -144,7 +144,7 @@ pub fn back_up(path: &Path, out: impl Write) -> Result<Backup, Error> {
     let maker = Arc::new(backup_maker(&home, &config, &master));
     let prepared = block_on(async {
         let state = open_state(State::open, &home, &config, &master)?;
-        let prepared = maker.begin(&state, None).await;
+        let prepared = maker.begin(&state, &config.quota, None).await;
         state.close().await;
         Ok(prepared?)
     });

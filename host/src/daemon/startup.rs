@@ -193,7 +193,7 @@ pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Ve
 /// Returns the maker of backups of a home.
 pub(super) fn backup_maker(home: &Home, config: &Config, master: &MasterKey) -> backup::Maker {
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
-    backup::Maker::new(home, master, sink, &config.quota)
+    backup::Maker::new(home, master, sink)
 }
 
 /// Removes layers of software without an agent.

@@ -20,18 +20,20 @@ pub(crate) struct SmallDisk(pub(crate) PathBuf);
 impl SmallDisk {
     /// Moves the home of a stopped host to a tmpfs with these options. Returns `None` if the test may not mount one.
     pub(crate) fn under(host: &mut TestHost, options: &str) -> Option<Self> {
+        let disk = Self::at(host.home.with_file_name("disk"), options)?;
+        host.move_home(disk.0.join("h"));
+        Some(disk)
+    }
+
+    /// Mounts a tmpfs with these options on a new directory. Returns `None` if the test may not.
+    pub(crate) fn at(at: PathBuf, options: &str) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             return None;
         }
-        let at = host.home.with_file_name("disk");
         fs::create_dir(&at).expect("a directory");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("{options},mode=755"), "tmpfs"]).arg(&at);
-        if !mount.status().is_ok_and(|status| status.success()) {
-            return None;
-        }
-        host.move_home(at.join("h"));
-        Some(Self(at))
+        mount.status().is_ok_and(|status| status.success()).then_some(Self(at))
     }
 }
 

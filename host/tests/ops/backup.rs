@@ -1,21 +1,27 @@
 //! Backups of a running and a stopped host, restored into an empty home and in place.
 //!
 //! `IRONCLAW_BACKUPS` sets the number of random moments; `IRONCLAW_SEED` repeats a run. See `restored` for homes that were copied by hand.
+#![allow(clippy::print_stdout)] // the number of checked messages
 
 use crate::chaos::kill::{SetOnDrop, answered, each_settled_once, retry, run_settings, send_messages};
 use crate::chaos::shortages::SmallDisk;
 use crate::security::tamper::outside;
 use crate::support::client::{Client, Raw, current_user};
+use crate::support::hooks::{Hook, Receiver};
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The number of moments without `IRONCLAW_BACKUPS`.
 const BACKUPS: u64 = 2;
+
+/// The most moments of one host. Every restore checks all its messages, so many moments of one host would take very long.
+const BACKUPS_OF_A_HOST: u64 = 5;
 
 /// The longest pause before a backup; a warm round takes a few milliseconds.
 const PAUSE_MS_MAX: u64 = 400;
@@ -49,6 +55,10 @@ fn back_up(host: &TestHost, name: &str) -> PathBuf {
     path
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+}
+
 /// Returns the code of a refused command.
 #[track_caller]
 fn code(answer: &Answer) -> String {
@@ -58,8 +68,30 @@ fn code(answer: &Answer) -> String {
     failure["error"]["code"].as_str().expect("a code").to_owned()
 }
 
-/// Starts a restored host, and checks that every message of its record is answered once and that the conversation continues.
-fn check_continues(host: &TestHost, seed: u64) {
+/// Proposes a change that needs two approvals, and approves it once. Returns its id.
+fn approve_once(host: &TestHost, agent: &str) -> String {
+    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    let proposed = host.submit(agent, "persona", json!({ "instructions": "Be brief." })).ok().json();
+    let id = proposed["id"].as_str().expect("an id").to_owned();
+    let approved = host.ctl(&["--json", "approve", &id]).ok().json();
+    assert_eq!(approved["status"], "pending", "one approval is missing: {approved}");
+    id
+}
+
+/// Checks that the approval of [`approve_once`] is void: the approval of another person, which completed it, has no effect.
+fn check_approval_is_void(host: &TestHost, id: &str) {
+    let show = || host.ctl(&["--json", "change", "show", id]).ok().json();
+    assert_eq!(show()["status"], "unknown");
+    let shown = json!({ "shown": show()["shown_digest"] }).to_string();
+    let (status, said) = Raw::of_person(host, "carol").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    assert_eq!(status, 200, "{said}");
+    assert_ne!(show()["status"], "applied");
+    assert!(host.entries("change.applied").is_empty());
+}
+
+/// Starts a restored host. Checks that every message of its record is answered once, that the approval of `change` is void, and that the
+/// conversation continues.
+fn check_continues(host: &TestHost, change: &str, seed: u64) {
     host.up();
     let client = Client::of(host);
     let recorded = host.entries("message.recorded");
@@ -75,6 +107,7 @@ fn check_continues(host: &TestHost, seed: u64) {
     each_settled_once(host, &ids, &unknown, seed);
     assert_eq!(host.entries("state.restored").len(), 1, "seed {seed}");
     assert!(!host.entries("state.generation").is_empty(), "seed {seed}");
+    check_approval_is_void(host, change);
     let generations = host.entries("state.generation").len();
     assert!(host.say("one", "echo once more").contains("once more"), "seed {seed}");
     host.down();
@@ -83,18 +116,44 @@ fn check_continues(host: &TestHost, seed: u64) {
     host.down();
 }
 
+/// Sends messages over a channel and waits for the reply to each, until `over` is set.
+fn send_over_channel(hook: &Hook, receiver: &Receiver, over: &AtomicBool) {
+    for number in 0.. {
+        if over.load(Ordering::SeqCst) {
+            return;
+        }
+        let before = receiver.replies().len();
+        hook.say(&format!("hook-{number}"), &format!("echo word-{number}"));
+        wait_for("a reply over the channel", || receiver.replies().len() > before);
+    }
+}
+
 #[test]
 fn backup_under_load_continues_after_a_restore() {
     let (seed, moments) = run_settings("IRONCLAW_BACKUPS", BACKUPS);
-    let host = new_host();
-    host.up();
-    host.agent("one");
-    host.agent("two");
     let mut rng = fastrand::Rng::with_seed(seed);
+    for begun in (0..moments).step_by(BACKUPS_OF_A_HOST as usize) {
+        back_up_under_load(&mut rng, BACKUPS_OF_A_HOST.min(moments - begun), seed);
+    }
+}
+
+/// Makes backups at random moments while two agents and a channel work, and restores each.
+fn back_up_under_load(rng: &mut fastrand::Rng, moments: u64, seed: u64) {
+    let host = new_host();
+    host.configure("[webhook]\nlisten = \"127.0.0.1:0\"\n");
+    std::fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
+    host.up();
+    for name in ["a", "one", "two"] {
+        host.agent(name);
+    }
+    let change = approve_once(&host, "one");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
     let (over, answers) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     let files: Vec<PathBuf> = std::thread::scope(|scope| {
         let one = scope.spawn(|| send_messages(&Client::of(&host), "one", 1, &over, &answers[0]));
         let two = scope.spawn(|| send_messages(&Client::of(&host), "two", 3, &over, &answers[1]));
+        let channel = scope.spawn(|| send_over_channel(&hook, &receiver, &over));
         let until = SetOnDrop(&over);
         wait_for("a first answer", || answers.iter().all(|count| count.load(Ordering::SeqCst) > 0));
         let files = (0..moments).map(|number| {
@@ -105,35 +164,47 @@ fn backup_under_load_continues_after_a_restore() {
         drop(until);
         one.join().expect("the sender got its answers");
         two.join().expect("the sender got its answers");
+        channel.join().expect("the sender got its answers");
         files
     });
     assert_eq!(host.entries("backup.created").len() as u64, moments);
+    println!("{moments} backups, {} messages", host.entries("message.recorded").len());
     host.down();
     let key = beside(&host, "key");
     std::fs::copy(host.home.join("master.key"), &key).expect("copied");
     for (number, file) in files.iter().enumerate() {
         let verified = host.ctl(&["--json", "backup", "verify", text(file)]).ok().json();
         assert_eq!(verified["ledger"]["ok"], true, "seed {seed}: {verified}");
-        if number % 2 == 0 {
-            let other = empty_host();
-            other.ctl(&["backup", "restore", text(file), "--key-file", text(&key)]).ok();
-            other.ctl(&["audit", "verify"]).ok();
-            check_continues(&other, seed);
-            other.ctl(&["audit", "verify"]).ok();
-        } else {
-            let restored = host.ctl(&["--json", "backup", "restore", text(file), "--replace", "--yes"]).ok().json();
-            let former = PathBuf::from(restored["former"].as_str().expect("the former home"));
-            assert!(former.join("state.db").exists() && former.parent() == host.home.parent());
-            check_continues(&host, seed);
-            // Heads outside know the history that was replaced, until an owner accepts it.
-            assert_eq!(host.ctl(&["audit", "verify"]).code, 1, "seed {seed}");
-            host.up();
-            host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
-            host.down();
-            host.ctl(&["audit", "verify"]).ok();
-            std::fs::remove_dir_all(former).expect("removed");
+        match number % 2 {
+            0 => check_in_empty_home(file, &key, &change, seed),
+            _ => check_in_place(&host, file, &change, seed),
         }
     }
+    let replies = receiver.replies();
+    let ids: HashSet<&str> = replies.iter().map(|reply| reply.id.as_str()).collect();
+    assert_eq!(ids.len(), replies.len(), "seed {seed}: no delivery is sent twice");
+}
+
+fn check_in_empty_home(file: &Path, key: &Path, change: &str, seed: u64) {
+    let other = empty_host();
+    other.ctl(&["backup", "restore", text(file), "--key-file", text(key)]).ok();
+    other.ctl(&["audit", "verify"]).ok();
+    check_continues(&other, change, seed);
+    other.ctl(&["audit", "verify"]).ok();
+}
+
+fn check_in_place(host: &TestHost, file: &Path, change: &str, seed: u64) {
+    let restored = host.ctl(&["--json", "backup", "restore", text(file), "--replace", "--yes"]).ok().json();
+    let former = PathBuf::from(restored["former"].as_str().expect("the former home"));
+    assert!(former.join("state.db").exists() && former.parent() == host.home.parent());
+    check_continues(host, change, seed);
+    // Heads outside know the history that was replaced, until an owner accepts it.
+    assert_eq!(host.ctl(&["audit", "verify"]).code, 1, "seed {seed}");
+    host.up();
+    host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
+    host.down();
+    host.ctl(&["audit", "verify"]).ok();
+    std::fs::remove_dir_all(former).expect("removed");
 }
 
 #[test]
@@ -142,23 +213,12 @@ fn approval_before_a_restore_does_not_count() {
     std::fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
     host.up();
     host.agent("a");
-    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let id = host.submit("a", "persona", json!({ "persona": "Be brief." })).ok().json()["id"].clone();
-    let id = id.as_str().expect("an id");
-    host.ctl(&["approve", id, "--yes"]).ok();
+    let id = approve_once(&host, "a");
     let file = back_up(&host, "b.backup");
     let other = empty_host();
     other.ctl(&["backup", "restore", text(&file), "--key-file", text(&host.home.join("master.key"))]).ok();
     other.up();
-    let show = |id: &str| other.ctl(&["--json", "change", "show", id]).ok().json();
-    assert_eq!(show(id)["status"], "unknown");
-    // One more approval completed the change in the original. Here the first one is void.
-    let carol = Raw::of_person(&other, "carol");
-    let shown = json!({ "shown": show(id)["shown_digest"] }).to_string();
-    let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
-    assert_eq!(status, 200, "{said}");
-    assert_ne!(show(id)["status"], "applied");
-    assert!(other.entries("change.applied").is_empty());
+    check_approval_is_void(&other, &id);
     assert_eq!(other.entries("state.generation").len(), 1);
 }
 
@@ -186,8 +246,7 @@ fn backup_has_workspaces_settings_and_no_key() {
     let other = empty_host();
     std::fs::create_dir(&other.home).expect("made");
     std::fs::copy(host.home.join("master.key"), other.home.join("master.key")).expect("copied");
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&other.home, std::fs::Permissions::from_mode(0o700)).expect("set");
+    set_mode(&other.home, 0o700);
     let restored = other.ctl(&["--json", "backup", "restore", text(&path)]).ok().json();
     assert!(restored["heads"].as_u64() > Some(0) && restored["former"].is_null(), "{restored}");
     let workspace = other.session_directory().join("workspace");
@@ -237,8 +296,7 @@ fn unusable_backups_and_homes_are_refused_by_code() {
     }
     let other = beside(&host, "other.key");
     std::fs::write(&other, [9; 32]).expect("written");
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o600)).expect("set");
+    set_mode(&other, 0o600);
     let with_key = ["--json", "backup", "verify", text(&file), "--key-file", text(&other)];
     assert_eq!(code(&host.ctl(&with_key)), "backup_other_key");
     let empty = empty_host();
@@ -285,6 +343,127 @@ fn full_disk_leaves_neither_a_backup_nor_a_home() {
 }
 
 #[test]
+fn full_target_and_full_scratch_are_refused_by_code() {
+    let mut host = new_host();
+    let Some(disk) = SmallDisk::at(beside(&host, "media"), "size=256k") else { return };
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    let earlier = disk.0.join("earlier.backup");
+    std::fs::write(&earlier, "an earlier backup").expect("written");
+    let create = |host: &TestHost| host.ctl(&["--json", "backup", "create", text(&earlier), "--force"]);
+    let file = back_up(&host, "b.backup");
+    assert_eq!(code(&create(&host)), "disk_full", "the host runs");
+    host.down();
+    assert_eq!(code(&create(&host)), "disk_full", "no host runs");
+    assert_eq!(std::fs::read_to_string(&earlier).expect("kept"), "an earlier backup");
+    let verify = |host: &TestHost| host.ctl(&["--json", "backup", "verify", text(&file)]);
+    host.set_env("TMPDIR", disk.0.to_str());
+    assert_eq!(code(&verify(&host)), "disk_full");
+    assert_eq!(std::fs::read_dir(&disk.0).expect("read").count(), 1, "nothing remains on the disk");
+    host.set_env("TMPDIR", None);
+    verify(&host).ok();
+}
+
+/// Kills a command at a point of the program.
+fn kill_at(host: &mut TestHost, point: &str, command: &[&str]) {
+    host.set_env("IRONCLAW_FAILPOINT", Some(point));
+    assert_ne!(host.ctl(command).code, 0, "{point}");
+    host.set_env("IRONCLAW_FAILPOINT", None);
+}
+
+#[test]
+fn killed_backup_leaves_no_copy_of_the_record() {
+    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let path = beside(&host, "b.backup");
+    let hidden = |host: &TestHost| {
+        let names = std::fs::read_dir(&host.home).expect("read").flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.as_encoded_bytes().starts_with(b".state.db.backup")).count()
+    };
+    kill_at(&mut host, "backup_copied", &["backup", "create", text(&path)]);
+    assert!(!path.exists() && hidden(&host) > 0);
+    host.up();
+    assert_eq!(hidden(&host), 0, "the start removes it");
+    host.ctl(&["backup", "create", text(&path)]).ok();
+    assert_eq!(hidden(&host), 0);
+}
+
+#[test]
+fn killed_restore_loses_nothing_and_is_repeated() {
+    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    host.up();
+    host.agent("a");
+    assert!(host.say("a", "my name is Ada").contains("Ada"));
+    let file = back_up(&host, "b.backup");
+    host.down();
+    std::fs::write(host.home.join("later"), "").expect("written");
+    let parent = host.home.parent().expect("a directory").to_owned();
+    let beside = |part: &str| {
+        let names = std::fs::read_dir(&parent).expect("read").flatten().map(|entry| entry.file_name());
+        let names = names.map(|name| name.into_string().expect("UTF-8")).filter(|name| name.contains(part));
+        names.map(|name| parent.join(name)).collect::<Vec<_>>()
+    };
+    let restore = ["backup", "restore", text(&file), "--replace", "--yes"];
+    for (point, is_placed) in [("restore_staged", false), ("restore_named", false), ("restore_placed", true)] {
+        kill_at(&mut host, point, &restore);
+        // The present home, or the restored one with the former one beside it.
+        assert_eq!(host.home.join("later").exists(), !is_placed, "{point}");
+        host.ctl(&["audit", "verify"]).ok();
+        host.ctl(&restore).ok();
+        assert!(beside(".restoring.").is_empty(), "{point}");
+        let former = beside("before-restore");
+        assert!(former.iter().any(|home| home.join("later").exists()), "{point}: {former:?}");
+        for former in former {
+            std::fs::remove_dir_all(former).expect("removed");
+        }
+        std::fs::write(host.home.join("later"), "").expect("written");
+    }
+    host.up();
+    assert!(host.say("a", "what is my name").contains("Ada"));
+}
+
+#[test]
+fn mounted_home_is_restored_within_itself() {
+    let mut host = new_host();
+    host.up();
+    host.agent("a");
+    assert!(host.say("a", "my name is Ada").contains("Ada"));
+    let file = back_up(&host, "b.backup");
+    host.down();
+    let Some(disk) = SmallDisk::at(beside(&host, "mounted"), "size=64m") else { return };
+    set_mode(&disk.0, 0o700);
+    let all = host.home.join(".");
+    let copied = std::process::Command::new("cp").arg("-a").args([&all, &disk.0]).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    host.home = disk.0.clone();
+    std::fs::write(host.home.join("later"), "").expect("written");
+    let restored = host.ctl(&["--json", "backup", "restore", text(&file), "--replace", "--yes"]).ok().json();
+    let former = PathBuf::from(restored["former"].as_str().expect("the former home"));
+    assert!(former.starts_with(&host.home) && former.join("later").exists() && former.join("state.db").exists());
+    assert!(!host.home.join("later").exists());
+    host.up();
+    assert!(host.say("a", "what is my name").contains("Ada"));
+}
+
+#[test]
+fn key_of_an_empty_home_remains_if_settings_name_another() {
+    let host = new_host();
+    let elsewhere = beside(&host, "elsewhere.key");
+    std::fs::rename(host.home.join("master.key"), &elsewhere).expect("moved");
+    host.configure(&format!("[keys]\nmaster_key_file = {elsewhere:?}\n"));
+    let file = back_up(&host, "b.backup");
+    let other = empty_host();
+    std::fs::create_dir(&other.home).expect("made");
+    set_mode(&other.home, 0o700);
+    std::fs::rename(&elsewhere, other.home.join("master.key")).expect("moved");
+    let restore = |file: &Path| other.ctl(&["--json", "backup", "restore", text(file)]);
+    let restored = restore(&file).ok().json();
+    assert_eq!(restored["todo"].as_array().map(Vec::len), Some(1), "{restored}");
+    std::fs::rename(other.home.join("master.key"), &elsewhere).expect("it is there");
+    other.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
 fn only_an_owner_gets_a_backup() {
     let host = new_host();
     host.up();
@@ -296,4 +475,23 @@ fn only_an_owner_gets_a_backup() {
     back_up(&host, "b.backup");
     let entries = host.entries("backup.created");
     assert!(entries.len() == 1 && entries[0]["data"]["by"].as_str().is_some_and(|by| by.starts_with("per_")));
+}
+
+#[test]
+fn client_that_reads_nothing_does_not_hold_the_host() {
+    let host = new_host();
+    host.up();
+    host.agent("a");
+    host.say("a", "hello");
+    let workspace = host.session_directory().join("workspace");
+    std::fs::write(workspace.join("large"), vec![7; 16 << 20]).expect("written");
+    let owner = Raw::of(&host);
+    let _stalled = owner.begin("POST", "/v1/backup", "");
+    wait_for("the begin of the backup", || host.entries("backup.created").len() == 1);
+    let path = beside(&host, "b.backup");
+    assert_eq!(code(&host.ctl(&["--json", "backup", "create", text(&path)])), "backup_running");
+    assert!(!path.exists());
+    assert!(host.say("a", "echo still here").contains("still here"));
+    host.down();
+    assert!(host.pid().is_none());
 }

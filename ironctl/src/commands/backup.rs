@@ -6,10 +6,14 @@ use super::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use crate::new_file::NewFile;
+use crate::own_command::{own_command, quoted};
 use clap::Subcommand;
-use ironclaw_contract::operator::Backup;
+use ironclaw_contract::operator::{Backup, BackupRestored, BackupVerified};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 /// The verbs of `ironctl backup`.
 #[derive(Debug, Subcommand)]
@@ -64,26 +68,41 @@ struct Created<'a> {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Create { file, force } => create(at, &file, force).await,
-        Action::Verify { file, key_file } => offline(at, "verify", &file, key_file)?.pass(),
+        Action::Verify { file, key_file } => {
+            let key_words = key_file.as_deref().map(|key| format!(" --key-file {}", word(key))).unwrap_or_default();
+            let words = format!("{}{key_words}", word(&file));
+            let verified = answer(&offline(at, "verify", key_file)?.arg("--").arg(&file).capture_all()?)?;
+            show_verified(at, &verified, &words)
+        }
         Action::Restore { file, key_file, replace, yes } => {
-            let mut offline = offline(at, "restore", &file, key_file)?;
+            let mut offline = offline(at, "restore", key_file)?;
             if replace {
                 let question = format!("replace {} by {}", at.home.path().display(), file.display());
                 at.out.confirm(&question, yes)?;
                 offline = offline.arg("--replace");
             }
-            offline.pass()
+            show_restored(at, &answer(&offline.arg("--").arg(&file).capture_all()?)?)
         }
     }
 }
 
-fn offline(at: &At, verb: &str, file: &Path, key_file: Option<PathBuf>) -> Result<Offline, Error> {
-    let mut offline = Offline::host(&["backup", verb])?.at(&at.home).json(at.out.is_json());
+/// Prepares a verb of the host's program. The file follows behind `--`, because its name may begin with a hyphen.
+fn offline(at: &At, verb: &str, key_file: Option<PathBuf>) -> Result<Offline, Error> {
+    let mut offline = Offline::host(&["backup", verb])?.at(&at.home).json(true);
     if let Some(key_file) = key_file {
         offline = offline.arg("--key-file").arg(key_file);
     }
-    // A name may begin with a hyphen.
-    Ok(offline.arg("--").arg(file))
+    Ok(offline)
+}
+
+/// Returns the report of the host's program, or its failure.
+fn answer<T: DeserializeOwned>(output: &Output) -> Result<T, Error> {
+    if !output.status.success() {
+        return Err(host_binary::failure_of(output));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|cause| {
+        Error::failed("answer_unclear", "the output of ironclaw-host has an unexpected shape").because(cause)
+    })
 }
 
 async fn create(at: &At, path: &Path, force: bool) -> Result<(), Error> {
@@ -92,19 +111,15 @@ async fn create(at: &At, path: &Path, force: bool) -> Result<(), Error> {
         Ok(client) => client.back_up(&mut file).await,
         Err(error) => Err(error),
     };
+    // A host that the caller names by its port may have another home.
+    let is_of_home = at.access.port()?.is_none();
     let backup = match asked {
-        Err(Error::Unreachable { .. }) => {
-            let words = Offline::host(&["backup", "create"])?.at(&at.home).json(at.out.is_json());
-            let (status, said) = words.write_to(file.handle()?)?;
-            if !status.success() {
-                // The program has printed its reason to a pipe.
-                at.out.stderr(&said)?;
-                host_binary::pass_on(status)?;
-            }
-            let last = said.lines().last().unwrap_or_default();
-            serde_json::from_str(last).map_err(|cause| {
-                Error::failed("answer_unclear", "the output of ironclaw-host has an unexpected shape").because(cause)
-            })?
+        Err(Error::Unreachable { .. }) if is_of_home => {
+            let mut output = Offline::host(&["backup", "create"])?.at(&at.home).json(true).write_to(file.handle()?)?;
+            // Its stdout was the file, and its report is the last line of its stderr.
+            output.stdout =
+                output.stderr.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default().to_vec();
+            answer(&output)?
         }
         asked => asked?,
     };
@@ -116,7 +131,7 @@ fn show(at: &At, path: &Path, backup: &Backup) -> Result<(), Error> {
     at.out.json(&Created { file: path, backup })?;
     let Backup { id, key, entries, files, bytes, changed, skipped, .. } = backup;
     at.out.line(format!(
-        "backup {id} is in {}: {files} files, {bytes} bytes, {entries} ledger entries",
+        "backup {id} is in {}: {files} files, {bytes} bytes; {entries} ledger entries",
         path.display()
     ))?;
     if *changed > 0 {
@@ -130,6 +145,56 @@ fn show(at: &At, path: &Path, backup: &Backup) -> Result<(), Error> {
     let own = at.home.path().join("master.key");
     let of = if own.exists() { format!(" ({})", own.display()) } else { String::new() };
     at.out.line(format!(
-        "It opens only with the master key {key}{of}, which is not in it: keep a copy of the key in another place"
-    ))
+        "it opens only with the master key {key}{of}, which is not in it: keep a copy of the key in another place"
+    ))?;
+    at.out.line(format!("to check it: {} backup verify {}", own_command(&at.home), word(path)))
+}
+
+/// Prints the result of a verification. `words` name the backup and its key.
+fn show_verified(at: &At, verified: &BackupVerified, words: &str) -> Result<(), Error> {
+    at.out.json(verified)?;
+    let BackupVerified { backup, ledger } = verified;
+    at.out.line(format!("ok: the backup {} of {} is whole", backup.id, backup.created_at))?;
+    at.out.line(format!(
+        "{} files, {} bytes; {} ledger entries, heads: {}",
+        backup.files, backup.bytes, ledger.entries, ledger.heads
+    ))?;
+    at.out.line(format!("it opens with the master key {}", backup.key))?;
+    let me = own_command(&at.home);
+    let replace = if at.home.is_initialised() { " --replace" } else { "" };
+    at.out.line(format!("to restore it: {me} backup restore {words}{replace}"))?;
+    if at.home.is_locked() == Some(true) {
+        at.out.line(format!("a restore needs a stopped host: {me} down"))?;
+    }
+    Ok(())
+}
+
+fn show_restored(at: &At, restored: &BackupRestored) -> Result<(), Error> {
+    at.out.json(restored)?;
+    let BackupRestored { home, backup, former, heads, todo } = restored;
+    at.out.line(format!("restored {home} from the backup {} of {}", backup.id, backup.created_at))?;
+    at.out.line(format!(
+        "{} files, {} bytes; {} ledger entries, new heads: {heads}",
+        backup.files, backup.bytes, backup.entries
+    ))?;
+    if let Some(former) = former {
+        at.out.line(format!("the former content is in {former}; remove it when you do not need it"))?;
+    }
+    for step in todo {
+        at.out.line(format!("first: {step}"))?;
+    }
+    let me = own_command(&at.home);
+    at.out.line(format!("to start it: {me} up --detach"))?;
+    at.out
+        .line(format!("earlier approvals are void, and open replies wait for you: {me} inbox, {me} delivery list"))?;
+    at.out.line("tokens, people and grants that were removed after the backup are valid again: remove them again")
+}
+
+/// Returns a path as a word of a command line.
+fn word(path: &Path) -> String {
+    let path = match path.as_os_str().as_bytes() {
+        [b'-', ..] => Path::new(".").join(path),
+        _ => path.to_owned(),
+    };
+    quoted(&path.to_string_lossy()).into_owned()
 }
