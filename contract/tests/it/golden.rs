@@ -6,6 +6,7 @@
 
 mod changes;
 mod channels;
+mod homes;
 mod models;
 mod operator;
 mod people;
@@ -107,6 +108,7 @@ fn all() -> Vec<Shape> {
         .chain(rows::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())
+        .chain(homes::shapes())
         .chain(changes::shapes())
         .collect()
 }

@@ -4,7 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
-    Channel, ChannelKind, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring, Taken,
+    Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring,
+    Taken,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -54,6 +55,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
         shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
         shape("operator.new_wiring", NewWiring { agent: "assistant".to_owned() }),
+        shape("operator.channel_probe", ChannelProbe { reached: true, result: "it accepts connections".to_owned() }),
         shape("operator.channel_test", ChannelTest { received: false, result: "it answered 500".to_owned() }),
         shape("operator.taken", Taken { message_id: id::<MessageId>("msg", 1) }),
         shape("operator.dead_letter", letter),

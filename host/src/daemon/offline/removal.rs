@@ -67,8 +67,10 @@ pub fn list(path: &Path) -> Result<Removal, Error> {
     {
         keep.push(shown(path, "the master key (keys.master_key_file)"));
     }
-    let former = backup::former_homes(home.path());
-    keep.extend(former.iter().map(|path| shown(path, "the home before a restore; `ironctl --home PATH uninstall`")));
+    keep.extend(backup::former_homes(home.path()).iter().map(|path| {
+        let command = format!("the home before a restore; `ironctl --home {} uninstall`", path.display());
+        shown(path, &command)
+    }));
     remove.push(shown(home.path(), "the home"));
     Ok(Removal { home: home.path().display().to_string(), remove, keep })
 }
