@@ -16,6 +16,7 @@ mod support {
     pub(crate) mod model_server;
     pub(crate) mod processes;
     pub(crate) mod record;
+    pub(crate) mod terminal;
 }
 
 /// The features of the host, through the real programs.
@@ -85,6 +86,7 @@ mod chaos {
 mod ops {
     mod backup;
     mod doctor;
+    mod first_day;
     pub(crate) mod keys;
     mod metrics;
     mod migration;

@@ -123,7 +123,7 @@ fn granted_directory_is_named_to_the_model_until_revoked() {
     assert!(!text.contains("/papers") && text.contains("/shared (writable)"), "{text}");
 
     let refused = host.ctl(&["agent", "grant-dir", "a", "/usr/share", "--yes"]).refused("cannot be mounted");
-    assert!(refused.stderr.contains("add \"/usr/share\" to `[mounts] allow` in config.toml"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("add \"/usr/share\" to `allow` below `[mounts]`"), "{}", refused.stderr);
     let refused = host.ctl(&["agent", "grant-dir", "a", &at("tmp"), "--yes"]).refused("reserved");
     assert!(refused.stderr.contains("--as /NAME"), "{}", refused.stderr);
     assert_eq!(waiting(&host), Vec::<String>::new(), "a refused request makes no change");

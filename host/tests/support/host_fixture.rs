@@ -111,7 +111,12 @@ impl TestHost {
 
     /// Returns a command that runs a program as the user of the fixture.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.programs.join(program));
+        self.command_at(&self.programs.join(program))
+    }
+
+    /// Returns a command that runs a program of the machine as the user of the fixture.
+    pub(crate) fn command_at(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.home).current_dir("/");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if self.user == HostUser::Ordinary && nix::unistd::geteuid().is_root() {

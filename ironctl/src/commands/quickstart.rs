@@ -108,11 +108,16 @@ fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -
         at.out.line("\nEverything was already set up.")?;
     }
     let me = own_command(&at.home);
-    at.out.line(format!(
-        "\nThe host runs in the background until `{me} down`. It is not a service, so a logout may stop it; \
-         `{me} service install` makes it a service of systemd. \
-         Continue with `{me} chat {AGENT}`; `{me} doctor --prove` shows every attempt."
-    ))?;
+    at.out.line("\nThe host runs in the background. It is not a service, so a logout may stop it.")?;
+    // One command a line, so that the path of a program is not broken.
+    for (does, command) in [
+        ("talk to it", format!("chat {AGENT}")),
+        ("stop the host", "down".to_owned()),
+        ("make it a service", "service install".to_owned()),
+        ("try each wall", "doctor --prove".to_owned()),
+    ] {
+        at.out.line(format!("  {does:<18} {me} {command}"))?;
+    }
     if commands.is_empty() {
         at.out.line(format!("{AGENT} uses the model endpoint {model}."))?;
     } else {

@@ -28,50 +28,45 @@ pub struct Args {
     /// Id of a session
     #[arg(long)]
     session: Option<String>,
+    /// Show a line for each session
+    #[arg(long)]
+    by_session: bool,
 }
 
 /// Prints the usage and the ceilings.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let usage = at.client()?.usage(args.days, args.agent.as_deref(), args.session.as_deref()).await?;
     at.out.json(&usage)?;
-    print(at.out, usage)
+    print(at.out, usage, args.by_session || args.session.is_some())
 }
 
 /// Prints the usage of one agent in the days of the default.
 pub async fn print_of_agent(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
-    print(out, client.usage(DAYS, Some(agent), None).await?)
+    print(out, client.usage(DAYS, Some(agent), None).await?, false)
 }
 
-fn print(out: Output, usage: Usage) -> Result<(), Error> {
+fn print(out: Output, usage: Usage, by_session: bool) -> Result<(), Error> {
     let Usage { rows, ceilings } = usage;
     if rows.is_empty() {
         out.line("no model requests in this time")?;
-    } else {
-        let sum = |of: fn(&UsageRow) -> u64| rows.iter().map(of).sum::<u64>().to_string();
-        let cost = money(rows.iter().map(|row| row.cost_micros).sum());
-        let total = [
-            "all".to_owned(),
-            String::new(),
-            String::new(),
-            String::new(),
-            sum(|row| row.requests),
-            sum(|row| row.input_tokens),
-            sum(|row| row.output_tokens),
-            cost,
-        ];
+    } else if by_session {
         let lines = rows.iter().map(|row| {
-            [
-                row.day.clone(),
-                row.agent.clone(),
-                row.session_id.to_string(),
-                if row.scripted { format!("{} (no model)", row.model) } else { row.model.clone() },
-                row.requests.to_string(),
-                row.input_tokens.to_string(),
-                row.output_tokens.to_string(),
-                money(row.cost_micros),
-            ]
+            let [requests, input, output, cost] = amounts(&[row]);
+            [row.day.clone(), row.agent.clone(), row.session_id.to_string(), model(row), requests, input, output, cost]
         });
+        let [requests, input, output, cost] = amounts(&rows.iter().collect::<Vec<_>>());
+        let none = String::new;
+        let total = ["all".to_owned(), none(), none(), none(), requests, input, output, cost];
         let header = ["DAY", "AGENT", "SESSION", "MODEL", "REQUESTS", "IN", "OUT", "COST"];
+        out.table(header, lines.chain(std::iter::once(total)).collect::<Vec<_>>())?;
+    } else {
+        let lines = sums(&rows).into_iter().map(|([day, agent, model], rows)| {
+            let [requests, input, output, cost] = amounts(&rows);
+            [day, agent, model, requests, input, output, cost]
+        });
+        let [requests, input, output, cost] = amounts(&rows.iter().collect::<Vec<_>>());
+        let total = ["all".to_owned(), String::new(), String::new(), requests, input, output, cost];
+        let header = ["DAY", "AGENT", "MODEL", "REQUESTS", "IN", "OUT", "COST"];
         out.table(header, lines.chain(std::iter::once(total)).collect::<Vec<_>>())?;
     }
     if ceilings.is_empty() {
@@ -90,6 +85,31 @@ fn print(out: Output, usage: Usage) -> Result<(), Error> {
         ]
     });
     out.table(["CEILING", "OF", "LIMIT", "USED", "LEFT", "UNTIL"], lines.collect::<Vec<_>>())
+}
+
+/// Returns the rows of each day, agent and model, in the order of the rows.
+fn sums(rows: &[UsageRow]) -> Vec<([String; 3], Vec<&UsageRow>)> {
+    let mut sums: Vec<([String; 3], Vec<&UsageRow>)> = Vec::new();
+    for row in rows {
+        let of = [row.day.clone(), row.agent.clone(), model(row)];
+        match sums.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, rows)) => rows.push(row),
+            None => sums.push((of, vec![row])),
+        }
+    }
+    sums
+}
+
+/// Returns the requests, the tokens in and out, and the cost of these rows.
+fn amounts(rows: &[&UsageRow]) -> [String; 4] {
+    let sum = |of: fn(&UsageRow) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
+    let counts = [sum(|row| row.requests), sum(|row| row.input_tokens), sum(|row| row.output_tokens)];
+    let [requests, input, output] = counts.map(|count| count.to_string());
+    [requests, input, output, money(sum(|row| row.cost_micros))]
+}
+
+fn model(row: &UsageRow) -> String {
+    if row.scripted { format!("{} (no model)", row.model) } else { row.model.clone() }
 }
 
 fn is_cost(ceiling: &Ceiling) -> bool {
@@ -182,6 +202,33 @@ mod tests {
             assert!(sum(wrong).is_err(), "{wrong}");
         }
         assert_eq!((money(2_500_000), money(1)), ("2.500000".to_owned(), "0.000001".to_owned()));
+    }
+
+    #[test]
+    fn usage_of_several_sessions_is_summed_for_each_model() {
+        let row = |session: &str, model: &str, input_tokens| UsageRow {
+            day: "2026-01-02".to_owned(),
+            agent_id: "agt_00000000000000000000000001".parse().expect("an id"),
+            agent: "a".to_owned(),
+            session_id: session.parse().expect("an id"),
+            model: model.to_owned(),
+            scripted: false,
+            requests: 1,
+            input_tokens,
+            output_tokens: 2,
+            cost_micros: 500_000,
+        };
+        let (one, two) = ("ses_00000000000000000000000001", "ses_00000000000000000000000002");
+        let rows = [row(one, "m", 10), row(one, "n", 1), row(two, "m", 5)];
+        let sums: Vec<_> = sums(&rows).into_iter().map(|([.., model], rows)| (model, amounts(&rows))).collect();
+        let amount = |texts: [&str; 4]| texts.map(str::to_owned);
+        assert_eq!(
+            sums,
+            [
+                ("m".to_owned(), amount(["2", "15", "4", "1.000000"])),
+                ("n".to_owned(), amount(["1", "1", "2", "0.500000"]))
+            ]
+        );
     }
 
     #[test]

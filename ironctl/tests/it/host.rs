@@ -161,7 +161,7 @@ fn quickstart_gets_a_first_answer_and_shows_the_jail() {
     }
     assert!(!out.contains("/etc/passwd"), "{out}");
     for command in ["down", "chat assistant", "doctor --prove"] {
-        let typed = format!("--home {} {command}`", host.home.path().display());
+        let typed = format!("--home {} {command}\n", host.home.path().display());
         assert!(out.contains(&typed), "a printed command can be typed unchanged: {out}");
     }
     let (code, out, _) = at(&own, host.home.path(), &["quickstart", "--json"]);

@@ -55,7 +55,8 @@ pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
     let payload = with(&agent.mounts, &source, target.map(rooted), write);
     let id = agent.id.to_string();
     let wanted = Wanted { kind: ChangeKind::Mounts, agent: &id, payload, yes, patience: change::APPLY_TIMEOUT };
-    let decided = propose::decide(at, client, wanted).await.map_err(|error| with_remedy(error, &source))?;
+    let decided =
+        propose::decide(at, client, wanted).await.map_err(|error| with_remedy(error, &source, &settings(at)))?;
     at.out.json(&decided)?;
     match decided.as_ref().and_then(|change| granted(change, &source)) {
         Some((target, access)) => at.out.line(format!("{} sees {source} at {target}, {access}", agent.name)),
@@ -120,8 +121,16 @@ fn granted(change: &Change, source: &str) -> Option<(String, &'static str)> {
     (change.status == "applied").then_some((mount["target"].as_str()?.to_owned(), access))
 }
 
+/// Returns the file with the settings of the host, with its path if the home is known.
+fn settings(at: &At) -> String {
+    match at.access.port() {
+        Ok(None) => at.home.path().join("config.toml").display().to_string(),
+        _ => "config.toml of the host".to_owned(),
+    }
+}
+
 /// Replaces the hint of a refused directory by the next step for it.
-fn with_remedy(error: Error, source: &str) -> Error {
+fn with_remedy(error: Error, source: &str, settings: &str) -> Error {
     let Error::Refused(mut failure) = error else { return error };
     let is = |codes: &[DenialCode]| codes.iter().any(|code| failure.error.code == code.name());
     if is(&[DenialCode::MountsOff, DenialCode::MountNotAllowed]) {
@@ -129,7 +138,7 @@ fn with_remedy(error: Error, source: &str) -> Error {
         let is_other = !is(&[DenialCode::MountsOff]) && !failure.error.message.contains(&format!("{source:?}"));
         failure.error.hint = match is_other {
             true => format!("{}; or take it from the agent: ironctl agent revoke-dir", failure.error.hint),
-            false => format!("add {source:?} to `[mounts] allow` in config.toml, then `ironctl config reload`"),
+            false => format!("add {source:?} to `allow` below `[mounts]` in {settings}, then: ironctl config reload"),
         };
     } else if is(&[DenialCode::MountTarget, DenialCode::MountTwice]) {
         failure.error.hint =
@@ -190,10 +199,15 @@ mod tests {
     fn refused_directory_gets_the_next_step() {
         let hint = |code: DenialCode, message: &str| {
             let refused = Error::Refused(Failure::new(code.name(), message, "as the host says"));
-            with_remedy(refused, "/srv/a").report().expect("reported").error.hint
+            with_remedy(refused, "/srv/a", "/h/config.toml").report().expect("reported").error.hint
         };
         let off = hint(DenialCode::MountsOff, "no directory of this host may be mounted");
-        assert!(off.starts_with("add \"/srv/a\" to `[mounts] allow` in config.toml"), "{off}");
+        assert!(
+            off.contains("add \"/srv/a\" to `allow`")
+                && off.contains("/h/config.toml")
+                && off.contains("config reload"),
+            "{off}"
+        );
         let this = hint(DenialCode::MountNotAllowed, "\"/srv/a\" cannot be mounted: it is below none");
         assert_eq!(this, off);
         let other = hint(DenialCode::MountNotAllowed, "\"/srv/b\" cannot be mounted: it is below none");

@@ -78,8 +78,15 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     let preset = preset_of(&args, &presets)?;
     let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.clone())) else {
         let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+        let why = match known.contains(&args.name.as_str()) {
+            true => format!(
+                "--base-url names another server than the preset {0}; for its other values add --preset {0}",
+                args.name
+            ),
+            false => format!("{} is not a preset", args.name),
+        };
         return Err(Error::usage(
-            format!("{} is not a preset, so its kind is missing", args.name),
+            format!("the kind of {} is missing: {why}", args.name),
             format!("name it with --kind openai, anthropic or scripted; or use a preset: {}", known.join(", ")),
         ));
     };

@@ -56,8 +56,8 @@ pub fn print(at: &At, agent: &str, commands: &[ModelCommand]) -> Result<(), Erro
     let seen: Vec<&str> = commands.iter().map(|one| one.found.as_str()).filter(|seen| !seen.is_empty()).collect();
     if seen.is_empty() {
         return at.out.line(format!(
-            "It asks for the key. In place of openai, use anthropic, openrouter, …, or for a server on this machine \
-             ollama, llamacpp, vllm or lmstudio (`{} model presets`).",
+            "It asks for the key. In place of openai, use anthropic, openrouter, …, or for a\n\
+             server on this machine ollama, llamacpp, vllm or lmstudio. All names:\n  {} model presets",
             own_command(&at.home)
         ));
     }
