@@ -129,7 +129,9 @@ fn with_remedy(error: Error, source: &str) -> Error {
         let is_other = !is(&[DenialCode::MountsOff]) && !failure.error.message.contains(&format!("{source:?}"));
         failure.error.hint = match is_other {
             true => format!("{}; or take it from the agent: ironctl agent revoke-dir", failure.error.hint),
-            false => format!("add {source:?} to `[mounts] allow` in config.toml, then `ironctl config reload`"),
+            false => format!(
+                "add {source:?} to `[mounts] allow` in config.toml, and restart the host: ironctl down, ironctl up --detach"
+            ),
         };
     } else if is(&[DenialCode::MountTarget, DenialCode::MountTwice]) {
         failure.error.hint =
