@@ -125,23 +125,26 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Makes the directory beside the home, or in the home if that is not possible.
+    /// Makes the directory beside the home, or in the home if that is not possible. Makes missing directories above the home.
     ///
     /// # Errors
     /// [`Error::Swap`] if neither can be written.
     pub fn of(home: &Path) -> Result<Self, Error> {
         let (is_new, keeps) = (!home.exists(), !is_empty(home)?);
         let name = home.file_name().unwrap_or_default().to_string_lossy();
+        let above = directory_of(home);
+        let swap = |source| Error::Swap { path: home.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(swap)?;
         let beside = match is_mount(home) {
             true => Err(Error::Io { path: home.to_owned(), source: io::ErrorKind::CrossesDevices.into() }),
-            false => Scratch::make(directory_of(home), &format!("{name}.restoring")),
+            false => Scratch::make(above, &format!("{name}.restoring")),
         };
         let (scratch, is_inside) = match beside {
             Ok(scratch) => (scratch, false),
             Err(error) if error.is_disk_full() => return Err(error),
             Err(Error::Io { source, .. }) => {
                 let inside = Scratch::make(home, "restoring");
-                (inside.map_err(|_| Error::Swap { path: home.to_owned(), source })?, true)
+                (inside.map_err(|_| swap(source))?, true)
             }
             Err(error) => return Err(error),
         };
@@ -263,8 +266,9 @@ mod tests {
 
     #[test]
     fn former_content_is_kept_beside_the_home() {
-        let directory = tempfile::tempdir().expect("made");
-        let home = directory.path().join("h");
+        let temporary = tempfile::tempdir().expect("made");
+        let directory = temporary.path().join("missing");
+        let home = directory.join("h");
         let restore = |text: &str| {
             let staging = Staging::of(&home).expect("made");
             fs::write(staging.path().join("state.db"), text).expect("written");
@@ -273,18 +277,18 @@ mod tests {
         assert_eq!(restore("one"), None, "there was no home");
         for (number, before, after) in [(1, "one", "two"), (2, "two", "three")] {
             let former = restore(after).expect("kept");
-            assert_eq!(former, directory.path().join(format!("h.before-restore-{number}")));
+            assert_eq!(former, directory.join(format!("h.before-restore-{number}")));
             assert_eq!(fs::read_to_string(former.join("state.db")).expect("kept"), before);
             assert_eq!(fs::read_to_string(home.join("state.db")).expect("restored"), after);
         }
         drop(Staging::of(&home).expect("made"));
         // A killed attempt leaves a directory without a lock, and one that still runs has a lock.
-        fs::create_dir(directory.path().join(".h.restoring.0123456789abcdef")).expect("made");
+        fs::create_dir(directory.join(".h.restoring.0123456789abcdef")).expect("made");
         let running = Staging::of(&home).expect("made");
         drop(Staging::of(&home).expect("made"));
         assert!(running.path().exists(), "it is in use");
         drop(running);
-        let names: Vec<_> = fs::read_dir(directory.path()).expect("read").flatten().map(|e| e.file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&directory).expect("read").flatten().map(|e| e.file_name()).collect();
         assert_eq!(names.len(), 3, "nothing of a failed attempt remains: {names:?}");
     }
 
