@@ -238,7 +238,12 @@ fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Str
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
-    table.set_header(header);
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    // A terminal has no room for columns without content. A script finds each column in its place.
+    let is_shown: [bool; N] =
+        std::array::from_fn(|at| !on_terminal || rows.is_empty() || rows.iter().any(|row| !row[at].is_empty()));
+    let shown = |at: &usize| is_shown[*at];
+    table.set_header((0..N).filter(shown).map(|at| header[at]));
     let mut whole = [true; N];
     for row in rows {
         let cells = row.map(|cell| {
@@ -249,8 +254,9 @@ fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Str
         for (whole, cell) in whole.iter_mut().zip(&cells) {
             *whole &= cell.len() <= WORD_BYTES_MAX && !cell.contains(char::is_whitespace);
         }
-        table.add_row(cells);
+        table.add_row((0..N).filter(shown).map(|at| &cells[at]));
     }
+    let whole = (0..N).filter(shown).map(|at| whole[at]);
     for (column, whole) in table.column_iter_mut().zip(whole) {
         if whole {
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -274,6 +280,16 @@ fn write_out(text: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn column_without_content_is_left_out_on_a_terminal_alone() {
+        let rows = || [["a", "", "b"].map(str::to_owned), ["c", "", ""].map(str::to_owned)];
+        let (shown, plain) =
+            (render(["ONE", "TWO", "THREE"], rows(), true), render(["ONE", "TWO", "THREE"], rows(), false));
+        assert!(!shown.contains("TWO") && shown.contains("ONE") && shown.contains("THREE"), "{shown}");
+        assert!(plain.contains("TWO"), "{plain}");
+        assert!(render(["ONE", "TWO"], [], true).contains("TWO"), "a table without rows has each header");
+    }
 
     #[test]
     fn escape_sequences_and_control_characters_become_visible() {
