@@ -125,12 +125,13 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Makes the directory beside the home, or in the home if that is not possible. Makes missing directories above the home.
+    /// Makes the directory beside the home, or in the home if that is not possible. Makes missing directories above the home. With
+    /// `keeps`, the former content of the home is kept.
     ///
     /// # Errors
     /// [`Error::Swap`] if neither can be written.
-    pub fn of(home: &Path) -> Result<Self, Error> {
-        let (is_new, keeps) = (!home.exists(), !is_empty(home)?);
+    pub fn of(home: &Path, keeps: bool) -> Result<Self, Error> {
+        let is_new = !home.exists();
         let name = home.file_name().unwrap_or_default().to_string_lossy();
         let above = directory_of(home);
         let swap = |source| Error::Swap { path: home.to_owned(), source };
@@ -264,15 +265,19 @@ fn free_name(name: impl Fn(u32) -> PathBuf, take: impl Fn(&Path) -> io::Result<(
 mod tests {
     use super::*;
 
+    fn staging(home: &Path) -> Result<Staging, Error> {
+        Staging::of(home, !is_empty(home)?)
+    }
+
     #[test]
     fn former_content_is_kept_beside_the_home() {
         let temporary = tempfile::tempdir().expect("made");
         let directory = temporary.path().join("missing");
         let home = directory.join("h");
         let restore = |text: &str| {
-            let staging = Staging::of(&home).expect("made");
-            fs::write(staging.path().join("state.db"), text).expect("written");
-            staging.take_over().expect("put in place")
+            let made = staging(&home).expect("made");
+            fs::write(made.path().join("state.db"), text).expect("written");
+            made.take_over().expect("put in place")
         };
         assert_eq!(restore("one"), None, "there was no home");
         for (number, before, after) in [(1, "one", "two"), (2, "two", "three")] {
@@ -281,11 +286,11 @@ mod tests {
             assert_eq!(fs::read_to_string(former.join("state.db")).expect("kept"), before);
             assert_eq!(fs::read_to_string(home.join("state.db")).expect("restored"), after);
         }
-        drop(Staging::of(&home).expect("made"));
+        drop(staging(&home).expect("made"));
         // A killed attempt leaves a directory without a lock, and one that still runs has a lock.
         fs::create_dir(directory.join(".h.restoring.0123456789abcdef")).expect("made");
-        let running = Staging::of(&home).expect("made");
-        drop(Staging::of(&home).expect("made"));
+        let running = staging(&home).expect("made");
+        drop(staging(&home).expect("made"));
         assert!(running.path().exists(), "it is in use");
         drop(running);
         let names: Vec<_> = fs::read_dir(&directory).expect("read").flatten().map(|e| e.file_name()).collect();
@@ -316,10 +321,10 @@ mod tests {
     fn home_that_was_made_meanwhile_is_not_replaced() {
         let directory = tempfile::tempdir().expect("made");
         let home = directory.path().join("h");
-        let staging = Staging::of(&home).expect("made");
+        let made = staging(&home).expect("made");
         fs::create_dir(&home).expect("made");
         fs::write(home.join("state.db"), "other").expect("written");
-        assert!(matches!(staging.take_over(), Err(Error::Swap { .. })));
+        assert!(matches!(made.take_over(), Err(Error::Swap { .. })));
         assert_eq!(fs::read_to_string(home.join("state.db")).expect("kept"), "other");
         assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 1, "nothing of the attempt remains");
     }
@@ -332,7 +337,7 @@ mod tests {
         assert!(is_empty(&home).expect("read"));
         fs::write(home.join("master.key"), "k").expect("written");
         assert!(is_empty(&home).expect("read"));
-        assert_eq!(Staging::of(&home).expect("made").take_over().expect("in place"), None);
+        assert_eq!(staging(&home).expect("made").take_over().expect("in place"), None);
         assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 1);
         fs::write(home.join("config.toml"), "").expect("written");
         assert!(!is_empty(&home).expect("read"));

@@ -126,13 +126,15 @@ fn restore(of: &Of, replace: bool) -> Done {
     backup::header(&of.file)?;
     // A link to the home stays, and the directory behind it is replaced.
     let place = of.home.canonicalize().unwrap_or_else(|_| of.home.clone());
+    let refused = |is_empty: bool| if is_empty || replace { Ok(()) } else { Err(Error::NotEmpty(place.clone())) };
     let is_empty = backup::is_empty(&place)?;
-    if !is_empty && !replace {
-        return Err(Error::NotEmpty(place).into());
-    }
+    refused(is_empty)?;
     let master = key_of(of)?;
+    // Another key may be the only copy of it.
+    let is_empty = is_empty && !has_other_key(&place, &master);
+    refused(is_empty)?;
     let _held = hold(&place, is_empty)?;
-    let staging = Staging::of(&place)?;
+    let staging = Staging::of(&place, !is_empty)?;
     let backup = unpack(of, &master, staging.path())?;
     let heads = take_heads(staging.path())?;
     let ledger = {
@@ -141,7 +143,7 @@ fn restore(of: &Of, replace: bool) -> Done {
     };
     let mut todo = Vec::new();
     // An empty home may have the only copy of its key.
-    let key_of_home = (is_empty && of.key_file.is_none()).then(|| place.join("master.key"));
+    let key_of_home = Some(place.join("master.key")).filter(|key| is_empty && key.exists());
     give_key(staging.path(), &master, key_of_home, &mut todo)?;
     failpoint::reach("restore_staged");
     let former = staging.take_over()?;
@@ -154,6 +156,13 @@ fn restore(of: &Of, replace: bool) -> Done {
     let former = former.map(|path| path.display().to_string());
     let restored = BackupRestored { home: place.display().to_string(), backup, former, heads: put, todo };
     say(&serde_json::to_string(&restored)?)
+}
+
+/// Returns whether a home has a master key, and not this one.
+fn has_other_key(place: &Path, master: &MasterKey) -> bool {
+    let path = place.join("master.key");
+    path.symlink_metadata().is_ok()
+        && MasterKey::read(&path).map_or(true, |found| found.fingerprint() != master.fingerprint())
 }
 
 /// Locks a home that will be replaced. A missing one has no lock.
