@@ -263,11 +263,25 @@ fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Str
         }
     }
     if !on_terminal {
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
+        remove_frame(&mut table);
+    } else if let Some(columns) = table.width() {
+        fit(&mut table, usize::from(columns));
     }
     table.trim_fmt()
+}
+
+/// Removes the frame of a table that is wider than the terminal with it.
+fn fit(table: &mut Table, columns: usize) {
+    if table.lines().any(|line| line.chars().count() > columns) {
+        remove_frame(table);
+    }
+}
+
+fn remove_frame(table: &mut Table) {
+    table.load_style(presets::NOTHING);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
 }
 
 fn write_out(text: &str) -> Result<(), Error> {
@@ -289,6 +303,17 @@ mod tests {
         assert!(!shown.contains("TWO") && shown.contains("ONE") && shown.contains("THREE"), "{shown}");
         assert!(plain.contains("TWO"), "{plain}");
         assert!(render(["ONE", "TWO"], [], true).contains("TWO"), "a table without rows has each header");
+    }
+
+    #[test]
+    fn table_wider_than_the_terminal_loses_its_frame() {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.add_row(["12345", "12345"]);
+        fit(&mut table, 17);
+        assert!(table.trim_fmt().contains('│'), "it fits");
+        fit(&mut table, 16);
+        assert_eq!(table.trim_fmt(), "12345  12345");
     }
 
     #[test]

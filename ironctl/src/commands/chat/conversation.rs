@@ -46,7 +46,7 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     let mut conversation = Conversation { at, client, id, name, thread, files, speak_as, wait, last: None, waiting };
     conversation.print_history().await?;
     out.remark(format!(
-        "talking to {}; /help lists the commands; Ctrl-C cancels an answer, and at the prompt it leaves, as /quit does",
+        "talking to {}; /help lists commands, /quit leaves, Ctrl-C cancels an answer",
         conversation.name
     ))?;
     conversation.remind().await?;
