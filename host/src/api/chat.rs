@@ -58,8 +58,16 @@ pub async fn send(
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     check_files(&new.files)?;
-    let sender = speaker(&api, &person, new.speak_as).await?;
-    let received = Received {
+    let received = received(&api, &person, agent, new).await?;
+    let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
+    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// Returns a message of the operator's channel, from the person of the token.
+async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) -> Result<Received, Answer> {
+    let sender = speaker(api, person, new.speak_as).await?;
+    Ok(Received {
         channel: loopback::NAME.to_owned(),
         kind: Kind::Chat,
         platform_id: sender.clone(),
@@ -71,10 +79,7 @@ pub async fn send(
         agent,
         text: new.text,
         files: new.files,
-    };
-    let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
-    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    })
 }
 
 /// Returns the sender id of a person on the loopback: their own, or one of their identities there.

@@ -2,16 +2,15 @@
 //!
 //! Records no message. See `pipeline::Inbound`.
 
-use super::{speaker, thread};
+use super::{received, speaker, thread};
 use crate::api::{Answer, Api, Body, Reply, agents};
-use crate::inbound::channel::{Received, loopback};
+use crate::inbound::channel::loopback;
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use crate::session::store::{self, Origin};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation};
-use ironclaw_contract::seam::message::Kind;
+use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation, NewMessage};
 use serde::Deserialize;
 
 /// Query of `GET /v1/agents/{agent}/session`.
@@ -52,19 +51,8 @@ pub async fn open(
     Path(agent): Path<String>,
     Body(new): Body<NewConversation>,
 ) -> Reply<Conversation> {
-    let sender = speaker(&api, &person, new.speak_as).await?;
-    let origin = Received {
-        channel: loopback::NAME.to_owned(),
-        kind: Kind::Chat,
-        platform_id: sender.clone(),
-        thread_id: thread(new.thread)?,
-        sender,
-        speaker: Some(person.id),
-        event_id: None,
-        event_digest: None,
-        agent,
-        text: String::new(),
-        files: Vec::new(),
-    };
+    let NewConversation { speak_as, thread } = new;
+    let message = NewMessage { text: String::new(), files: Vec::new(), event_id: None, speak_as, thread };
+    let origin = received(&api, &person, agent, message).await?;
     Ok(Json(Conversation { session_id: api.inbound.session_of(origin).await.map_err(Answer::denied)? }))
 }
