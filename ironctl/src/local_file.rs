@@ -3,10 +3,10 @@
 //! Never writes through a link, and never replaces a file unasked. See `commands::file` and `commands::chat::attach`.
 
 use crate::failure::Error;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use crate::new_file::NewFile;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 /// Reads a file; refuses one with more than `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
@@ -24,41 +24,27 @@ pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
 /// Writes a new file of mode 0600; with `force` it replaces a regular file as a whole.
 pub fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
     let unwritable = || Error::failed("file_unwritable", format!("cannot write {}", path.display()));
-    let found = match fs::symlink_metadata(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return create(path, bytes).map_err(|cause| unwritable().because(cause));
+    match fs::symlink_metadata(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+        Err(cause) => return Err(unwritable().because(cause)),
+        Ok(found) if found.is_symlink() => {
+            return Err(unwritable()
+                .because("it is a link, and links are not followed")
+                .hinting("-o names another file"));
         }
-        found => found.map_err(|cause| unwritable().because(cause))?,
-    };
-    if found.is_symlink() {
-        return Err(unwritable().because("it is a link, and links are not followed").hinting("-o names another file"));
+        Ok(found) if !found.is_file() => {
+            return Err(unwritable().because("it is no regular file").hinting("-o names another file"));
+        }
+        Ok(_) if !force => {
+            return Err(unwritable()
+                .because("the file exists")
+                .hinting("-o names another file, and --force replaces it"));
+        }
+        Ok(_) => {}
     }
-    if !found.is_file() {
-        return Err(unwritable().because("it is no regular file").hinting("-o names another file"));
-    }
-    if !force {
-        return Err(unwritable().because("the file exists").hinting("-o names another file, and --force replaces it"));
-    }
-    // The rename replaces the name; it follows no link, and no reader sees an incomplete file.
-    let draft = draft_beside(path);
-    let written = create(&draft, bytes).and_then(|()| fs::rename(&draft, path));
-    written.map_err(|cause| {
-        let _ = fs::remove_file(&draft);
-        unwritable().because(cause)
-    })
-}
-
-fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes).inspect_err(|_| {
-        // The file is from this process: no other program makes a file that exists.
-        let _ = fs::remove_file(path);
-    })
-}
-
-fn draft_beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.new", std::process::id()))
+    let mut file = NewFile::create(path, force)?;
+    file.write(bytes)?;
+    file.keep()
 }
 
 /// Returns the media type of a content, from its first bytes.

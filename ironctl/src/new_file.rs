@@ -139,7 +139,7 @@ fn taken(path: &Path) -> Error {
 fn unwritten(path: &Path, cause: io::Error) -> Error {
     let is_full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let error = Error::failed(
-        if is_full { "disk_full" } else { "file_not_written" },
+        if is_full { "disk_full" } else { "file_unwritable" },
         format!("cannot write {}", path.display()),
     );
     let hint = if is_full { "free space there, or name a file on another disk" } else { "" };

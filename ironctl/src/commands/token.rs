@@ -6,12 +6,10 @@
 use super::At;
 use crate::clock;
 use crate::failure::Error;
+use crate::new_file::NewFile;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{IssuedToken, NewToken, Token};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl token`.
@@ -58,10 +56,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add { person, expires, name, out } => {
             // Before the request, because a token that cannot be written would be valid and lost.
-            let file = out.as_deref().map(NewFile::create).transpose()?;
+            let file = out.as_deref().map(|path| Ok::<_, Error>((create(path)?, path))).transpose()?;
             let issued = client.add_token(&NewToken { person, name, expires }).await?;
             match file {
-                Some(file) => file.write(at.out, issued),
+                Some((file, path)) => write_issued(at.out, file, path, issued),
                 None => print_issued(at.out, &issued),
             }
         }
@@ -79,46 +77,25 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-/// A new file for a token. It is removed on drop unless the token was written to it.
-struct NewFile {
-    file: File,
-    path: PathBuf,
-    is_written: bool,
+/// Makes the file for a token, without a name until the token is in it; refuses an existing file.
+fn create(path: &Path) -> Result<NewFile, Error> {
+    NewFile::create(path, false).map_err(|cause| not_written(path, cause).hinting("name a new file"))
 }
 
-impl NewFile {
-    /// Creates the file, readable only by its owner; refuses an existing file.
-    fn create(path: &Path) -> Result<Self, Error> {
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = made.map_err(|cause| not_written(path, cause).hinting("name a new file"))?;
-        Ok(Self { file, path: path.to_owned(), is_written: false })
-    }
-
-    /// Writes the token and prints the path.
-    fn write(mut self, out: Output, mut issued: IssuedToken) -> Result<(), Error> {
-        let text = issued.text.take().unwrap_or_default();
-        let written = writeln!(self.file, "{text}").and_then(|()| self.file.sync_all());
-        written.map_err(|cause| {
-            let remove = format!("`ironctl token remove {}` removes the new token", issued.token.id);
-            not_written(&self.path, cause).hinting(remove)
-        })?;
-        self.is_written = true;
-        issued.saved_to = Some(self.path.display().to_string());
-        out.json(&issued)?;
-        out.line(format!("wrote {} of {} to {}", issued.token.id, issued.token.person_name, self.path.display()))
-    }
+/// Writes a new token to its file and prints the path.
+fn write_issued(out: Output, mut file: NewFile, path: &Path, mut issued: IssuedToken) -> Result<(), Error> {
+    let text = issued.text.take().unwrap_or_default();
+    let written = file.write(format!("{text}\n").as_bytes()).and_then(|()| file.keep());
+    written.map_err(|cause| {
+        let remove = format!("`ironctl token remove {}` removes the new token", issued.token.id);
+        not_written(path, cause).hinting(remove)
+    })?;
+    issued.saved_to = Some(path.display().to_string());
+    out.json(&issued)?;
+    out.line(format!("wrote {} of {} to {}", issued.token.id, issued.token.person_name, path.display()))
 }
 
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        if !self.is_written {
-            // This process created it, and it contains no token.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn not_written(path: &Path, cause: io::Error) -> Error {
+fn not_written(path: &Path, cause: Error) -> Error {
     Error::failed("token_not_written", format!("cannot write {}", path.display())).because(cause)
 }
 
