@@ -6,6 +6,7 @@
 mod agents;
 mod audit;
 mod backup;
+mod calls;
 mod changes;
 mod channels;
 mod config;
@@ -28,6 +29,7 @@ mod usage;
 pub use agents::*;
 pub use audit::*;
 pub use backup::*;
+pub use calls::*;
 pub use changes::*;
 pub use channels::*;
 pub use config::*;
@@ -310,7 +312,7 @@ pub struct AgentMode {
 }
 
 /// `POST /v1/agents/{agent}/messages`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
@@ -328,6 +330,12 @@ pub struct NewMessage {
     /// The name of the conversation of the person with the agent: 1–64 characters of `a-z 0-9 - _ .`; default: the one without a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Texts of others that the person quotes or forwards; each is a span that asks for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quoted: Vec<String>,
+    /// The classes of calls that the person asks for: `read`, `write`, `send`, `exec`, `trade`. Empty: the text says so, or a lexicon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
 }
 
 /// A text file of a message.

@@ -9,6 +9,7 @@ mod bounds;
 pub mod change;
 #[cfg(feature = "queues")]
 pub mod crypt;
+pub mod egress;
 #[cfg(feature = "queues")]
 pub mod inbound;
 pub mod limits;

@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod backup;
 mod body;
+mod calls;
 mod changes;
 mod channels;
 mod chat;
@@ -202,6 +203,11 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         get("/v1/messages/{id}/events", Member, "A stream of the stages of a message", chat::events),
         post("/v1/messages/{id}/retry", Member, "Retry a message that was answered by a notice", chat::retry),
         get("/v1/messages/{id}/why", Member, "The outcome of a message, and its reason", chat::why),
+        get("/v1/calls/{id}/why", Member, "The judgement of a tool call of the caller, and its outcome", calls::why),
+        get("/v1/tools", Admin, "Every tool with its manifest", calls::tools),
+        get("/v1/egress", Admin, "The granted hosts of the network of every agent", calls::egress),
+        get("/v1/agents/{agent}/egress", Admin, "The granted hosts of the network of an agent", calls::egress_of),
+        post("/v1/tools/{tool}/test", Admin, "Judge a call without making it", calls::test),
         get("/v1/usage", Member, "The usage of models, and the ceilings; a member sees only their own", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),

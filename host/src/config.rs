@@ -45,6 +45,8 @@ pub struct Config {
     pub ledger: ironclaw_ledger::Config,
     /// `[packages]`
     pub packages: crate::packages::Config,
+    /// `[egress]`
+    pub egress: crate::registry::egress::Config,
     /// `[quota]`
     pub quota: crate::quota::Config,
 }

@@ -63,6 +63,8 @@ pub struct HostPolicy {
     pub packages: crate::packages::Config,
     /// The ceilings of the settings; they hold for an agent without ceilings of its own.
     pub budget: crate::turns::budget::Config,
+    /// The settings about hosts of the network.
+    pub egress: crate::registry::egress::Config,
 }
 
 impl HostPolicy {

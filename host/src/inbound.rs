@@ -6,3 +6,4 @@ pub mod channel;
 pub mod identity;
 pub mod inbox;
 pub mod routing;
+pub mod scope;

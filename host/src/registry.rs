@@ -4,6 +4,7 @@
 //! [`crate::inbound::identity`] and [`crate::inbound::routing`].
 
 pub mod channels;
+pub mod egress;
 pub mod mcp;
 pub mod models;
 pub mod mounts;

@@ -1,17 +1,15 @@
-//! The built-in tools: their names, classes, places of execution, and the schemas of their arguments.
+//! The built-in tools: their names, places of execution, and the schemas of their arguments.
 //!
-//! Never runs one, and never decides on a call. See [`crate::turns::calls`].
+//! Never runs one, and never decides on a call. Their classes are in [`ironclaw_judge::manifest`]. See [`crate::turns::calls`].
 
 pub use crate::tables::turns::Runs;
+pub use ironclaw_judge::Class;
 
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::LazyLock;
 
 /// The tools of an agent's own workspace, which an agent has by default.
@@ -27,6 +25,8 @@ pub const REQUEST_CHANGE: &str = "request_capability_change";
 pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
 pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
+/// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
+pub const HTTP_FETCH: &str = "http_fetch";
 /// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
 /// Most seconds of a command.
@@ -47,8 +47,6 @@ pub struct Tool {
     pub name: &'static str,
     /// Its description, for a model.
     pub description: &'static str,
-    /// The kind of its effect.
-    pub class: Class,
     /// The place of execution.
     pub runs: Runs,
     /// JSON Schema of its arguments: an object without additional properties at any depth, except in the payload of a change, which has a
@@ -73,60 +71,6 @@ fn without_checks(schema: &Value) -> Value {
             fields.iter().filter(is_kept).map(|(name, value)| (name.clone(), without_checks(value))).collect()
         }
         other => other.clone(),
-    }
-}
-
-/// The kind of effect of a call; the words of a turn's scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// Reads data.
-    Read,
-    /// Changes data of the agent itself, now or later.
-    Write,
-    /// Sends data to a recipient.
-    Send,
-    /// Runs a program that others choose.
-    Exec,
-    /// Spends or promises money or goods.
-    Trade,
-    /// Asks a person; without an answer it has no effect.
-    Ask,
-}
-
-impl Class {
-    /// Every class.
-    pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
-
-    /// Returns its word in configuration and ledger.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Send => "send",
-            Self::Exec => "exec",
-            Self::Trade => "trade",
-            Self::Ask => "ask",
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A word that is no class. It is refused, never mapped to a similar one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown class of tools {0:?}: it is one of read, write, send, exec, trade, ask")]
-pub struct UnknownClass(pub String);
-
-impl FromStr for Class {
-    type Err = UnknownClass;
-
-    fn from_str(text: &str) -> Result<Self, UnknownClass> {
-        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
     }
 }
 
@@ -167,10 +111,11 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`HTTP_FETCH`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
-    static BUILTIN: LazyLock<Vec<Tool>> =
-        LazyLock::new(|| workspace().into_iter().chain(memory()).chain([run_command()]).chain(actions()).collect());
+    static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        workspace().into_iter().chain(memory()).chain([run_command(), http_fetch()]).chain(actions()).collect()
+    });
     &BUILTIN
 }
 
@@ -181,17 +126,15 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 fn workspace() -> [Tool; WORKSPACE.len()] {
     let path = || json!({ "type": "string", "minLength": 1 });
-    let local = |name, class, description, required, properties| Tool {
+    let local = |name, description, required, properties| Tool {
         name,
         description,
-        class,
         runs: Runs::Local,
         parameters: object(required, properties),
     };
     [
         local(
             "read_file",
-            Class::Read,
             "Reads a text file.",
             &["path"],
             json!({
@@ -202,7 +145,6 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
         ),
         local(
             "write_file",
-            Class::Write,
             "Writes a text file and makes the directories above it.",
             &["path", "content"],
             json!({
@@ -211,10 +153,9 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
                 "append": { "type": "boolean", "description": "Add to the end instead of replacing." },
             }),
         ),
-        local("list_dir", Class::Read, "Lists a directory.", &[], json!({ "path": path() })),
+        local("list_dir", "Lists a directory.", &[], json!({ "path": path() })),
         local(
             "search_files",
-            Class::Read,
             "Finds lines in text files.",
             &["pattern"],
             json!({
@@ -227,17 +168,15 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
 }
 
 fn memory() -> [Tool; MEMORY.len()] {
-    let host = |name, class, description, required, properties| Tool {
+    let host = |name, description, required, properties| Tool {
         name,
         description,
-        class,
         runs: Runs::Host,
         parameters: object(required, properties),
     };
     [
         host(
             "remember",
-            Class::Write,
             "Keeps a note for later conversations with anyone.",
             &["text"],
             json!({
@@ -251,7 +190,6 @@ fn memory() -> [Tool; MEMORY.len()] {
         ),
         host(
             "recall",
-            Class::Read,
             "Finds notes by their words, the best first.",
             &["query"],
             json!({
@@ -268,7 +206,6 @@ fn run_command() -> Tool {
         description: "Runs a shell command in the workspace with the programs in /usr, and returns its output and exit code. \
             There is no network; nothing outlives the call; /tmp is small and nothing in the workspace can be executed \
             directly, so name the interpreter: sh x.sh, python3 x.py.",
-        class: Class::Exec,
         runs: Runs::Local,
         parameters: object(
             &["command"],
@@ -280,6 +217,35 @@ fn run_command() -> Tool {
                     "maximum": COMMAND_SECONDS_MAX,
                     "description": format!("Time limit in seconds; {COMMAND_SECONDS_USUAL} if absent."),
                 },
+            }),
+        ),
+    }
+}
+
+fn http_fetch() -> Tool {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let headers = json!({
+        "accept": text("Types of content to accept."),
+        "content-type": text("Type of the body."),
+        "if-match": text("Version that a change is for."),
+        "if-modified-since": text("Time of the known version."),
+        "if-none-match": text("The known version."),
+        "range": text("Part of the page."),
+    });
+    let mut headers = object(&[], headers);
+    headers["description"] = "Headers; the host sets all others.".into();
+    Tool {
+        name: HTTP_FETCH,
+        description: "Asks a granted host of the network for a page, or sends data to it. The host of this machine sends the request, \
+            follows no redirect, and adds the secret of the grant.",
+        runs: Runs::Await,
+        parameters: object(
+            &["url"],
+            json!({
+                "method": { "type": "string", "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], "description": "GET if absent." },
+                "url": { "type": "string", "minLength": 1, "description": "The whole address." },
+                "headers": headers,
+                "body": { "type": "string", "description": "For POST, PUT and PATCH." },
             }),
         ),
     }
@@ -301,6 +267,7 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
         ChangeKind::McpAccess => "{server,tools?}",
         ChangeKind::McpRegister => "{name,url,tools:[{name,description?}],headers?:[{name,secret,scheme?}]}",
+        ChangeKind::Egress => "{host,methods,paths?}",
         ChangeKind::Settings => return None,
     })
 }
@@ -316,8 +283,8 @@ fn actions() -> [Tool; ACTIONS.len()] {
     [schedule_task(), ask_user_question(), skill_install(), request_change(), send_message()]
 }
 
-fn row(name: &'static str, class: Class, description: &'static str, required: &[&str], properties: Value) -> Tool {
-    Tool { name, description, class, runs: Runs::Row, parameters: object(required, properties) }
+fn row(name: &'static str, description: &'static str, required: &[&str], properties: Value) -> Tool {
+    Tool { name, description, runs: Runs::Row, parameters: object(required, properties) }
 }
 
 fn reason() -> Value {
@@ -327,7 +294,6 @@ fn reason() -> Value {
 fn schedule_task() -> Tool {
     row(
         "schedule_task",
-        Class::Write,
         "Schedules a prompt, once or repeatedly. It must have a run_at or a recurrence.",
         &["prompt"],
         json!({
@@ -341,7 +307,6 @@ fn schedule_task() -> Tool {
 fn ask_user_question() -> Tool {
     row(
         "ask_user_question",
-        Class::Ask,
         "Asks the person a question. The answer comes as a later message.",
         &["question"],
         json!({
@@ -368,7 +333,6 @@ fn skill_install() -> Tool {
     skill["description"] = "The skill. The host looks up its content itself.".into();
     row(
         "skill_install",
-        Class::Ask,
         "Proposes to install a skill by name. A person sees its content and decides.",
         &["payload"],
         json!({ "payload": skill, "reason": reason() }),
@@ -379,8 +343,7 @@ fn request_change() -> Tool {
     let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
     row(
         REQUEST_CHANGE,
-        Class::Ask,
-        "Proposes a change of your settings or permissions. A person decides.",
+        "Proposes a change of your settings or rights. A person decides.",
         &["kind", "payload", "reason"],
         json!({
             "kind": { "type": "string", "enum": kinds },
@@ -393,7 +356,6 @@ fn request_change() -> Tool {
 fn send_message() -> Tool {
     row(
         "send_message",
-        Class::Send,
         "Sends a message to one of your destinations.",
         &["to", "text"],
         json!({

@@ -22,6 +22,7 @@ mod support {
 /// The features of the host, through the real programs.
 mod e2e {
     mod budget;
+    mod calls;
     mod change_effects;
     pub(crate) mod changes;
     mod commands;

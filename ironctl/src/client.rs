@@ -5,6 +5,7 @@
 
 mod audit;
 mod backup;
+mod calls;
 mod changes;
 mod channels;
 mod config;

@@ -15,6 +15,7 @@ mod contract;
 mod delivery;
 mod doctor;
 mod down;
+mod egress;
 mod file;
 mod inbox;
 mod init;
@@ -36,6 +37,7 @@ mod service;
 mod session;
 mod status;
 mod token;
+mod tool;
 mod uninstall;
 mod up;
 mod usage;
@@ -73,7 +75,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),
     ("Agents", &["agent"]),
-    ("Reach", &["mcp"]),
+    ("Reach", &["mcp", "egress", "tool"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -129,6 +131,12 @@ pub enum Command {
     /// List the MCP servers of the catalogue
     #[command(subcommand, after_help = "Example:\n  ironctl mcp list")]
     Mcp(mcp::Action),
+    /// Grant, revoke, list and test the hosts of the network of agents
+    #[command(subcommand, after_help = "Example:\n  ironctl egress list")]
+    Egress(egress::Action),
+    /// List and show tools, and judge a call without making it
+    #[command(subcommand, after_help = "Example:\n  ironctl tool list")]
+    Tool(tool::Action),
     /// Add, list, test and remove model endpoints, and set the default
     #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
     Model(model::Action),
@@ -170,7 +178,7 @@ pub enum Command {
     Key(key::Action),
     /// Show the usage of models, and the rest below each ceiling
     Usage(usage::Args),
-    /// Show each step of a message, and the reason for its state
+    /// Show each step of a message or a call, and the reason for its state
     Why(why::Args),
     /// Read, verify, export and rotate the ledger
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
@@ -213,6 +221,8 @@ impl Command {
             Self::Reject(args) => reject::run(at, args).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
+            Self::Egress(action) => egress::run(at, action).await,
+            Self::Tool(action) => tool::run(at, action).await,
             Self::Model(action) => model::run(at, action).await,
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,

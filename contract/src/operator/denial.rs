@@ -215,6 +215,27 @@ denial_codes! {
     PersonaTooLong = "persona_too_long", 400, Operator, "The persona is over its bound.";
     ToolUnknown = "tool_unknown", 400, Operator, "There is no such tool.";
     ToolUnhandled = "tool_unhandled", 400, Operator, "This version does not handle the tool.";
+
+    // Tool calls
+    ScopeMalformed = "scope_malformed", 400, Sender, "A message declares classes of calls that do not exist, none, or twice.";
+    CallUnknown = "call_unknown", 404, Operator, "There is no such call, or it is of another person.";
+    CallMalformed = "call_malformed", 400, Sandbox, "The arguments of a call are not a JSON object of the tool's shape.";
+    CallNoRoom = "call_no_room", 429, Sandbox, "The turn has used all its calls.";
+    CallToolUnknown = "call_tool_unknown", 403, Sandbox, "A call names a tool that the host does not know.";
+    CallToolNotEnabled = "call_tool_not_enabled", 403, Operator, "A call names a tool that the agent does not have.";
+    CallUnclassified = "call_unclassified", 403, Sandbox, "The tool has no manifest, or an argument has no rule.";
+    CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
+    CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
+    CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";
+    CallOutward = "call_outward", 403, Sender, "The call sends a value out that no person typed, and the context holds text of others.";
+    CallAlwaysAsks = "call_always_asks", 403, Operator, "Every call of this tool needs a person.";
+    EgressNewHost = "egress_new_host", 403, Operator, "The agent has no grant of this host of the network.";
+    EgressNewMethod = "egress_new_method", 403, Operator, "The grant of the host does not have this method.";
+    EgressNewPath = "egress_new_path", 403, Operator, "The grant of the host does not have this path.";
+    EgressCredential = "egress_credential", 403, Operator, "A secret would reach a host or a path that its grant does not have.";
+    EgressUpload = "egress_upload", 403, Operator, "The body of a request is over the bound of the grant.";
+    CallRepeated = "call_repeated", 403, Sandbox, "An equal call of an earlier try at this message may have had its effect, so the host does not make it again.";
+    CallNeedsPerson = "call_needs_person", 403, Sender, "The call needs the yes of a person, and no person can be asked.";
     MemoryFull = "memory_full", 400, Operator, "The agent has reached its bound on notes.";
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";
     NoteUnknown = "note_unknown", 404, Operator, "The agent has no such note.";
@@ -287,6 +308,8 @@ denial_codes! {
     McpName = "mcp_name", 400, Operator, "The name is not a valid name of a server.";
     McpUrl = "mcp_url", 400, Operator, "The URL of the server is refused.";
     McpHeader = "mcp_header", 400, Operator, "A header of the server is refused.";
+    EgressMalformed = "egress_malformed", 400, Operator, "The grant of a host of the network is not valid.";
+    EgressTooMany = "egress_too_many", 409, Operator, "The agent has the most granted hosts that an agent may have.";
     McpToolName = "mcp_tool_name", 400, Operator, "The name is not a valid name of a tool.";
     McpToolUnknown = "mcp_tool_unknown", 404, Operator, "The server has no such tool.";
     McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";

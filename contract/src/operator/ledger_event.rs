@@ -103,7 +103,7 @@ events! {
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
-    MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks", "A message was recorded.";
+    MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks scope", "A message was recorded.";
     MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person requested another answer to a message.";
     SessionCreated = "session.created", [Kind::Meta], "session agent channel", "A session was made.";
     SessionLaunching = "session.launching", [Kind::Verify], "session", "The host starts a process of the session.";
@@ -130,6 +130,7 @@ events! {
     BudgetRefused = "budget.refused", [Kind::Retract], "session turn agent ceiling limit needed used reason", "A request to a model would exceed a ceiling.";
     ContextUnsealed = "context.unsealed", [Kind::Retract], "session mode passed reason", "A mode that weakens the guard let an unsealed item pass.";
     CallRecorded = "call.recorded", [Kind::Claim], "session turn call tool class arguments_digest", "A tool call was recorded.";
+    CallStarted = "call.started", [Kind::Claim], "session turn call tool arguments_digest host", "The host began to carry out a call; its effect may have happened.";
     CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
     CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
     CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";
@@ -168,6 +169,7 @@ events! {
     AgentModelSet = "agent.model_set", [Kind::Meta], "agent model follows_default by change", "The model of an agent was set.";
     AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
     McpRegistered = "mcp.registered", [Kind::Meta], "server before after by change", "An MCP server was registered.";
+    EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
     McpGranted = "mcp.granted", [Kind::Meta], "agent server before after by change", "An agent got tools of an MCP server.";
     ChannelAdded = "channel.added", [Kind::Meta], "channel kind idempotent url_digest by", "A channel was added.";
     ChannelRemoved = "channel.removed", [Kind::Meta], "channel by", "A channel was removed.";

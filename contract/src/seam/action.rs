@@ -246,6 +246,7 @@ mod tests {
             ChangeKind::CreateAgent => serde_json::json!({"name": "n"}),
             ChangeKind::McpAccess => serde_json::json!({"server": "s"}),
             ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
+            ChangeKind::Egress => serde_json::json!({"host": "h", "methods": []}),
             ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
         };
         let mut actions = vec![

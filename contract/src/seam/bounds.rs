@@ -24,6 +24,7 @@ impl Change {
             Self::CreateAgent(agent) => agent.within_bounds(),
             Self::McpAccess(access) => access.within_bounds(),
             Self::McpRegister(server) => server.within_bounds(),
+            Self::Egress(egress) => egress.within_bounds(),
             Self::Settings(settings) => settings.within_bounds(),
         }
     }
@@ -151,7 +152,7 @@ pub(super) fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
 }
 
 /// Checks a list of names, each once.
-fn names(what: &str, list: &[String]) -> Result<(), String> {
+pub(super) fn names(what: &str, list: &[String]) -> Result<(), String> {
     each_once(list, "entries in a list", what, "has a name of", NAME_BYTES_MAX)
 }
 
@@ -162,7 +163,7 @@ fn identities(list: &[String]) -> Result<(), String> {
 
 /// Refuses more than [`ENTRIES_MAX`] entries, an entry that is not 1 to `max` bytes, and a duplicate. `many`, `one` and `is` are
 /// words for the sentence.
-fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Result<(), String> {
+pub(super) fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Result<(), String> {
     if list.len() > ENTRIES_MAX {
         return Err(format!("at most {ENTRIES_MAX} {many}"));
     }
@@ -214,6 +215,14 @@ mod tests {
             (ChangeKind::CreateAgent, json!({"name": "n", "persona": ["be brief"]})),
             (ChangeKind::Mounts, json!([{"source": ""}])),
             (ChangeKind::McpRegister, json!({"name": "n", "url": "https://x", "tools": [], "token": "plain"})),
+            (ChangeKind::Egress, json!({"host": "a.example", "port": 0, "methods": ["GET"]})),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": [], "paths": ["/"]})),
+            (ChangeKind::Egress, json!({"host": "", "methods": []})),
+            (
+                ChangeKind::Egress,
+                json!({"host": "a.example", "methods": ["PUT"], "paths": ["/"], "upload_bytes_max": 0}),
+            ),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/"], "token": "plain"})),
         ] {
             assert!(parse(kind, payload.clone()).is_err(), "{kind} {payload}");
         }

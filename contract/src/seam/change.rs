@@ -1,8 +1,9 @@
-//! The kinds of change: nine that an agent may propose, and `settings`, which only a person proposes. Each has one shape.
+//! The kinds of change: ten that an agent may propose, and `settings`, which only a person proposes. Each has one shape.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].
 
+pub use super::egress::Egress;
 pub use super::settings::{GuardMode, Settings};
 
 use super::message::word;
@@ -32,6 +33,8 @@ ChangeKind {
     McpAccess = "mcp_access",
     /// A new MCP server.
     McpRegister = "mcp_register",
+    /// A host of the network that the host of the agent may ask for it.
+    Egress = "egress",
     /// Guard mode, model, ceilings or removal of an agent; or the default model.
     Settings = "settings",
 });
@@ -48,7 +51,8 @@ impl ChangeKind {
             | Self::Mounts
             | Self::CreateAgent
             | Self::McpAccess
-            | Self::McpRegister => true,
+            | Self::McpRegister
+            | Self::Egress => true,
             Self::Settings => false,
         }
     }
@@ -106,6 +110,8 @@ pub enum Change {
     McpAccess(McpAccess),
     /// `{"name", "url", "tools", "headers"?}`
     McpRegister(McpRegister),
+    /// `{"host", "port"?, "methods", "paths"?, "secret"?, "upload_bytes_max"?}`
+    Egress(Egress),
     /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
     Settings(Settings),
 }
@@ -322,10 +328,7 @@ pub enum Error {
 }
 
 impl Change {
-    /// Reads a payload in the shape of its kind. Fills in nothing except a form that `docs/contract.md` defines.
-    ///
-    /// # Errors
-    /// [`Error`], also for a payload of another kind.
+    /// Reads a payload in the shape of its kind. Fills in nothing except a form that `docs/contract.md` defines. Else an [`Error`].
     pub fn parse(kind: ChangeKind, payload: &Payload) -> Result<Self, Error> {
         let change = match kind {
             ChangeKind::Persona => Self::Persona(read(kind, payload)?),
@@ -343,6 +346,7 @@ impl Change {
             ChangeKind::CreateAgent => Self::CreateAgent(read(kind, payload)?),
             ChangeKind::McpAccess => Self::McpAccess(read(kind, payload)?),
             ChangeKind::McpRegister => Self::McpRegister(read(kind, payload)?),
+            ChangeKind::Egress => Self::Egress(read(kind, payload)?),
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
         };
         let bounds = |what| Error::Bounds { kind, what };
@@ -366,6 +370,7 @@ impl Change {
             Self::CreateAgent(_) => ChangeKind::CreateAgent,
             Self::McpAccess(_) => ChangeKind::McpAccess,
             Self::McpRegister(_) => ChangeKind::McpRegister,
+            Self::Egress(_) => ChangeKind::Egress,
             Self::Settings(_) => ChangeKind::Settings,
         }
     }
@@ -382,6 +387,7 @@ impl Change {
             Self::CreateAgent(agent) => serde_json::json!(agent),
             Self::McpAccess(access) => serde_json::json!(access),
             Self::McpRegister(server) => serde_json::json!(server),
+            Self::Egress(egress) => serde_json::json!(egress),
             Self::Settings(settings) => serde_json::json!(settings),
         };
         Payload(value)
@@ -392,8 +398,7 @@ fn read<T: serde::de::DeserializeOwned>(kind: ChangeKind, payload: &Payload) -> 
     T::deserialize(payload.0.clone()).map_err(|error| Error::Shape { kind, what: canonical::said(&error) })
 }
 
-/// Returns whether lists and objects are at the same places as in the value that was read: serde accepts a list of the fields
-/// for a struct.
+/// Returns whether lists and objects are at the same places as in the value that was read: serde takes a list for a struct.
 fn is_of_form(given: &Value, read: &Value) -> bool {
     match (given, read) {
         (Value::Object(given), Value::Object(read)) => {
@@ -431,6 +436,7 @@ mod tests {
                 ChangeKind::McpRegister,
                 json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}]}),
             ),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/a/{b}"]})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
         ]
     }

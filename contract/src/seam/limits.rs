@@ -39,6 +39,8 @@ pub const ENTRIES_MAX: usize = 64;
 pub const MOUNTS_MAX: usize = 8;
 /// A ceiling of tokens, or of millionths of a currency, on one day.
 pub const CEILING_MAX: u64 = 1 << 40;
+/// Bytes of the body of one request to a host of the network.
+pub const UPLOAD_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// Options of a question.
 pub const OPTIONS_MAX: usize = 16;
 /// Time from the launch of a sandbox to its hello.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// First element of every sealed tuple: the recipe and its version.
-pub const RECIPE: &str = "ironclaw-seal/1";
+pub const RECIPE: &str = "ironclaw-seal/2";
 
 word!(/// The kind of an item; an equal body of another kind is another item.
 ItemKind {
@@ -102,6 +102,8 @@ pub struct Tuple {
     pub authors: String,
     /// Its labels, in the order of [`Label::ALL`].
     pub labels: Vec<Label>,
+    /// The classes that it asks for and their origin, for a message of a person; otherwise empty.
+    pub scope: String,
     /// SHA-256 of the body.
     pub digest: Digest,
 }
@@ -123,6 +125,7 @@ pub fn tuple(t: &Tuple) -> Vec<u8> {
         t.hop,
         t.authors,
         t.labels,
+        t.scope,
         t.digest,
     ]))
 }

@@ -47,11 +47,11 @@ pub enum Request {
         /// The text of the result.
         body: String,
     },
-    /// Waits for the result of a call that the sandbox wrote as a row.
+    /// Waits for the result of a call whose verdict was `row` or `await`.
     Result {
         /// The open turn.
         turn: TurnId,
-        /// A recorded call of that turn that the sandbox wrote as a row.
+        /// A recorded call of that turn that the sandbox wrote as a row, or that the host runs.
         call_id: CallId,
     },
     /// Asks for the items of the session after a sequence number, with fresh seals. Leaves out items that a summary covers, and
@@ -181,6 +181,8 @@ pub enum Verdict {
     Local,
     /// The sandbox writes it as a row with this call id, rings the bell, and asks for its result.
     Row,
+    /// The host runs it, or asks a person about it; the sandbox asks for its result.
+    Await,
     /// The host ran it.
     Done {
         /// The sealed result.

@@ -4,6 +4,7 @@
 //! seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p ironclaw-contract
 //! --features queues golden` and check `git diff`. See `golden/seam.rs` for the samples.
 
+mod calls;
 mod changes;
 mod channels;
 mod homes;
@@ -106,6 +107,7 @@ fn all() -> Vec<Shape> {
         .chain(people::shapes())
         .chain(models::shapes())
         .chain(rows::shapes())
+        .chain(calls::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())
         .chain(homes::shapes())
@@ -194,6 +196,7 @@ const INSIDE: &[&str] = &[
     "Grant",           // Action, in its payload
     "HostStatus",      // Status
     "McpAccess",       // Action, in its payload
+    "Egress",          // Action, in its payload
     "McpHeader",       // Action, in its payload
     "McpHolder",       // McpServer
     "McpRegister",     // Action, in its payload
@@ -255,6 +258,7 @@ const TAKES_UNKNOWN_FIELDS: &[(&str, &str)] = &[
         "serde reads a unit variant by its tag alone; the host writes it, the sandbox may ignore the rest",
     ),
     ("verdict.row", "as verdict.local"),
+    ("verdict.await", "as verdict.local"),
     ("call", "it holds a verdict.local"),
     ("span.quoted", "the author is a unit variant: read by its tag alone; only the host writes it"),
     ("span.model", "as span.quoted"),

@@ -201,7 +201,7 @@ impl Answer {
     }
 }
 
-fn builder(connect: Duration) -> ClientBuilder {
+pub(crate) fn builder(connect: Duration) -> ClientBuilder {
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -219,7 +219,7 @@ fn fault_before_answer(error: &reqwest::Error) -> Fault {
     if let Some(refused) = causes(error).find_map(find_cause::<AddressRefused>) {
         match refused {
             AddressRefused::Public => Fault::PublicPlain,
-            AddressRefused::Forbidden => Fault::Forbidden,
+            AddressRefused::Forbidden | AddressRefused::Special(_) => Fault::Forbidden,
         }
     } else if causes(error).find_map(find_cause::<rustls::Error>).is_some() {
         Fault::Untrusted
@@ -234,17 +234,17 @@ fn fault_before_answer(error: &reqwest::Error) -> Fault {
 }
 
 /// Joins the causes of an error, without the URL.
-fn causes_text(error: &reqwest::Error) -> String {
+pub(crate) fn causes_text(error: &reqwest::Error) -> String {
     let causes = causes(error).skip(1).map(ToString::to_string);
     causes.collect::<Vec<_>>().join(": ")
 }
 
-fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+pub(crate) fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error: &&'a (dyn StdError + 'static)| error.source())
 }
 
 /// Returns the cause as this type. It also looks into an I/O error, which hides its content from `source`.
-fn find_cause<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+pub(crate) fn find_cause<'a, T: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let inside = || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     cause.downcast_ref().or_else(|| find_cause(inside()?))
 }

@@ -14,6 +14,7 @@ pub mod endpoint;
 mod error_body;
 mod events;
 pub mod fault;
+pub mod fetch;
 mod http;
 pub mod image;
 mod json;

@@ -1,7 +1,11 @@
 //! The check of addresses that the host connects to for models and channels: literals, and the results of DNS.
 //!
 //! Never admits the address of a metadata service, which gives out credentials of a cloud, and never asks DNS about `localhost`. See
-//! [`crate::http`], and `inbound::channel::webhook::outgoing` of the host.
+//! [`crate::http`], [`crate::fetch`], and `inbound::channel::webhook::outgoing` of the host.
+
+mod special;
+
+pub use special::Special;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -28,6 +32,12 @@ pub enum Reach {
     Near,
     /// With TLS: every address that is not forbidden.
     Anywhere,
+    /// Requests for agents: the public Internet, and no address of this machine.
+    Public,
+    /// As [`Self::Public`], and loopback. For tests.
+    DangerousLoopback,
+    /// Loopback alone. For tests.
+    DangerousLoopbackOnly,
 }
 
 impl Reach {
@@ -38,7 +48,41 @@ impl Reach {
 
     /// Returns whether a connection to this address is allowed.
     pub fn admits(self, address: IpAddr) -> bool {
-        !is_forbidden(address) && (self == Self::Anywhere || is_private(address))
+        self.admits_unless(address, special::is_own)
+    }
+
+    fn admits_unless(self, address: IpAddr, is_own: fn(IpAddr) -> bool) -> bool {
+        match self {
+            Self::Near => !is_forbidden(address) && is_private(address),
+            Self::Anywhere => !is_forbidden(address),
+            Self::DangerousLoopback | Self::DangerousLoopbackOnly
+                if Special::of(address) == Some(Special::Loopback) =>
+            {
+                true
+            }
+            Self::Public | Self::DangerousLoopback => Special::of(address).is_none() && !is_own(address),
+            Self::DangerousLoopbackOnly => false,
+        }
+    }
+
+    /// Refuses an address that is not admitted.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check(self, address: IpAddr) -> Result<(), AddressRefused> {
+        if self.admits(address) { Ok(()) } else { Err(self.refusal(address)) }
+    }
+
+    /// Returns the refusal of an address that is not admitted.
+    fn refusal(self, address: IpAddr) -> AddressRefused {
+        match self {
+            Self::Near | Self::Anywhere if is_forbidden(address) => AddressRefused::Forbidden,
+            Self::Near | Self::Anywhere => AddressRefused::Public,
+            Self::DangerousLoopbackOnly if Special::of(address).is_none() => AddressRefused::Public,
+            Self::Public | Self::DangerousLoopback | Self::DangerousLoopbackOnly => {
+                AddressRefused::Special(Special::of(address).unwrap_or(Special::Own))
+            }
+        }
     }
 }
 
@@ -106,7 +150,7 @@ pub trait Lookup: Send + Sync {
 }
 
 /// The resolver of the system.
-struct System;
+pub(crate) struct System;
 
 impl Lookup for System {
     fn look_up(&self, name: String) -> Found {
@@ -136,6 +180,9 @@ pub enum AddressRefused {
     /// All addresses are forbidden.
     #[error("its addresses are link-local or a cloud's metadata service, which are never asked")]
     Forbidden,
+    /// The first address is not of the public Internet, and no other is.
+    #[error("its address is {0}, and requests for agents reach the public Internet only")]
+    Special(Special),
 }
 
 impl Resolver {
@@ -150,17 +197,18 @@ impl Resolver {
     }
 
     async fn addresses(self, name: String) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
-        if is_localhost(&name) {
+        let found = if is_localhost(&name) {
             let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            return Ok(own.map(|address| SocketAddr::new(address, 0)).to_vec());
-        }
-        let found = self.lookup.look_up(name).await?;
-        let forbidden = found.iter().all(|found| is_forbidden(found.ip()));
+            own.map(|address| SocketAddr::new(address, 0)).to_vec()
+        } else {
+            self.lookup.look_up(name).await?
+        };
+        let refused = found.iter().find(|found| !is_forbidden(found.ip())).or(found.first()).copied();
         let admitted: Vec<_> = found.into_iter().filter(|found| self.reach.admits(found.ip())).collect();
-        match (admitted.is_empty(), forbidden) {
-            (false, _) => Ok(admitted),
-            (true, true) => Err(AddressRefused::Forbidden.into()),
-            (true, false) => Err(AddressRefused::Public.into()),
+        match refused {
+            _ if !admitted.is_empty() => Ok(admitted),
+            Some(refused) => Err(self.reach.refusal(refused.ip()).into()),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into()),
         }
     }
 }
@@ -248,6 +296,15 @@ mod tests {
         for far in ["8.8.8.8", "100.64.0.1", "0.0.0.0", "2001:db8::1", "::ffff:8.8.8.8"] {
             assert_eq!(resolved(Reach::Near, "model.lan", &[far]).await, Err(AddressRefused::Public), "{far}");
             assert!(resolved(Reach::Anywhere, "model.lan", &[far]).await.is_ok(), "{far}");
+        }
+    }
+
+    #[test]
+    fn own_address_is_refused_if_it_is_public_too() {
+        let public = "8.8.8.8".parse().expect("an address");
+        for reach in [Reach::Public, Reach::DangerousLoopback] {
+            assert!(reach.admits_unless(public, |_| false) && !reach.admits_unless(public, |_| true));
+            assert_eq!(reach.refusal(public), AddressRefused::Special(Special::Own));
         }
     }
 

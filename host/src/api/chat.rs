@@ -36,6 +36,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::{Class, Classes};
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{Committed, ReadTx};
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,7 @@ pub async fn send(
 
 /// Returns a message of the operator's channel, from the person of the token.
 async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) -> Result<Received, Answer> {
+    let allow = declared(&new.allow)?;
     let sender = speaker(api, person, new.speak_as).await?;
     Ok(Received {
         channel: loopback::NAME.to_owned(),
@@ -79,7 +81,26 @@ async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) ->
         agent,
         text: new.text,
         files: new.files,
+        quoted: new.quoted,
+        allow,
+        tells_quotes: true,
     })
+}
+
+/// Returns the classes that a request declares.
+fn declared(words: &[String]) -> Result<Option<Classes>, Refusal> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let class = |word: &String| match word.parse::<Class>() {
+        Ok(class) if class != Class::Ask => Ok(class),
+        Ok(_) | Err(_) => {
+            let shown: String = word.chars().take(64).collect();
+            let message = format!("{shown:?} is no class that a request can declare");
+            Err(Refusal::new(DenialCode::ScopeMalformed, message).hint("use read, write, send, exec or trade"))
+        }
+    };
+    words.iter().map(class).collect::<Result<Classes, Refusal>>().map(Some)
 }
 
 /// Returns the sender id of a person on the loopback: their own, or one of their identities there.

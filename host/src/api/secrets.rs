@@ -95,6 +95,7 @@ fn note(tx: &mut WriteTx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), iro
 fn users(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let mut users = registry::models::using_secret(tx, name)?;
     users.extend(registry::mcp::using_secret(tx, name)?);
+    users.extend(registry::egress::using_secret(tx, name)?);
     Ok(users)
 }
 

@@ -186,6 +186,9 @@ pub const SETTINGS: &[Setting] = settings! {
     uid_base: Is("1879048192"), "", AtLeast(65_536), Restart, "The first host uid of sessions if root starts the host; the range must end below 4294967296.";
     uid_count: Is("65536"), "uids", AtLeast(2), Restart, "The number of host uids: one for each session, and the last one for fetching packages.";
 
+    [egress]
+    loopback: Is("false"), "", Rule("true or false"), Live, "Let a change grant a host of this machine to an agent, with its port; for tests and local services.";
+
     [quota]
     conversations_per_person: Is("512"), "conversations", AtLeast(1), Live, "The most conversations of one person that are not removed.";
     conversations_per_channel: Is("4096"), "conversations", AtLeast(1), Live, "The most conversations of one webhook channel that are not removed.";

@@ -71,6 +71,7 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
         private: private.flat_map(|path| [canonical(&path), path]).collect(),
         packages: config.packages.clone(),
         budget: config.budget.clone(),
+        egress: config.egress.clone(),
     })
 }
 

@@ -14,8 +14,8 @@ use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
-use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
+use crate::model_socket::{Fetchers, ModelServers};
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
@@ -38,7 +38,7 @@ use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// A locked home, with its settings, its master key and its record.
 pub(super) struct Opened {
@@ -155,6 +155,8 @@ async fn runtime(
         latch: Arc::clone(&latch),
         home: home.clone(),
         settings: Arc::clone(&proposals.settings),
+        fetchers: Fetchers::default(),
+        ran: watch::Sender::default(),
     };
     let outbound = Outbound {
         turns: Arc::clone(&turns),

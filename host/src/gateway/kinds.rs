@@ -4,6 +4,7 @@
 //! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
 
 mod create_agent;
+mod egress;
 mod enabled_tools;
 mod identities;
 mod mcp_access;
@@ -44,6 +45,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::CreateAgent(agent) => agent,
         Change::McpAccess(access) => access,
         Change::McpRegister(server) => server,
+        Change::Egress(egress) => egress,
         Change::Settings(settings) => settings,
     }
 }
@@ -60,6 +62,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::CreateAgent => create_agent::PROPERTIES,
         ChangeKind::McpAccess => mcp_access::PROPERTIES,
         ChangeKind::McpRegister => mcp_register::PROPERTIES,
+        ChangeKind::Egress => egress::PROPERTIES,
         ChangeKind::Settings => settings::PROPERTIES,
     }
 }

@@ -14,6 +14,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
+use ironclaw_judge::Classes;
 use ironclaw_state::keys::{self, WrappingKey};
 use outgoing::{Attempts, Body, Outcome};
 use std::net::SocketAddr;
@@ -45,6 +46,12 @@ pub struct Received {
     pub text: String,
     /// Attached files.
     pub files: Vec<MessageFile>,
+    /// Texts of others that the sender quotes or forwards.
+    pub quoted: Vec<String>,
+    /// The classes that the sender declares beside the text.
+    pub allow: Option<Classes>,
+    /// True if the channel tells quoted text from typed text.
+    pub tells_quotes: bool,
 }
 
 /// The other end of a channel, with everything that a send needs.

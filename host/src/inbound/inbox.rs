@@ -9,6 +9,7 @@ pub use crate::tables::messages::{Message, find, newest_of, session_of_another, 
 use crate::inbound::channel::Received;
 use crate::inbound::identity::Authenticated;
 use crate::inbound::routing::Routed;
+use crate::inbound::scope::{self, Found};
 use crate::refusal::{Denied, Refusal};
 use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
@@ -76,7 +77,8 @@ pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_s
 
 /// Returns the bytes of the sender's text and files.
 pub fn bytes(received: &Received) -> usize {
-    received.text.len() + received.files.iter().map(|file| file.text.len()).sum::<usize>()
+    let quoted = received.quoted.iter().map(String::len).sum::<usize>();
+    received.text.len() + quoted + received.files.iter().map(|file| file.text.len()).sum::<usize>()
 }
 
 /// Records a routed message.
@@ -91,18 +93,21 @@ pub fn record(
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session) = (routed.message(), routed.session());
     let received = message.received();
-    let (body, spans) = content(message);
+    let Found { recorded: scope, text } = scope::of(received).map_err(Denied::Refused)?;
+    let (body, spans) = content(message, text);
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
     }
-    if let Some(recorded) = recorded_before(tx, received, &body).map_err(Denied::widen)? {
+    if let Some(recorded) = recorded_before(tx, received, (&body, &scope)).map_err(Denied::widen)? {
         return Ok(recorded);
     }
     let id = MessageId::new();
     // A person may pass on a file of another author, so the label of the file holds for the whole message.
-    let labels = if received.files.is_empty() { vec![Label::UserSurfaceInput] } else { vec![Label::External] };
+    let has_others = !received.files.is_empty() || !received.quoted.is_empty();
+    let labels = vec![if has_others { Label::External } else { Label::UserSurfaceInput }];
     let key = content_key(session, wrapping).map_err(Error::from)?;
     let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
+    let draft = draft.scope(scope.clone());
     let digest = draft.digest();
     let item = draft.record(tx, session.id, sealer)?;
     let new = NewMessage {
@@ -135,12 +140,13 @@ pub fn record(
         .with("channel", received.channel.clone())
         .with("digest", digest)
         .with("asks", routed.asks())
+        .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
 }
 
 /// Returns the neutralised body of a message, and the author of each part.
-fn content(message: &Authenticated) -> (String, Vec<Span>) {
+fn content(message: &Authenticated, text: &str) -> (String, Vec<Span>) {
     let received = message.received();
     let (mut body, mut spans) = (String::new(), Vec::new());
     let mut add = |author: Author, text: &str| {
@@ -148,7 +154,10 @@ fn content(message: &Authenticated) -> (String, Vec<Span>) {
         spans.push(Span { author, bytes: text.len() });
         body.push_str(&text);
     };
-    add(Author::Person { person: message.person().id }, &received.text);
+    add(Author::Person { person: message.person().id }, text);
+    for text in &received.quoted {
+        add(Author::Quoted, text);
+    }
     for file in &received.files {
         add(Author::File { name: file_name(&file.name) }, &file.text);
     }
@@ -168,12 +177,16 @@ fn images_of(received: &Received) -> Vec<SentImage> {
 ///
 /// # Errors
 /// Refuses another text under that id.
-fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str) -> Result<Option<Recorded>, Denied> {
+fn recorded_before(
+    tx: &ReadTx<'_>,
+    received: &Received,
+    (body, scope): (&str, &str),
+) -> Result<Option<Recorded>, Denied> {
     let Some(event) = &received.event_id else { return Ok(None) };
     let Some(known) = messages::of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
-    let digest = items::find(tx, known.message.item())?.map(|item| item.tuple.digest);
+    let tuple = items::find(tx, known.message.item())?.map(|item| item.tuple);
     // If the item was dropped since then, there is no digest to compare with.
-    if digest.is_some_and(|digest| digest != Digest::of(body.as_bytes())) {
+    if tuple.is_some_and(|tuple| tuple.digest != Digest::of(body.as_bytes()) || tuple.scope != scope) {
         let words = format!("event {event:?} was already received with another text");
         return Err(Refusal::new(DenialCode::EventReused, words).into());
     }

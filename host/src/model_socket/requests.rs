@@ -3,6 +3,8 @@
 //! A sandbox names items and receives sealed refs. It never supplies text for a model, except as the report of a tool. See
 //! [`crate::turns::context`].
 
+mod awaited;
+mod facts;
 mod generate;
 
 use crate::error::Error;
@@ -100,7 +102,9 @@ impl Server {
                 let (author, text) = match call.runs {
                     // Only the host states the outcome of an action. A sandbox can only report that it wrote no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
-                    Some(Runs::Local | Runs::Host) | None => (Author::Tool { tool: call.tool.clone() }, text),
+                    Some(Runs::Local | Runs::Host | Runs::Await) | None => {
+                        (Author::Tool { tool: call.tool.clone() }, text)
+                    }
                 };
                 let item = calls::record_result(tx, &target, call_id, &call.tool, author, &ResultBody { ok, text })?;
                 calls::settle(tx, call_id, item.tuple.item)?;
@@ -119,20 +123,22 @@ impl Server {
         answer
     }
 
-    /// Waits for the result of a call that left the sandbox as a row.
+    /// Waits for the result of a call that left the sandbox as a row, or that the host runs now.
     pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
-        let mut results = self.results.clone();
+        let (mut results, mut ran) = (self.results.clone(), self.shared.ran.subscribe());
+        self.run_awaited(turn, call_id).await?;
         loop {
             results.mark_unchanged();
+            ran.mark_unchanged();
             let (shared, session) = (Arc::clone(&self.shared), self.session);
             let looked = self
                 .state()
                 .read(move |tx| {
                     open_turn(tx, &shared.turns.deadlines, session, turn)?;
                     let found = calls::find(tx, call_id)?
-                        .filter(|call| call.session == session && call.turn == turn && call.runs == Some(Runs::Row));
+                        .filter(|call| call.session == session && call.turn == turn && has_result_later(call));
                     let Some(call) = found else {
-                        let message = format!("{call_id} is not a call of the turn that leaves the sandbox as a row");
+                        let message = format!("{call_id} is not a call of the turn with a later result");
                         return refuse(RefusalCode::Call, message);
                     };
                     let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
@@ -146,7 +152,13 @@ impl Server {
                 ControlFlow::Break(response) => return Ok(response),
                 ControlFlow::Continue(until) => until.unwrap_or_else(Instant::now),
             };
-            match tokio::time::timeout_at(until, results.changed()).await {
+            let changed = async {
+                tokio::select! {
+                    changed = results.changed() => changed,
+                    changed = ran.changed() => changed,
+                }
+            };
+            match tokio::time::timeout_at(until, changed).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => {
                     return refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned());
@@ -171,6 +183,10 @@ impl Server {
             })
             .await
     }
+}
+
+fn has_result_later(call: &calls::CallRow) -> bool {
+    matches!(call.runs, Some(Runs::Row | Runs::Await))
 }
 
 fn sealed(item: &Recorded, sealer: &Sealer) -> Response {

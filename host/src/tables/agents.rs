@@ -1,11 +1,11 @@
-//! Agents with their roles, software and mounts. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`.
+//! Agents with roles, software, mounts and hosts. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`, `egress_grants`.
 //!
-//! See [`crate::registry`] and its modules `roles`, `software` and `mounts`.
+//! See [`crate::registry`] and its modules `roles`, `software`, `mounts` and `egress`.
 
 use super::people::{Giver, Person, Provenance, as_pairs, given, person};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::seam::change::{Access, AgentRole, GuardMode, Packages};
+use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
 use std::fmt;
@@ -319,5 +319,53 @@ pub fn set_model(tx: &mut WriteTx<'_>, agent: AgentId, model: &str, follows_defa
         "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
         params![agent, model, follows_default],
     )?;
+    Ok(())
+}
+
+/// The grant of a host of the network to an agent.
+#[derive(Debug, Clone)]
+pub struct EgressGrant {
+    /// The name of the agent.
+    pub agent_name: String,
+    /// The host.
+    pub host: String,
+    /// The payload of the change that granted it.
+    pub granted: Egress,
+}
+
+const EGRESS: &str =
+    "SELECT agents.name AS agent_name, host, granted FROM egress_grants JOIN agents ON agent_id = agents.id";
+
+fn egress(row: &Row<'_>) -> rusqlite::Result<EgressGrant> {
+    Ok(EgressGrant {
+        agent_name: row.get("agent_name")?,
+        host: row.get("host")?,
+        granted: stored_json(row, "granted")?,
+    })
+}
+
+/// Returns the granted hosts of an agent, by host.
+pub fn egress_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<EgressGrant>, Error> {
+    tx.list(&format!("{EGRESS} WHERE agent_id = ?1 ORDER BY host"), [agent], egress)
+}
+
+/// Returns every granted host, by agent and host.
+pub fn egress_of_all(tx: &ReadTx<'_>) -> Result<Vec<EgressGrant>, Error> {
+    tx.list(&format!("{EGRESS} ORDER BY agents.name, host"), [], egress)
+}
+
+/// Inserts or replaces the grant of a host.
+pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO egress_grants (agent_id, host, granted) VALUES (?1,?2,?3) \
+         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted",
+        params![agent, granted.host, canonical::to_string(granted)],
+    )?;
+    Ok(())
+}
+
+/// Deletes the grant of a host.
+pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host])?;
     Ok(())
 }

@@ -17,8 +17,7 @@ pub struct Recorded {
     pub scripted: bool,
 }
 
-const COLUMNS: &str =
-    "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, scripted";
+const COLUMNS: &str = "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, scope, digest, bytes, scripted";
 
 fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let tuple = Tuple {
@@ -34,6 +33,7 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
         hop: row.get("hop")?,
         authors: row.get("authors")?,
         labels: stored_json(row, "labels")?,
+        scope: row.get("scope")?,
         digest: row.get("digest")?,
     };
     Ok(Recorded { tuple, bytes: row.get::<_, i64>("bytes")? as u64, scripted: row.get("scripted")? })
@@ -65,8 +65,8 @@ pub struct Covered {
 pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), Error> {
     let tuple = &item.tuple;
     tx.execute(
-        "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body, scripted) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
+        "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body, scripted, scope) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
         params![
             tuple.item,
             tuple.session,
@@ -84,6 +84,7 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
             item.bytes as i64,
             body,
             item.scripted,
+            tuple.scope,
         ],
     )?;
     Ok(())

@@ -2,6 +2,8 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::Classes;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::str::FromStr;
@@ -25,6 +27,8 @@ pub struct Turn {
     pub tool_calls: u32,
     /// Bytes of results so far.
     pub result_bytes: u64,
+    /// The classes that its request asked for.
+    pub scope: Classes,
 }
 
 impl Turn {
@@ -48,7 +52,15 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         model_calls: row.get("model_calls")?,
         tool_calls: row.get("tool_calls")?,
         result_bytes: row.get::<_, i64>("result_bytes")? as u64,
+        scope: scope(row)?,
     })
+}
+
+/// Returns the scope of a turn. A word that is no class is an error of the record.
+fn scope(row: &Row<'_>) -> rusqlite::Result<Classes> {
+    let text: String = row.get("scope")?;
+    text.parse()
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
 }
 
 /// The reason why a turn has no output of a model.
@@ -65,14 +77,14 @@ pub fn insert(
     tx: &mut WriteTx<'_>,
     id: TurnId,
     session: SessionId,
-    principal: &str,
+    (principal, scope): (&str, Classes),
     deadline: i64,
 ) -> Result<(), Error> {
     let opened_at = tx.wall();
     tx.execute(
         "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
-         VALUES (?1,?2,?3,'read write','open',?4,?5,0,0,0)",
-        params![id, session, principal, opened_at, deadline],
+         VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0)",
+        params![id, session, principal, opened_at, deadline, scope.to_string()],
     )?;
     Ok(())
 }
@@ -164,6 +176,8 @@ pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
 pub enum CallState {
     /// It is permitted and has no result yet.
     Permitted,
+    /// The host runs it; its effect may have happened.
+    Running,
     /// It was refused.
     Refused,
     /// It has its result.
@@ -179,6 +193,7 @@ impl CallState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permitted => "permitted",
+            Self::Running => "running",
             Self::Refused => "refused",
             Self::Done => "done",
             Self::Unknown => "unknown",
@@ -191,7 +206,7 @@ impl FromStr for CallState {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Permitted, Self::Refused, Self::Done, Self::Unknown, Self::Void]
+        [Self::Permitted, Self::Running, Self::Refused, Self::Done, Self::Unknown, Self::Void]
             .into_iter()
             .find(|state| state.name() == text)
             .ok_or(())
@@ -209,6 +224,8 @@ pub enum Runs {
     Row,
     /// The host runs it in the transaction that records the call, because it concerns the host's own record alone.
     Host,
+    /// The host runs it when the sandbox asks for its result.
+    Await,
 }
 
 impl Runs {
@@ -218,6 +235,7 @@ impl Runs {
             Self::Local => "local",
             Self::Row => "row",
             Self::Host => "host",
+            Self::Await => "await",
         }
     }
 }
@@ -252,13 +270,30 @@ fn call(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         turn: row.get("turn_id")?,
         output: row.get("output_item")?,
         tool: row.get("tool")?,
-        runs: [Runs::Local, Runs::Row, Runs::Host]
+        runs: [Runs::Local, Runs::Row, Runs::Host, Runs::Await]
             .into_iter()
             .find(|runs| row.get_ref("runs").is_ok_and(|text| text.as_str() == Ok(runs.name()))),
         digest: row.get("digest")?,
         state: row.get("state")?,
         result: row.get("result_item")?,
     })
+}
+
+/// The judgement of a call, as recorded.
+#[derive(Debug, Clone)]
+pub struct CallJudgement {
+    /// The name of its class; empty for a refused call.
+    pub class: String,
+    /// The code of a refused call; empty for a permitted one.
+    pub code: String,
+    /// The answers of the stages.
+    pub stages: String,
+}
+
+/// Returns the recorded judgement of a call.
+pub fn judgement_of(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallJudgement>, Error> {
+    let row = |row: &Row<'_>| Ok(CallJudgement { class: row.get(0)?, code: row.get(1)?, stages: row.get(2)? });
+    tx.find("SELECT class, code, stages FROM calls WHERE id = ?1", [id], row)
 }
 
 /// A judged call to insert.
@@ -284,13 +319,17 @@ pub struct NewCall<'a> {
     pub digest: Digest,
     /// `Permitted` or `Refused`.
     pub state: CallState,
+    /// The code of a refused call.
+    pub code: Option<DenialCode>,
+    /// The answers of the stages of its judgement.
+    pub stages: &'a str,
 }
 
 /// Inserts a judged call.
 pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO calls (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+        "INSERT INTO calls (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state, code, stages) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
         params![
             new.id,
             new.session,
@@ -301,7 +340,9 @@ pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error>
             new.class,
             new.runs.map_or("", Runs::name),
             new.digest,
-            new.state
+            new.state,
+            new.code.map_or("", DenialCode::name),
+            new.stages
         ],
     )?;
     Ok(())
@@ -316,8 +357,37 @@ pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> 
 ///
 /// Returns false and changes nothing if the call already has a result or is no longer permitted.
 pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<bool, Error> {
-    let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state = 'permitted' AND result_item IS NULL";
+    let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state IN ('permitted', 'running') AND result_item IS NULL";
     Ok(tx.execute(sql, params![id, result])? == 1)
+}
+
+/// Marks a permitted call as running, and returns whether it was permitted. A call runs once.
+pub fn start_call(tx: &mut WriteTx<'_>, id: CallId) -> Result<bool, Error> {
+    let sql = "UPDATE calls SET state = 'running' WHERE id = ?1 AND state = 'permitted' AND runs = 'await'";
+    Ok(tx.execute(sql, [id])? == 1)
+}
+
+/// Returns whether an equal call with an effect outside may have happened in an earlier try at the messages of this turn.
+pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t ON t.id = c.turn_id \
+               WHERE c.session_id = ?1 AND c.digest = ?2 AND c.turn_id <> ?3 AND c.runs = 'await' AND c.class <> 'read' \
+               AND c.state IN ('running', 'unknown', 'done') \
+               AND t.opened_at >= (SELECT min(i.issued_at) FROM messages m \
+               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3))";
+    tx.get(sql, params![call.session, call.digest, call.turn], |row| row.get(0))
+}
+
+/// Marks a permitted call as refused with a code, because it was judged again before it ran.
+pub fn refuse_call(
+    tx: &mut WriteTx<'_>,
+    id: CallId,
+    code: DenialCode,
+    stages: &str,
+    item: ItemId,
+) -> Result<(), Error> {
+    let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state = 'permitted'";
+    tx.execute(sql, params![id, code.name(), stages, item])?;
+    Ok(())
 }
 
 /// Records the sealed refusal of a refused call.
@@ -326,10 +396,12 @@ pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Res
     Ok(())
 }
 
-/// Ends the permitted calls of a turn: calls that run in the sandbox get the state `local`, and all others the state `row`.
+/// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, calls that were running become
+/// `unknown`, and all others get the state `row`.
 pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
     tx.execute(
-        "UPDATE calls SET state = CASE runs WHEN 'local' THEN ?2 ELSE ?3 END WHERE turn_id = ?1 AND state = 'permitted'",
+        "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 ELSE ?3 END \
+         WHERE turn_id = ?1 AND state IN ('permitted', 'running')",
         params![turn, local, row],
     )?;
     Ok(())

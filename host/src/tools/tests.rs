@@ -8,7 +8,7 @@ use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 13] = [
+const ASKED: [&str; 14] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
@@ -17,12 +17,17 @@ const ASKED: [&str; 13] = [
     "list files in sub",
     "search a.*b in sub",
     "run ls -l | wc",
+    "fetch https://a.example/",
     "schedule daily: look",
     "ask me which? red or blue",
     "change your persona to: a pirate",
     "install skill a 1.0",
     "send see you to team",
 ];
+
+fn class(tool: &Tool) -> Class {
+    ironclaw_judge::manifest::built_in(tool.name).expect("it has a manifest").class
+}
 
 #[test]
 fn built_in_script_calls_every_tool_as_its_schema_says() {
@@ -105,11 +110,15 @@ fn schema_for_a_model_keeps_all_names_and_types() {
 #[test]
 fn every_tool_is_in_exactly_one_of_the_lists() {
     let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
-    assert_eq!(names, WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND]).chain(ACTIONS).collect::<Vec<_>>());
+    assert_eq!(
+        names,
+        WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND, HTTP_FETCH]).chain(ACTIONS).collect::<Vec<_>>()
+    );
     for tool in builtin() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
             name if MEMORY.contains(&name) => Runs::Host,
+            HTTP_FETCH => Runs::Await,
             _ => Runs::Row,
         };
         assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
@@ -138,8 +147,8 @@ fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
 
 #[test]
 fn no_agent_runs_commands_unless_its_configuration_says_so() {
-    assert!(usual().all(|name| find(name).is_some_and(|tool| tool.class != Class::Exec)));
-    let exec = builtin().iter().filter(|tool| tool.class == Class::Exec).map(|tool| tool.name);
+    assert!(usual().all(|name| find(name).is_some_and(|tool| class(tool) != Class::Exec)));
+    let exec = builtin().iter().filter(|tool| class(tool) == Class::Exec).map(|tool| tool.name);
     assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND]);
 }
 

@@ -2,13 +2,19 @@
 //!
 //! A call that is not recorded here does not exist. `turns::calls::judge` decides about a call, and this file does not.
 
+mod advice;
+pub mod http;
 mod judge;
 mod run;
 mod schedule;
 
+pub use crate::tables::turns::{
+    CallJudgement, find_call as find, judgement_of, may_have_happened, refuse_call as refuse,
+    set_call_refusal as set_refusal, settle_call as settle, start_call as start,
+};
 pub use crate::tables::turns::{CallRow, CallState};
-pub use crate::tables::turns::{find_call as find, set_call_refusal as set_refusal, settle_call as settle};
-pub use judge::{Judged, Judgement, action_of, digest, judge};
+pub use advice::advice;
+pub use judge::{Judged, Judgement, TurnFacts, action_of, digest, judge};
 pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};
@@ -17,13 +23,15 @@ use crate::turns::items::{BodyError, NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_judge::call::{Answer, Stage};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_text::lookalike;
 use serde::{Deserialize, Serialize};
 
 /// A call in the body of an output. The arguments are exactly the canonical bytes that were hashed.
@@ -47,9 +55,9 @@ pub fn record(
     position: usize,
     judged: &Judged,
 ) -> Result<(), ironclaw_state::Error> {
-    let (class, runs, state) = match &judged.judgement {
-        Judgement::Permitted { class, runs } => (class.name(), Some(*runs), CallState::Permitted),
-        Judgement::Refused { .. } => ("", None, CallState::Refused),
+    let (class, runs, state, code) = match &judged.judgement {
+        Judgement::Permitted { class, runs } => (class.name(), Some(*runs), CallState::Permitted, None),
+        Judgement::Refused { code, .. } => ("", None, CallState::Refused, Some(*code)),
     };
     let call = &judged.call;
     let new = NewCall {
@@ -63,6 +71,8 @@ pub fn record(
         runs,
         digest: judged.digest,
         state,
+        code,
+        stages: &stages(&judged.stages),
     };
     turns::insert_call(tx, &new)?;
     let entry = |entry: Entry| {
@@ -77,9 +87,28 @@ pub fn record(
         Judgement::Permitted { class, .. } => {
             entry(Entry::new(LedgerEvent::CallRecorded)).with("class", class.name()).append(tx)?
         }
-        Judgement::Refused { reason, .. } => entry(Entry::new(LedgerEvent::CallRefused)).reason(reason).append(tx)?,
+        Judgement::Refused { code, .. } => {
+            entry(Entry::new(LedgerEvent::CallRefused)).reason(code.name()).append(tx)?
+        }
     };
     Ok(())
+}
+
+/// Reads recorded answers of stages: the stage, the answer and the code.
+pub fn answers(stages: &str) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    stages.split_ascii_whitespace().filter_map(|told| {
+        let (stage, answer) = told.split_once('=')?;
+        Some(answer.split_once(':').map_or((stage, answer, None), |(answer, code)| (stage, answer, Some(code))))
+    })
+}
+
+/// Returns the answers of the stages for the record: `stage=answer` or `stage=answer:code`, with blanks between.
+pub fn stages(answers: &[(Stage, Answer)]) -> String {
+    let told = answers.iter().map(|(stage, answer)| match answer.code() {
+        Some(code) => format!("{}={}:{code}", stage.name(), answer.name()),
+        None => format!("{}={}", stage.name(), answer.name()),
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the name of a known tool. The ledger never contains a name that a model invented.
@@ -95,6 +124,13 @@ pub struct ResultBody {
     pub ok: bool,
     /// The text for the model.
     pub text: String,
+}
+
+/// Returns the result of a refused call: its code, the next step, and the detail. The detail may quote the model, so it is neutralised
+/// like every other text for the model.
+pub fn refusal(code: DenialCode, detail: &str) -> ResultBody {
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
+    ResultBody { ok: false, text: format!("refused ({code}): {}{detail}", advice(code)) }
 }
 
 /// The session and the turn of a result, with the keys that encrypt and seal it.

@@ -34,6 +34,7 @@ pub struct NewItem {
     spans: Vec<Span>,
     labels: Vec<Label>,
     scripted: bool,
+    scope: String,
     digest: Digest,
     bytes: usize,
     stored: Vec<u8>,
@@ -59,6 +60,7 @@ impl NewItem {
             spans,
             labels,
             scripted: false,
+            scope: String::new(),
             digest: Digest::of(body.as_bytes()),
             bytes: body.len(),
             stored: key.seal(id, body.as_bytes())?,
@@ -81,6 +83,12 @@ impl NewItem {
     /// Marks it as made by the built-in script instead of a model, if `scripted` is true.
     pub const fn scripted(mut self, scripted: bool) -> Self {
         self.scripted = scripted;
+        self
+    }
+
+    /// Sets the classes that a message asks for, with their origin.
+    pub fn scope(mut self, scope: String) -> Self {
+        self.scope = scope;
         self
     }
 
@@ -115,6 +123,7 @@ impl NewItem {
             hop: self.hop,
             authors: canonical::to_string(&self.spans),
             labels: self.labels,
+            scope: self.scope,
             digest: self.digest,
         };
         let item = Recorded { bytes: self.bytes as u64, scripted: self.scripted, tuple };

@@ -12,11 +12,13 @@ pub use crate::tables::turns::{
 
 use crate::tables::messages;
 use crate::tables::turns::{self, CallState};
+use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::message::Status;
+use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
@@ -99,6 +101,17 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
         .collect()
 }
 
+/// Returns the classes that the messages of a turn ask for together. The host records a message of a person only with its scope.
+fn scope_of(tx: &ReadTx<'_>, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
+    let allowed = ReceiverPolicy::default().of(Principal::Person);
+    let mut classes = Classes::NONE;
+    for message in chosen {
+        let scope = items::find(tx, message.id.item())?.map(|item| item.tuple.scope).unwrap_or_default();
+        classes = classes.or(allowed.asked(&scope));
+    }
+    Ok(classes)
+}
+
 /// An opened turn with its messages.
 #[derive(Debug, Clone)]
 pub struct Opened {
@@ -127,7 +140,8 @@ pub fn open_next(
     let id = TurnId::new();
     // For the sandbox, and for people who read the record. The host itself ends a turn by `open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
-    turns::insert(tx, id, session, &first.principal, deadline)?;
+    let scope = scope_of(tx, &chosen)?;
+    turns::insert(tx, id, session, (&first.principal, scope), deadline)?;
     for message in &chosen {
         messages::take(tx, message.id, id)?;
     }

@@ -35,6 +35,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v13.sql"),
     include_str!("v14.sql"),
     include_str!("v15.sql"),
+    include_str!("v16.sql"),
 ];
 
 /// A migration of the schema.

@@ -60,7 +60,7 @@ impl Sealer {
 
     fn session_key(&self, session: SessionId) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
-        Hkdf::<Sha256>::new(Some(b"ironclaw-seal/1"), self.root.expose())
+        Hkdf::<Sha256>::new(Some(b"ironclaw-seal/2"), self.root.expose())
             .expand(session.to_string().as_bytes(), key.as_mut_slice())
             .expect("HKDF gives up to 8160 bytes");
         key
@@ -87,6 +87,7 @@ mod tests {
             hop: 0,
             authors: "[]".into(),
             labels: vec![Label::External],
+            scope: String::new(),
             digest: Digest::of(b"body"),
         }
     }
@@ -109,6 +110,7 @@ mod tests {
             ("hop", Tuple { hop: 1, ..original.clone() }),
             ("authors", Tuple { authors: "[{}]".into(), ..original.clone() }),
             ("labels", Tuple { labels: vec![], ..original.clone() }),
+            ("scope", Tuple { scope: "declared:send".into(), ..original.clone() }),
             ("digest", Tuple { digest: Digest::of(b"other"), ..original.clone() }),
         ];
         for (field, changed) in changes {

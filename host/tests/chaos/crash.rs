@@ -40,6 +40,9 @@ const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
 /// The fail points of a backup and a restore, which `ops::backup` uses.
 const OF_A_BACKUP: [&str; 4] = ["backup_copied", "restore_named", "restore_placed", "restore_staged"];
 
+/// The fail points of a call that the host runs, which `e2e::calls` uses.
+const OF_A_CALL: [&str; 2] = ["call_sent", "call_started"];
+
 /// The fail points of a sandbox.
 const OF_THE_SANDBOX: [&str; 1] = ["outbound_commit"];
 
@@ -71,9 +74,17 @@ fn every_fail_point_in_the_code_is_tested() {
     let of_keys: Vec<&str> = crate::ops::keys::points().collect();
     let of_changes = &crate::chaos::changes_random::POINTS;
     let of_packages = &crate::e2e::packages::POINTS;
-    let elsewhere =
-        [OF_THE_LEDGER.as_slice(), &OF_A_PANIC, &OF_A_DELIVERY, &OF_A_BACKUP, of_changes, of_packages, &of_keys]
-            .concat();
+    let elsewhere = [
+        OF_THE_LEDGER.as_slice(),
+        &OF_A_PANIC,
+        &OF_A_DELIVERY,
+        &OF_A_BACKUP,
+        &OF_A_CALL,
+        of_changes,
+        of_packages,
+        &of_keys,
+    ]
+    .concat();
     let of_the_host = &listed(&OF_THE_HOST) | &listed(&elsewhere);
     let in_the_host =
         HOST_CRATES.iter().flat_map(|crate_of_host| named(&format!("{crate_of_host}/src"), "failpoint::reach(", ");"));

@@ -377,7 +377,7 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
     let before = fixture.changeable_state();
     for version in ["1.0.0", "../../../etc"] {
         let reply = fixture.host.say("a", &format!("install skill weather {version}"));
-        assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+        assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     }
     let refused = fixture.host.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");

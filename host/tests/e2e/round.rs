@@ -66,7 +66,7 @@ fn tool_without_a_handler_is_refused_and_the_agent_notified() {
     host.agent("a");
     for words in ["ask me what to do", "send hi to bob", "schedule daily: look", "install skill weather 1.0.0"] {
         let reply = host.say("a", words);
-        assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+        assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     }
     assert_eq!(host.entries("call.refused").len(), 4);
     assert!(host.entries("action.refused").is_empty());

@@ -33,7 +33,7 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
     host.ctl(&["agent", "add", "b", "--tool", "read_file"]).ok();
     assert_eq!(tools_of(&host, "b"), ["read_file"]);
     let reply = host.say("b", "change persona to a pirate");
-    assert!(reply.contains("the tool is not enabled for this agent"), "{reply}");
+    assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     assert_eq!(host.entries("call.refused").len(), 1);
     for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
         let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");

@@ -38,6 +38,7 @@ pub(super) const CRATES: &[Crate] = &[
         packages: &[
             "ironclaw-contract",
             "ironclaw-jail",
+            "ironclaw-judge",
             "ironclaw-ledger",
             "ironclaw-model",
             "ironclaw-state",
@@ -81,6 +82,14 @@ pub(super) const CRATES: &[Crate] = &[
         packages: &["ironclaw-contract"],
     },
     Crate {
+        directory: "host/judge",
+        own_name: "ironclaw_judge",
+        contract: &["canonical", "ids", "operator", "seam"],
+        never: SANDBOX_ENDS,
+        environment: false,
+        packages: &["ironclaw-contract"],
+    },
+    Crate {
         directory: "host/state",
         own_name: "ironclaw_state",
         contract: &["canonical", "ids", "operator", "seam", "stored_as_text"],
@@ -115,6 +124,7 @@ pub(super) const WORKSPACE_CRATES: &[&str] = &[
     "ironclaw_model",
     "ironclaw_sandbox",
     "ironclaw_state",
+    "ironclaw_judge",
     "ironclaw_text",
     "ironctl",
 ];

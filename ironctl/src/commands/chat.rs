@@ -28,6 +28,9 @@ use tokio::time::{Instant, sleep};
 /// Bytes of a message, together with its text files; the host has its own bounds.
 const TEXT_BYTES_MAX: u64 = 256 * 1024;
 
+/// The classes of calls that a message from a pipe asks for.
+const PIPED: [&str; 2] = ["read", "write"];
+
 /// Pause between two polls of a host that answers a long poll early.
 const POLL_PAUSE: Duration = Duration::from_millis(200);
 
@@ -59,6 +62,9 @@ pub struct Args {
     /// Your identity to speak as: channel:id, or your name or id [default: you]
     #[arg(long = "as", value_name = "IDENTITY")]
     speak_as: Option<String>,
+    /// Class of calls that you ask for: read, write, send, exec or trade; repeatable [default: as your words say]
+    #[arg(long, value_name = "CLASS")]
+    allow: Vec<String>,
     /// Time to wait for the answer, e.g. 90s or 2m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     wait: Duration,
@@ -67,24 +73,32 @@ pub struct Args {
 /// Sends one message and shows its answer, or runs a conversation.
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let mut files = attach::read_all(&args.files)?;
+    let mut allow = args.allow.clone();
     let text = match args.message.clone() {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
             let client = at.client()?;
             let thread = thread(at.out, &client, &args).await?;
-            let Args { agent, speak_as, wait, .. } = args;
-            let options = conversation::Options { agent, thread, files, speak_as, wait };
+            let Args { agent, speak_as, allow, wait, .. } = args;
+            let options = conversation::Options { agent, thread, files, speak_as, allow, wait };
             return conversation::run(at, &client, options).await;
         }
-        None => from_stdin()?,
+        None => {
+            // The person may not have typed what a pipe carries, so it asks for no more than a plain message.
+            if allow.is_empty() {
+                allow.extend(PIPED.map(str::to_owned));
+            }
+            from_stdin()?
+        }
     };
     if text.trim().is_empty() {
         return Err(Error::usage("the message is empty", "ironctl chat AGENT \"hello\""));
     }
     let client = at.client()?;
     let thread = thread(at.out, &client, &args).await?;
+    let (speak_as, of_thread) = (args.speak_as, thread.clone());
     let message =
-        NewMessage { text, files: Vec::new(), event_id: None, speak_as: args.speak_as, thread: thread.clone() };
+        NewMessage { text, files: Vec::new(), event_id: None, speak_as, thread: of_thread, quoted: Vec::new(), allow };
     let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
     let shown = show_answer(at.out, &client, &recorded, args.wait, thread.as_deref()).await;
     if !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {

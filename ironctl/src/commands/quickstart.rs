@@ -84,6 +84,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         thread: None,
         files: Vec::new(),
         speak_as: None,
+        allow: Vec::new(),
         wait: ANSWER_WAIT,
     };
     chat::conversation::run(at, &client, options).await
@@ -174,8 +175,7 @@ async fn ensure_agent(client: &Client) -> Result<bool, Error> {
 }
 
 async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageView, Error> {
-    let message =
-        NewMessage { text: GREETING.to_owned(), files: Vec::new(), event_id: None, speak_as: None, thread: None };
+    let message = NewMessage { text: GREETING.to_owned(), ..NewMessage::default() };
     let recorded = client.send(AGENT, &message).await?;
     chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }

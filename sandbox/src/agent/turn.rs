@@ -25,7 +25,8 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     // The machine's clock is read only once, so that a change of the clock cannot end a turn.
     let left_ms = u64::try_from(turn.deadline.saturating_sub(now_ms())).unwrap_or(0);
     let until = Instant::now().checked_add(Duration::from_millis(left_ms));
-    let mut work = Work { agent, turn, until, own, spent: Spent::default(), compacts: true };
+    let deadline = turn.deadline;
+    let mut work = Work { agent, turn, until, deadline, own, spent: Spent::default(), compacts: true };
     let chat = match work.until_answer() {
         Ok(item) => Chat::Reply(item),
         Err(Leave::End(reason)) => Chat::End(reason),
@@ -117,6 +118,8 @@ struct Work<'a> {
     turn: &'a Turn,
     /// Its deadline by the monotonic clock; `None` if that is too far away.
     until: Option<Instant>,
+    /// Its deadline in the queue, as last read.
+    deadline: i64,
     own: Vec<ItemId>,
     spent: Spent,
     /// False after a summary failed; the next turn asks again.
@@ -225,6 +228,7 @@ impl Work<'_> {
         let Call { call_id, tool, arguments, verdict } = call;
         match verdict {
             Verdict::Refused { item, bytes } | Verdict::Done { item, bytes } => Ok((item, bytes)),
+            Verdict::Await => self.sealed(&Request::Result { turn: self.turn.turn, call_id }),
             Verdict::Local => {
                 let outcome = match tool.as_str() {
                     "run_command" => self.agent.tools.command(&arguments, &self.agent.link)?,
@@ -268,11 +272,29 @@ impl Work<'_> {
     }
 
     /// Checks that the turn is open and its deadline has not passed.
-    fn check(&self) -> Result<(), Leave> {
+    fn check(&mut self) -> Result<(), Leave> {
         if !self.is_open()? {
             return Err(Leave::Closed);
         }
-        if self.until.is_some_and(|until| Instant::now() > until) { Err(EndReason::Time.into()) } else { Ok(()) }
+        if self.is_over() {
+            self.follow_deadline()?;
+        }
+        if self.is_over() { Err(EndReason::Time.into()) } else { Ok(()) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// Reads the deadline again: the host moves it by the time that a call waited for a person.
+    fn follow_deadline(&mut self) -> Result<(), Stop> {
+        let Some(open) = self.agent.inbox.open_turn()? else { return Ok(()) };
+        if open.turn == self.turn.turn && open.deadline > self.deadline {
+            let moved_ms = u64::try_from(open.deadline - self.deadline).unwrap_or(0);
+            self.until = self.until.and_then(|until| until.checked_add(Duration::from_millis(moved_ms)));
+            self.deadline = open.deadline;
+        }
+        Ok(())
     }
 
     fn is_open(&self) -> Result<bool, Stop> {

@@ -275,6 +275,8 @@ fn messages() -> Vec<Shape> {
         event_id: Some("client-7".to_owned()),
         speak_as: Some("loopback:alice-work".to_owned()),
         thread: Some("work".to_owned()),
+        quoted: vec!["See you at five.".to_owned()],
+        allow: vec!["send".to_owned()],
     };
     let why = Why {
         message: delivered(),

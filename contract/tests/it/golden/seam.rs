@@ -131,7 +131,7 @@ fn responses() -> Vec<Shape> {
         "response.output": Response::Output { .. } => Response::Output {
             item: reference(ItemKind::Output),
             bytes: 0,
-            calls: vec![call(1, Verdict::Local), call(2, Verdict::Row), call(3, refused())],
+            calls: vec![call(1, Verdict::Local), call(2, Verdict::Row), call(3, refused()), call(4, Verdict::Await)],
         };
         "response.sealed": Response::Sealed { .. } => Response::Sealed { item: reference(ItemKind::Result), bytes: 1024 };
         "response.items": Response::Items { .. } => Response::Items {
@@ -146,6 +146,7 @@ fn responses() -> Vec<Shape> {
     shapes.extend(every!(Verdict {
         "verdict.local": Verdict::Local => Verdict::Local;
         "verdict.row": Verdict::Row => Verdict::Row;
+        "verdict.await": Verdict::Await => Verdict::Await;
         "verdict.done": Verdict::Done { .. } => done();
         "verdict.refused": Verdict::Refused { .. } => refused();
     }));
@@ -191,6 +192,7 @@ fn message_tuple() -> Tuple {
         hop: 0,
         authors: r#"[{"author":{"by":"quoted"},"bytes":11}]"#.to_owned(),
         labels: vec![Label::AgentKernel, Label::UserSurfaceInput],
+        scope: "declared:read send".to_owned(),
         digest: digest(0xd1),
     }
 }
@@ -204,6 +206,7 @@ fn result_tuple() -> Tuple {
         tool: Some("read_file".to_owned()),
         hop: 5,
         labels: vec![Label::External],
+        scope: String::new(),
         ..message_tuple()
     }
 }
@@ -214,8 +217,8 @@ fn tuple(name: &str, sample: &Tuple) -> Shape {
     let again = |file: &[u8]| {
         let limits = ironclaw_contract::canonical::Limits::bytes(4096);
         let value = ironclaw_contract::canonical::parse(file, limits).map_err(|error| error.to_string())?;
-        if value.as_array().is_none_or(|elements| elements.len() != 14) {
-            return Err("is no array of fourteen elements".to_owned());
+        if value.as_array().is_none_or(|elements| elements.len() != 15) {
+            return Err("is no array of fifteen elements".to_owned());
         }
         if ironclaw_contract::canonical::to_vec(&value) == file { Ok(()) } else { Err("is not canonical".to_owned()) }
     };
@@ -239,6 +242,7 @@ fn tuple_that_differs_in_one_field_has_other_bytes() {
         Tuple { authors: "[]".to_owned(), ..whole.clone() },
         Tuple { labels: vec![], ..whole.clone() },
         Tuple { labels: vec![Label::External, Label::LlmDerived], ..whole.clone() },
+        Tuple { scope: "declared:send".to_owned(), ..whole.clone() },
         Tuple { digest: digest(0xd2), ..whole.clone() },
     ];
     let mut seen = std::collections::BTreeSet::from([seal::tuple(&whole)]);
@@ -358,6 +362,9 @@ fn changes() -> Vec<Shape> {
             ChangeKind::McpAccess => r#"{"server":"calendar","tools":["list_events"]}"#,
             ChangeKind::McpRegister => {
                 r#"{"headers":[{"name":"Authorization","scheme":"Bearer","secret":"calendar"}],"name":"calendar","tools":[{"description":"What is on","name":"list_events"}],"url":"https://calendar.example"}"#
+            }
+            ChangeKind::Egress => {
+                r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
             ChangeKind::Settings => unreachable!("no action: see `settings`"),
         };

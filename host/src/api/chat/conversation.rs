@@ -52,7 +52,7 @@ pub async fn open(
     Body(new): Body<NewConversation>,
 ) -> Reply<Conversation> {
     let NewConversation { speak_as, thread } = new;
-    let message = NewMessage { text: String::new(), files: Vec::new(), event_id: None, speak_as, thread };
+    let message = NewMessage { speak_as, thread, ..NewMessage::default() };
     let origin = received(&api, &person, agent, message).await?;
     Ok(Json(Conversation { session_id: api.inbound.session_of(origin).await.map_err(Answer::denied)? }))
 }

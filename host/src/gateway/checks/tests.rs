@@ -78,6 +78,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
         private: Vec::new(),
         packages: packages::Config::default(),
         budget: crate::turns::budget::Config::default(),
+        egress: crate::registry::egress::Config::default(),
     };
     Scene { owner, member: member.id, clerk, other, session, host_policy }
 }

@@ -225,6 +225,14 @@ fn sample(kind: ChangeKind) -> Asked {
                 "headers": [header],
             }),
         ),
+        ChangeKind::Egress => of(
+            json!({"host": "api.example", "methods": []}),
+            json!({}),
+            json!({
+                "host": "api.example", "methods": ["GET", "POST"], "paths": ["/repos/{owner}/issues"],
+                "secret": "files-key", "upload_bytes_max": 65536,
+            }),
+        ),
         // Only people request it.
         ChangeKind::Settings => Asked {
             facts: json!({

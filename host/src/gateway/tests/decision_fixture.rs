@@ -217,6 +217,7 @@ pub(super) fn host_policy() -> HostPolicy {
         private: Vec::new(),
         packages: crate::packages::Config::default(),
         budget: crate::turns::budget::Config::default(),
+        egress: crate::registry::egress::Config::default(),
     }
 }
 

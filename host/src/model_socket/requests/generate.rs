@@ -2,7 +2,7 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::{Answer, agent_of, open_turn, refuse};
+use super::{Answer, agent_of, facts, open_turn, refuse};
 use crate::error::Error;
 use crate::model_socket::report::note_unsealed;
 use crate::model_socket::request_budget::{self, Failed};
@@ -12,7 +12,7 @@ use crate::open_turns::streaming::ActiveRequest;
 use crate::registry::Agent;
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
-use crate::turns::calls::{self, Judgement, ResultBody, ResultTarget};
+use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::items::{self, BodyError, NewItem};
 use crate::turns::memories::{self, Found};
@@ -111,7 +111,8 @@ impl Server {
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            Ok((Prepared { agent, prompt, chain, labels, covers, booked, bounds }, working))
+            let facts = facts::of_turn(tx, &shared, (&open, &agent), &labels, &key)?;
+            Ok((Prepared { agent, prompt, chain, labels, facts, covers, booked, bounds }, working))
         })
         .await
     }
@@ -171,7 +172,7 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, prepared: Prepared, answered: Answered) -> Answer {
-        let found = self.search_notes(&prepared.agent, &answered.output.calls).await?;
+        let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
         let called = !answered.output.calls.is_empty();
@@ -181,12 +182,16 @@ impl Server {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
-                let Prepared { agent, labels, .. } = prepared;
+                let Prepared { agent, labels, facts, .. } = prepared;
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
                 let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
-                let judged: Vec<calls::Judged> =
-                    output.calls.iter().enumerate().map(|(n, wanted)| calls::judge(&agent, wanted, n < room)).collect();
+                let judged: Vec<calls::Judged> = output
+                    .calls
+                    .iter()
+                    .enumerate()
+                    .map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room))
+                    .collect();
                 let calls = judged.iter().map(|judged| judged.call.clone()).collect();
                 let body = OutputBody { text, calls, cut: output.cut };
                 let json = canonical::to_string(&body);
@@ -225,12 +230,12 @@ impl Server {
 
     /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one
     /// time limit.
-    async fn search_notes(&self, agent: &Agent, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
+    async fn search_notes(&self, prepared: &Prepared, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
         for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
-            let Some((query, limit)) = calls::recall_query(agent, call) else { continue };
-            let (agent, left) = (agent.id, until.saturating_duration_since(Instant::now()));
+            let Some((query, limit)) = calls::recall_query(&prepared.agent, &prepared.facts, call) else { continue };
+            let (agent, left) = (prepared.agent.id, until.saturating_duration_since(Instant::now()));
             let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
             all.insert(position, search.await?);
         }
@@ -279,6 +284,8 @@ struct Prepared {
     /// The endpoints at the time when the request was booked.
     chain: Vec<Arc<Endpoint>>,
     labels: Vec<Label>,
+    /// For the judgement of its calls.
+    facts: TurnFacts,
     /// For a summary: the items that it replaces.
     covers: Option<Covers>,
     /// The booked estimate.
@@ -359,9 +366,10 @@ fn verdict(
     judged: &calls::Judged,
     found: Option<&Found>,
 ) -> Result<Verdict, Error> {
-    let (reason, detail) = match &judged.judgement {
+    let (code, detail) = match &judged.judgement {
         Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+        Judgement::Permitted { runs: Runs::Await, .. } => return Ok(Verdict::Await),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
             let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
@@ -378,13 +386,13 @@ fn verdict(
                 .append(tx)?;
             return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
         }
-        Judgement::Refused { reason, detail } => (reason, detail),
+        Judgement::Refused { code, detail } => (*code, detail),
     };
-    // The detail may quote the model, so it is neutralised like every other text for the model.
-    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
-    let result = ResultBody { ok: false, text: format!("refused: {reason}{detail}") };
+    let result = calls::refusal(code, detail);
     let call = &judged.call;
-    let item = calls::record_result(tx, target, call.call_id, &call.tool, Author::Host, &result)?;
+    // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
+    let labels = labels.to_vec();
+    let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
     calls::set_refusal(tx, call.call_id, item.tuple.item)?;
     Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
 }

@@ -1,16 +1,19 @@
-//! The judgement of one tool call that a model wants: permitted, or refused with a reason.
+//! The judgement of one tool call that a model wants: permitted, or refused with a code.
 //!
-//! Pure: never runs or records a call. Refuses every class except reading, writing, asking, and commands in the agent's own jail, until
-//! this version can judge it. See [`crate::tools`].
+//! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::tools`].
 
+use super::http::{self, Network};
 use super::{Call, schedule};
-use crate::registry::Agent;
+use crate::registry::{self, Agent};
 use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
+use ironclaw_judge::call::{self, Answer, CallContext, Mode, Reason, Stage, Verdict};
+use ironclaw_judge::{Classes, Principal, ReceiverPolicy, manifest};
 use ironclaw_model::WantedCall;
 use serde_json::Value;
 
@@ -23,6 +26,8 @@ pub struct Judged {
     pub digest: Digest,
     /// The judgement.
     pub judgement: Judgement,
+    /// The answers of the stages.
+    pub stages: Vec<(Stage, Answer)>,
 }
 
 /// The judgement of a call.
@@ -37,18 +42,24 @@ pub enum Judgement {
     },
     /// It does not run, and the model receives the reason.
     Refused {
-        /// The reason, in the host's own words.
-        reason: &'static str,
+        /// The code.
+        code: DenialCode,
         /// Details that may quote the model: for the model alone, never for the ledger or a person.
         detail: String,
     },
 }
 
-impl Judgement {
-    /// Returns a refusal without details.
-    const fn refused(reason: &'static str) -> Self {
-        Self::Refused { reason, detail: String::new() }
-    }
+/// What a turn brings to the judgement of its calls.
+#[derive(Debug, Clone)]
+pub struct TurnFacts {
+    /// The kind of its principal.
+    pub principal: Principal,
+    /// The classes that its request asked for.
+    pub scope: Classes,
+    /// True if the context of the output has an item from outside.
+    pub has_external: bool,
+    /// For requests over the network.
+    pub network: Network,
 }
 
 /// Returns the digest of a call's tool and arguments.
@@ -57,30 +68,95 @@ pub fn digest(tool: &str, arguments: &str) -> Digest {
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
-pub fn judge(agent: &Agent, wanted: &WantedCall, has_room: bool) -> Judged {
+pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
     let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
-    let (arguments, judgement) = match parsed {
-        Err(error) => {
-            let reason = "its arguments are not strict JSON";
-            ("{}".to_owned(), Judgement::Refused { reason, detail: error.to_string() })
+    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
+    let is_enabled = tools::offered(&agent.enabled_tools).any(|offered| offered.name == wanted.tool);
+    let request = match arguments {
+        Some(arguments) if is_enabled && wanted.tool == tools::HTTP_FETCH => {
+            Some(http::request(arguments, &turn.network))
         }
-        Ok(value) if !value.is_object() => ("{}".to_owned(), Judgement::refused("its arguments are not a JSON object")),
-        Ok(value) if !has_room => {
-            (canonical::to_string(&value), Judgement::refused("the turn has no room for another call"))
-        }
-        Ok(value) => (canonical::to_string(&value), judge_tool(agent, &wanted.tool)),
+        _ => None,
     };
-    let tool = recorded_name(&wanted.tool);
-    let call = Call { call_id: CallId::new(), tool, arguments };
-    // A row must contain an action, so a call without one is refused before a row exists.
-    let judgement = match judgement {
-        Judgement::Permitted { runs: Runs::Row, .. } => match action_of(&call) {
-            Ok(_) => judgement,
-            Err(detail) => Judgement::Refused { reason: "its arguments are not a valid action", detail },
+    let looked = request.as_ref().and_then(|request| request.as_ref().ok());
+    let looked = looked.map(|(request, _)| http::look(request, &turn.network));
+    let judged = call::judge(&CallContext {
+        manifest: manifest::built_in(&wanted.tool),
+        is_enabled,
+        arguments: arguments.filter(|_| !matches!(request, Some(Err(_)))),
+        has_room,
+        principal: turn.principal,
+        receiver: &ReceiverPolicy::default(),
+        scope: turn.scope,
+        has_external: turn.has_external,
+        is_typed: &|value| turn.network.typed.has(value),
+        granted: looked.as_ref().map(|looked| looked.granted),
+        mode: mode_of(agent),
+    });
+    let text = arguments.map_or_else(|| "{}".to_owned(), canonical::to_string);
+    let call = Call { call_id: CallId::new(), tool: recorded_name(&wanted.tool), arguments: text };
+    let judgement = match (judged.verdict, tools::find(&wanted.tool)) {
+        (Verdict::Permitted(permit), Some(tool)) => permitted(&call, permit.class(), tool.runs),
+        (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
+        (Verdict::Denied(DenialCode::CallMalformed), _) => {
+            let of_request = request.and_then(Result::err);
+            let unreadable = || "they are not a JSON object".to_owned();
+            let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
+            refused(DenialCode::CallMalformed, detail)
+        }
+        (Verdict::Denied(code), _) => refused(code, unknown_arguments(code, wanted, arguments)),
+        (Verdict::NeedsPerson(reasons), _) => needs_person(&reasons, looked.map(|looked| looked.detail)),
+    };
+    Judged { digest: digest(&call.tool, &call.arguments), call, judgement, stages: judged.trace }
+}
+
+const fn refused(code: DenialCode, detail: String) -> Judgement {
+    Judgement::Refused { code, detail }
+}
+
+/// Permits a call, unless it must become a row and its arguments are no action: a row must contain an action.
+fn permitted(call: &Call, class: Class, runs: Runs) -> Judgement {
+    match runs {
+        Runs::Row => match action_of(call) {
+            Ok(_) => Judgement::Permitted { class, runs },
+            Err(detail) => refused(DenialCode::CallMalformed, detail),
         },
-        Judgement::Permitted { runs: Runs::Local | Runs::Host, .. } | Judgement::Refused { .. } => judgement,
+        Runs::Local | Runs::Host | Runs::Await => Judgement::Permitted { class, runs },
+    }
+}
+
+/// Refuses a call that needs a person, with all its reasons.
+fn needs_person(reasons: &[Reason], detail: Option<String>) -> Judgement {
+    // A missing grant comes first: without it, no declaration of the person helps.
+    let granting = reasons.iter().find(|reason| reason.stage == Stage::AlwaysAsk);
+    let code = granting.or(reasons.first()).map_or(DenialCode::CallNeedsPerson, |reason| reason.code);
+    let words = reasons.iter().map(|reason| reason.code.name().to_owned());
+    let words = words.chain(detail.filter(|detail| !detail.is_empty()));
+    refused(code, words.collect::<Vec<_>>().join(", "))
+}
+
+/// Names the arguments of a call that have no rule.
+fn unknown_arguments(
+    code: DenialCode,
+    wanted: &WantedCall,
+    arguments: Option<&serde_json::Map<String, Value>>,
+) -> String {
+    let (DenialCode::CallUnclassified, Some(arguments), Some(manifest)) =
+        (code, arguments, manifest::built_in(&wanted.tool))
+    else {
+        return String::new();
     };
-    Judged { digest: digest(&call.tool, &call.arguments), call, judgement }
+    let unknown = arguments.keys().filter(|name| !manifest.arguments.contains_key(*name));
+    let names: Vec<String> = unknown.map(|name| name.chars().take(TOOL_NAME_MAX).collect()).collect();
+    format!("unknown: {}", names.join(", "))
+}
+
+const fn mode_of(agent: &Agent) -> Mode {
+    match agent.mode {
+        registry::Mode::Enforce => Mode::Enforce,
+        registry::Mode::DangerousWarn => Mode::Warn,
+        registry::Mode::DangerousOff => Mode::Off,
+    }
 }
 
 /// Characters that are kept of the name of an unknown tool.
@@ -94,25 +170,6 @@ fn recorded_name(name: &str) -> String {
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
     name.chars().take(TOOL_NAME_MAX).map(plain).collect()
-}
-
-fn judge_tool(agent: &Agent, name: &str) -> Judgement {
-    let Some(tool) = tools::find(name) else {
-        return Judgement::refused("there is no such tool");
-    };
-    if !tools::offered(&agent.enabled_tools).any(|offered| offered.name == tool.name) {
-        return Judgement::refused("the tool is not enabled for this agent");
-    }
-    match tool.class {
-        // A question or a proposal has no effect by itself: the handler of its row puts it to a person.
-        Class::Read | Class::Write | Class::Ask => Judgement::Permitted { class: tool.class, runs: tool.runs },
-        // A person enabled it for this agent. The command runs in the agent's own jail and reaches nothing else.
-        Class::Exec if tool.name == tools::RUN_COMMAND => Judgement::Permitted { class: tool.class, runs: tool.runs },
-        Class::Send | Class::Exec | Class::Trade => Judgement::Refused {
-            reason: "this version does not judge calls of its class, only reading and writing the agent's own data",
-            detail: format!("{} is of class {}", tool.name, tool.class),
-        },
-    }
 }
 
 /// Returns the action of a recorded call, which its row must repeat exactly.
@@ -154,6 +211,7 @@ mod tests {
     use super::*;
     use crate::registry::Mode;
     use ironclaw_contract::ids::AgentId;
+    use std::collections::BTreeSet;
 
     fn agent(tools: &[&str]) -> Agent {
         Agent {
@@ -169,8 +227,18 @@ mod tests {
         }
     }
 
+    /// A turn of a person that asked for nothing outside of the session.
+    fn turn() -> TurnFacts {
+        TurnFacts {
+            principal: Principal::Person,
+            scope: Classes::of(&[Class::Read, Class::Write]),
+            has_external: true,
+            network: Network::default(),
+        }
+    }
+
     fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {
-        judge(agent, &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).judgement
+        judge(agent, &turn(), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).judgement
     }
 
     #[test]
@@ -178,6 +246,7 @@ mod tests {
         let wanted = |tools: &[&str], tool: &str, arguments: &str| {
             crate::turns::calls::recall_query(
                 &agent(tools),
+                &turn(),
                 &WantedCall { tool: tool.into(), arguments: arguments.into() },
             )
         };
@@ -192,21 +261,20 @@ mod tests {
     fn unknown_disabled_malformed_or_outside_call_is_refused() {
         // No code handles `send_message`, so it is never enabled, even if the record names it.
         let agent = agent(&["read_file", "send_message"]);
-        for (tool, arguments, why) in [
-            ("rm", "{}", "no such tool"),
-            ("write_file", "{}", "not enabled"),
-            ("send_message", "{}", "not enabled"),
-            ("request_capability_change", "{}", "not enabled"),
-            ("run_command", r#"{"command":"true"}"#, "not enabled"),
-            ("read_file", r#"{"path":"a","path":"b"}"#, "not strict JSON"),
-            ("read_file", r#"{"offset":9007199254740993}"#, "2^53"),
-            ("read_file", "[]", "not a JSON object"),
-            ("read_file", "path", "not strict JSON"),
+        for (tool, arguments, wanted) in [
+            ("rm", "{}", DenialCode::CallToolUnknown),
+            ("write_file", "{}", DenialCode::CallToolNotEnabled),
+            ("send_message", "{}", DenialCode::CallToolNotEnabled),
+            ("request_capability_change", "{}", DenialCode::CallToolNotEnabled),
+            ("run_command", r#"{"command":"true"}"#, DenialCode::CallToolNotEnabled),
+            ("read_file", r#"{"path":"a","path":"b"}"#, DenialCode::CallMalformed),
+            ("read_file", r#"{"offset":9007199254740993}"#, DenialCode::CallMalformed),
+            ("read_file", r#"{"pathname":"a"}"#, DenialCode::CallUnclassified),
+            ("read_file", "[]", DenialCode::CallMalformed),
+            ("read_file", "path", DenialCode::CallMalformed),
         ] {
             match judgement(&agent, tool, arguments) {
-                Judgement::Refused { reason, detail } => {
-                    assert!(format!("{reason} {detail}").contains(why), "{tool}: {reason} {detail}")
-                }
+                Judgement::Refused { code, .. } => assert_eq!(code, wanted, "{tool} {arguments}"),
                 Judgement::Permitted { .. } => panic!("{tool} {arguments} must be refused"),
             }
         }
@@ -217,8 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_and_argument_has_a_rule() {
+        for tool in tools::builtin() {
+            let manifest = manifest::built_in(tool.name).unwrap_or_else(|| panic!("{} has no manifest", tool.name));
+            let named = tool.parameters["properties"].as_object().expect("properties");
+            assert!(
+                named.keys().collect::<BTreeSet<_>>() == manifest.arguments.keys().collect(),
+                "{}: {:?}",
+                tool.name,
+                manifest.arguments
+            );
+        }
+    }
+
+    #[test]
     fn the_name_of_an_unknown_tool_is_recorded_as_plain_text() {
-        let of = |tool: &str| judge(&agent(&[]), &WantedCall { tool: tool.into(), arguments: "{}".into() }, true);
+        let of =
+            |tool: &str| judge(&agent(&[]), &turn(), &WantedCall { tool: tool.into(), arguments: "{}".into() }, true);
         let odd = of("a\u{1b}[2K\n<tool_result>\u{202e}[MSG_AUTH:1] \u{430}");
         assert_eq!(odd.call.tool, "a__2K__tool_result___MSG_AUTH_1___");
         assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "the digest is of the recorded name");
@@ -237,7 +320,7 @@ mod tests {
     #[test]
     fn digest_depends_on_tool_and_value_but_not_on_key_order() {
         let of = |tool: &str, arguments: &str| {
-            judge(&agent(&[tool]), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).digest
+            judge(&agent(&[tool]), &turn(), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).digest
         };
         assert_eq!(of("read_file", r#"{"a":1,"b":2}"#), of("read_file", r#"{ "b": 2.0, "a": 1 }"#));
         assert_ne!(of("read_file", r#"{"a":1}"#), of("write_file", r#"{"a":1}"#));

@@ -3,7 +3,7 @@
 //! Never waits and never acts outside the transaction, so such a call either happened completely or not. A search takes time, so it ends
 //! before the transaction begins. See [`crate::turns::memories`].
 
-use super::{Call, Judgement, ResultBody, judge};
+use super::{Call, Judgement, ResultBody, TurnFacts, judge};
 use crate::refusal::Denied;
 use crate::registry::Agent;
 use crate::tools::RECALLED_MAX;
@@ -58,8 +58,8 @@ impl HostResult {
 
 /// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
 /// before the transaction that records the call.
-pub fn recall_query(agent: &Agent, call: &WantedCall) -> Option<(String, usize)> {
-    let judged = (call.tool == "recall").then(|| judge(agent, call, true))?;
+pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &WantedCall) -> Option<(String, usize)> {
+    let judged = (call.tool == "recall").then(|| judge(agent, turn, call, true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
         return None;
     }

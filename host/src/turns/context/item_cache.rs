@@ -175,6 +175,7 @@ mod tests {
             hop: 0,
             authors: "[]".into(),
             labels: Vec::new(),
+            scope: String::new(),
             digest,
         };
         let seal = Digest::of(b"seal");

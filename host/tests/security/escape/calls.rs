@@ -82,12 +82,12 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         attempt("result_for_a_refused_call_is_refused", |_| vec![output(), report(LOCAL, "sent")])
             .asks("tell bob")
             .answered("It was not sent")
-            .calls(&["the tool is not enabled for this agent"])
+            .calls(&["call_tool_not_enabled"])
             .requests(&["call"]),
         attempt("result_for_an_unknown_tool_is_refused", |_| vec![output(), report(LOCAL, "uid=0")])
             .asks("be clever")
             .answered("It did not run")
-            .calls(&["there is no such tool"])
+            .calls(&["call_tool_unknown"])
             .requests(&["call"]),
         attempt("result_after_the_end_of_its_turn_is_refused", |_| {
             let end = row(json!({ "content": { "end": "failed" } }));
@@ -171,7 +171,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks("tell bob")
         .answered("It was not sent")
-        .calls(&["the tool is not enabled for this agent"])
+        .calls(&["call_tool_not_enabled"])
         .rows(&[USED]),
         attempt("call_is_sent_only_once", |_| {
             let row = || action_row(LOCAL, tools_action("asked"));

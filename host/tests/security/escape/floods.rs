@@ -19,7 +19,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks("read much")
         .answered("That did not work")
-        .calls(&["the turn has no room for another call"; 2]),
+        .calls(&["call_no_room"; 2]),
         attempt("size_of_results_of_a_turn_is_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
             long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
@@ -29,7 +29,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .asks("read much")
         .answered("That did not work")
-        .calls(&["the turn has no room for another call"; 2])
+        .calls(&["call_no_room"; 2])
         .requests(&["budget"]),
         attempt("five_hundred_requests_for_items_write_no_entry", move |_| {
             vec![repeat(500, json!({ "ask": { "ask": "items", "after_seq": 0 } }))]

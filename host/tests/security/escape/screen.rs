@@ -97,7 +97,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         checked("escape_in_a_tool_name_is_not_printed_raw", Vec::new)
             .asks("be clever")
             .answered("It did not run")
-            .calls(&["there is no such tool"]),
+            .calls(&["call_tool_unknown"]),
         checked("escape_in_a_refused_request_is_not_printed_raw", || {
             vec![
                 json!({ "ask": { "ask": CONTROL_TEXT } }),

@@ -32,18 +32,21 @@ pub struct Options {
     pub files: Vec<Attachment>,
     /// The identity that speaks.
     pub speak_as: Option<String>,
+    /// The classes of calls that each message asks for.
+    pub allow: Vec<String>,
     /// Time to wait for an answer.
     pub wait: Duration,
 }
 
 /// Runs the conversation until the person leaves.
 pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error> {
-    let Options { agent, thread, files, speak_as, wait } = options;
+    let Options { agent, thread, files, speak_as, allow, wait } = options;
     let out = at.out;
     let agent = client.agent(&agent).await?;
     let (id, name) = (agent.id.to_string(), agent.name);
     let waiting = Waiting::default();
-    let mut conversation = Conversation { at, client, id, name, thread, files, speak_as, wait, last: None, waiting };
+    let mut conversation =
+        Conversation { at, client, id, name, thread, files, speak_as, allow, wait, last: None, waiting };
     conversation.print_history().await?;
     out.remark(format!(
         "talking to {}; /help lists commands, /quit leaves, Ctrl-C cancels an answer",
@@ -82,6 +85,8 @@ struct Conversation<'a> {
     /// Files to send with the next message.
     files: Vec<Attachment>,
     speak_as: Option<String>,
+    /// The classes of calls that each message asks for; empty: as its words say.
+    allow: Vec<String>,
     wait: Duration,
     /// The last message.
     last: Option<MessageId>,
@@ -115,6 +120,8 @@ impl Conversation<'_> {
             event_id: None,
             speak_as: self.speak_as.clone(),
             thread: self.thread.clone(),
+            quoted: Vec::new(),
+            allow: self.allow.clone(),
         };
         let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
             Ok(recorded) => recorded,

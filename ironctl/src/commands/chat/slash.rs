@@ -6,11 +6,12 @@ use crate::failure::Error;
 use ironclaw_text::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
-pub const COMMANDS: [(&str, &str); 8] = [
+pub const COMMANDS: [(&str, &str); 9] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
+    ("/allow CLASS -- TEXT", "sends a request that asks for calls of a class: read write send exec trade"),
     ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
     ("/inbox [NUMBER]", "asks for a decision on each change that waits, or on one"),
@@ -18,7 +19,7 @@ pub const COMMANDS: [(&str, &str); 8] = [
 ];
 
 /// The names of all commands.
-const NAMES: [&str; 9] = ["help", "why", "new", "model", "files", "usage", "inbox", "quit", "exit"];
+const NAMES: [&str; 10] = ["help", "allow", "why", "new", "model", "files", "usage", "inbox", "quit", "exit"];
 
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -60,6 +61,10 @@ pub fn read(line: &str) -> Result<Line, Error> {
     }
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
+    if name == "allow" {
+        // A part of the message: the host reads it.
+        return Ok(Line::Say(text.to_owned()));
+    }
     match (name, rest) {
         ("help", "") => Ok(Line::Help),
         ("why", "") => Ok(Line::Why),

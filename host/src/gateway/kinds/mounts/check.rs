@@ -199,7 +199,8 @@ mod tests {
         let linked = vec![(root.join("named"), root.join("allowed"))];
         let packages = crate::packages::Config::default();
         let budget = crate::turns::budget::Config::default();
-        let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, packages, budget };
+        let egress = crate::registry::egress::Config::default();
+        let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, packages, budget, egress };
         Fixture { _directory: directory, root, host_policy }
     }
 

@@ -60,6 +60,11 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                 json!({"name": name, "url": url, "tools": tools, "headers": headers})
             })
             .boxed(),
+        ChangeKind::Egress => (words(), prop::collection::vec(words(), 1..3), list(), words())
+            .prop_map(|(host, methods, paths, secret)| {
+                json!({"host": host, "methods": methods, "paths": paths, "secret": secret})
+            })
+            .boxed(),
         ChangeKind::Settings => {
             let modes = GuardMode::ALL.iter().map(|mode| mode.name()).collect::<Vec<_>>();
             (prop::sample::select(modes), words(), 0_u64..100)

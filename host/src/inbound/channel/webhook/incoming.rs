@@ -30,6 +30,10 @@ struct RequestBody {
     /// Attached files.
     #[serde(default)]
     files: Vec<File>,
+    /// Texts of others that the sender quotes; a channel that names them, also as none, tells them from typed text.
+    quoted: Option<Vec<String>>,
+    /// Texts of others that the sender forwards, as for `quoted`.
+    forwarded: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +52,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         Ok(said) => said,
         Err(error) => {
             let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
-            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\" and \"files\" as options"));
+            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\", \"files\", \"quoted\" and \"forwarded\" as options"));
         }
     };
     check_sender(&said.sender)?;
@@ -56,6 +60,8 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     let file = |File { name, text }| MessageFile { name, text, image: None };
     let files: Vec<_> = said.files.into_iter().map(file).collect();
     check_files(&files)?;
+    let tells_quotes = said.quoted.is_some() || said.forwarded.is_some();
+    let quoted = said.quoted.into_iter().chain(said.forwarded).flatten().collect();
     Ok(Received {
         channel: channel.to_owned(),
         kind: Kind::Webhook,
@@ -68,6 +74,9 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         agent,
         text: said.text,
         files,
+        quoted,
+        allow: None,
+        tells_quotes,
     })
 }
 

@@ -131,6 +131,9 @@ impl Fixture<'_, '_> {
             agent: self.agent.clone(),
             text: text.to_owned(),
             files,
+            quoted: Vec::new(),
+            allow: None,
+            tells_quotes: true,
         };
         let known = identity::authenticate(self.tx, received).expect("known");
         let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
@@ -190,7 +193,7 @@ impl Fixture<'_, '_> {
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
             let id = call.call_id;
-            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement };
+            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement, stages: Vec::new() };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };

@@ -1,0 +1,138 @@
+//! Tools and the judgement of their calls, for `ironctl tool` and `ironctl why CALL`.
+//!
+//! Plain data. `host/src/api/calls.rs` makes it.
+
+use crate::ids::{CallId, SessionId, TurnId};
+use serde::{Deserialize, Serialize};
+
+/// The answer of one stage of a judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CallStage {
+    /// The stage: `known`, `classified`, `granted`, `receiver`, `budget`, `scope`, `inputs`, `outward` or `always_ask`.
+    pub stage: String,
+    /// `pass`, `ask`, `deny`, or `lifted` by a dangerous mode.
+    pub answer: String,
+    /// The code, for an answer other than `pass`.
+    pub code: Option<String>,
+    /// A sentence about the code.
+    pub meaning: Option<String>,
+}
+
+/// The judgement of a recorded call, and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CallWhy {
+    /// The call.
+    pub call_id: CallId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// The tool.
+    pub tool: String,
+    /// The class of a permitted call.
+    pub class: Option<String>,
+    /// `permitted`, `refused`, `done`, `unknown` or `void`.
+    pub status: String,
+    /// The code of a refused call.
+    pub code: Option<String>,
+    /// The stages in their order, up to the one that denied; empty for a call of an earlier version.
+    pub stages: Vec<CallStage>,
+    /// A sentence about the outcome.
+    pub summary: String,
+}
+
+/// The rule of an argument of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ToolArgument {
+    /// Its name.
+    pub name: String,
+    /// `floor` (who or what the call acts on), `content` or `free`.
+    pub rule: String,
+    /// True if a third party receives its value.
+    pub outward: bool,
+}
+
+/// A tool of the host with its manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its description for a model.
+    pub description: String,
+    /// `read`, `write`, `send`, `exec`, `trade` or `ask`.
+    pub class: String,
+    /// Where its effect is: `contained`, `action`, `http` or `outside`.
+    pub reach: String,
+    /// False for a tool that no agent can have in this version.
+    pub available: bool,
+    /// True if the host can undo its effect.
+    pub reversible: bool,
+    /// True if every call needs a person.
+    pub always_ask: bool,
+    /// Its effect in words, with `{argument}` for values.
+    pub effect: String,
+    /// The rules of its arguments, by name.
+    pub arguments: Vec<ToolArgument>,
+    /// The names of the agents that have it.
+    pub agents: Vec<String>,
+}
+
+/// A call to judge without running it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TestCall {
+    /// The agent, by name or id.
+    pub agent: String,
+    /// The arguments, as JSON text.
+    pub arguments: String,
+    /// The classes that the request asks for, beside those that need no word.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// True to judge it with text of others in the context.
+    #[serde(default)]
+    pub external: bool,
+    /// True to judge it as if a person had typed every value.
+    #[serde(default)]
+    pub typed: bool,
+}
+
+/// A host of the network that the host asks for an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EgressGrant {
+    /// The name of the agent.
+    pub agent: String,
+    /// The host.
+    pub host: String,
+    /// The port, if it is not 443.
+    pub port: Option<u16>,
+    /// The methods.
+    pub methods: Vec<String>,
+    /// Templates of paths; without any, only whole addresses that a person typed.
+    pub paths: Vec<String>,
+    /// The name of the secret that each request carries.
+    pub secret: Option<String>,
+    /// Bytes of the body of a request.
+    pub upload_bytes_max: Option<u64>,
+}
+
+/// The judgement of a call that was not made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TestedCall {
+    /// `permitted` or `refused`.
+    pub status: String,
+    /// The class of a permitted call.
+    pub class: Option<String>,
+    /// The code of a refused call.
+    pub code: Option<String>,
+    /// The stages in their order, up to the one that denied.
+    pub stages: Vec<CallStage>,
+    /// The words that a model gets about a refused call.
+    pub advice: Option<String>,
+}

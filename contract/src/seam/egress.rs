@@ -1,0 +1,47 @@
+//! The payload of the change `egress`: requests to one host of the network, which the host makes for an agent.
+//!
+//! Never decides about a request: the host does. See [`crate::seam::change`] and [`crate::seam::bounds`].
+
+use super::bounds::{each_once, names, text};
+use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, UPLOAD_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+
+/// Requests to one host of the network for one agent. It replaces the grant of that host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Egress {
+    /// Name of the host. Never a wildcard.
+    pub host: String,
+    /// The port; absent: 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Methods of HTTP; an empty list removes the grant.
+    pub methods: Vec<String>,
+    /// Templates of paths, such as `/repos/{owner}/issues`; each `{…}` is one segment. Without any, only whole URLs that a person typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Name of the secret that the host adds as a bearer token, never its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Bytes of the body of one request; absent: no body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_bytes_max: Option<u64>,
+}
+
+impl Egress {
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
+        let Self { host, port, methods, paths, secret, upload_bytes_max } = self;
+        text("host", host, NAME_BYTES_MAX)?;
+        names("a method", methods)?;
+        each_once(paths, "paths", "a path", "must be", PATH_BYTES_MAX)?;
+        text("secret", secret.as_deref().unwrap_or("-"), NAME_BYTES_MAX)?;
+        if upload_bytes_max.is_some_and(|bytes| !(1..=UPLOAD_BYTES_MAX).contains(&bytes)) {
+            return Err(format!("upload_bytes_max must be 1 to {UPLOAD_BYTES_MAX}"));
+        }
+        let has_more = !paths.is_empty() || secret.is_some() || upload_bytes_max.is_some();
+        if methods.is_empty() && has_more {
+            return Err("methods is empty, which removes the grant: leave the other fields out".to_owned());
+        }
+        if *port == Some(0) { Err("port must be 1 to 65535".to_owned()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,90 @@
+//! One sample of every shape about tools and the judgement of their calls. Every value is fixed. See `operator`.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::ids::{CallId, SessionId, TurnId};
+use ironclaw_contract::operator::{CallStage, CallWhy, EgressGrant, TestCall, TestedCall, Tool, ToolArgument};
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let pass = CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None };
+    let deny = CallStage {
+        stage: "granted".to_owned(),
+        answer: "deny".to_owned(),
+        code: Some("call_tool_not_enabled".to_owned()),
+        meaning: Some("A call names a tool that the agent does not have.".to_owned()),
+    };
+    let refused = CallWhy {
+        call_id: id::<CallId>("call", 1),
+        session_id: id::<SessionId>("ses", 1),
+        turn_id: id::<TurnId>("trn", 1),
+        tool: "run_command".to_owned(),
+        class: None,
+        status: "refused".to_owned(),
+        code: Some("call_tool_not_enabled".to_owned()),
+        stages: vec![pass.clone(), deny.clone()],
+        summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
+    };
+    let done = CallWhy {
+        class: Some("read".to_owned()),
+        status: "done".to_owned(),
+        code: None,
+        stages: vec![pass.clone()],
+        summary: "The call was permitted, and it has its result.".to_owned(),
+        ..refused.clone()
+    };
+    let argument = ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true };
+    let tool = Tool {
+        name: "send_message".to_owned(),
+        description: "Sends a message to one of your destinations.".to_owned(),
+        class: "send".to_owned(),
+        reach: "outside".to_owned(),
+        available: false,
+        reversible: false,
+        always_ask: false,
+        effect: "sends a message to {to}".to_owned(),
+        arguments: vec![argument.clone()],
+        agents: vec!["clerk".to_owned()],
+    };
+    let asked = TestCall {
+        agent: "clerk".to_owned(),
+        arguments: r#"{"path":"a"}"#.to_owned(),
+        allow: vec!["send".to_owned()],
+        external: true,
+        typed: true,
+    };
+    let tested = TestedCall {
+        status: "permitted".to_owned(),
+        class: Some("read".to_owned()),
+        code: None,
+        stages: vec![pass.clone()],
+        advice: None,
+    };
+    let not = TestedCall {
+        status: "refused".to_owned(),
+        class: None,
+        code: Some("call_tool_not_enabled".to_owned()),
+        stages: vec![deny.clone()],
+        advice: Some("the tool is not enabled for you".to_owned()),
+    };
+    let grant = EgressGrant {
+        agent: "clerk".to_owned(),
+        host: "api.example".to_owned(),
+        port: Some(8443),
+        methods: vec!["GET".to_owned(), "POST".to_owned()],
+        paths: vec!["/repos/{owner}/issues".to_owned()],
+        secret: Some("example".to_owned()),
+        upload_bytes_max: Some(65_536),
+    };
+    vec![
+        shape("operator.egress_grant", grant),
+        shape("operator.call_stage", pass),
+        shape("operator.call_stage.deny", deny),
+        shape("operator.call_why", done),
+        shape("operator.call_why.refused", refused),
+        shape("operator.tool_argument", argument),
+        shape("operator.tool", tool),
+        shape("operator.test_call", asked),
+        shape("operator.tested_call", tested),
+        shape("operator.tested_call.refused", not),
+    ]
+}

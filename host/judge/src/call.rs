@@ -1,0 +1,272 @@
+//! The judgement of one call in stages: denied, permitted, or with all the reasons why it needs a person.
+//!
+//! Pure: the caller brings everything that a stage reads, and never runs a call without the [`Permit`]. See [`stages`].
+
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use crate::class::{Class, Classes};
+use crate::manifest::Manifest;
+use crate::principal::{Principal, ReceiverPolicy};
+use ironclaw_contract::operator::DenialCode;
+use serde_json::{Map, Value};
+
+/// How strictly the calls of an agent are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A reason to ask stops the call.
+    Enforce,
+    /// A reason to ask that modes may lift is recorded, and does not stop the call.
+    Warn,
+    /// The stages that modes may lift are left out.
+    Off,
+}
+
+/// A stage of the judgement, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The tool exists and its arguments are readable.
+    Known,
+    /// The tool has a manifest with a rule for every argument.
+    Classified,
+    /// The agent has the tool.
+    Granted,
+    /// The agent takes calls of this class from this kind of principal.
+    Receiver,
+    /// The turn has room for the call.
+    Budget,
+    /// The request asked for calls of this class.
+    Scope,
+    /// The call fits where its context comes from.
+    Inputs,
+    /// A person typed each value that leaves.
+    Outward,
+    /// The tool, the grant and the policy ask for no person.
+    AlwaysAsk,
+}
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Known,
+        Self::Classified,
+        Self::Granted,
+        Self::Receiver,
+        Self::Budget,
+        Self::Scope,
+        Self::Inputs,
+        Self::Outward,
+        Self::AlwaysAsk,
+    ];
+
+    /// Returns its word in explanations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Classified => "classified",
+            Self::Granted => "granted",
+            Self::Receiver => "receiver",
+            Self::Budget => "budget",
+            Self::Scope => "scope",
+            Self::Inputs => "inputs",
+            Self::Outward => "outward",
+            Self::AlwaysAsk => "always_ask",
+        }
+    }
+
+    /// Returns whether a dangerous mode lifts this stage.
+    pub const fn is_lifted_by_modes(self) -> bool {
+        matches!(self, Self::Scope | Self::Inputs | Self::Outward)
+    }
+}
+
+/// The answer of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing stops the call here.
+    Pass,
+    /// The call needs a person.
+    Ask(DenialCode),
+    /// The call is denied.
+    Deny(DenialCode),
+    /// The mode lifted the stage; has the code that would have stopped the call, if the mode still judges it.
+    Lifted(Option<DenialCode>),
+}
+
+impl Answer {
+    /// Returns its word in explanations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Ask(_) => "ask",
+            Self::Deny(_) => "deny",
+            Self::Lifted(_) => "lifted",
+        }
+    }
+
+    /// Returns the code, if there is one.
+    pub const fn code(self) -> Option<DenialCode> {
+        match self {
+            Self::Pass => None,
+            Self::Ask(code) | Self::Deny(code) => Some(code),
+            Self::Lifted(code) => code,
+        }
+    }
+}
+
+/// A person who can remove a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decider {
+    /// The person of the turn, if their role may use the class.
+    Principal,
+    /// People with the roles of the policy.
+    Policy,
+}
+
+impl Decider {
+    /// Returns its word in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Principal => "principal",
+            Self::Policy => "policy",
+        }
+    }
+}
+
+/// A reason why a call needs a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The stage that found it.
+    pub stage: Stage,
+    /// Its code.
+    pub code: DenialCode,
+    /// The arguments that it concerns, by name; empty for the call as a whole.
+    pub arguments: Vec<String>,
+}
+
+impl Reason {
+    /// Returns the person who can remove it.
+    pub const fn decider(&self) -> Decider {
+        match self.stage {
+            Stage::AlwaysAsk => Decider::Policy,
+            _ => Decider::Principal,
+        }
+    }
+}
+
+/// What a request over the network is, by the grants of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// A grant covers it; it is of this class.
+    As(Class),
+    /// No grant covers it; has the code of the difference.
+    Missing(DenialCode),
+}
+
+/// Everything that the stages read.
+#[derive(Clone, Copy)]
+pub struct CallContext<'a> {
+    /// The manifest of the tool, if the tool exists.
+    pub manifest: Option<&'a Manifest>,
+    /// True if the agent has the tool.
+    pub is_enabled: bool,
+    /// The arguments; `None` if they are no object of strict JSON.
+    pub arguments: Option<&'a Map<String, Value>>,
+    /// True if the turn may have another call.
+    pub has_room: bool,
+    /// The kind of principal of the turn.
+    pub principal: Principal,
+    /// The policy of the agent about principals.
+    pub receiver: &'a ReceiverPolicy,
+    /// The classes of the request that the turn works on.
+    pub scope: Classes,
+    /// True if an item of the context came from outside.
+    pub has_external: bool,
+    /// Returns whether the turn's person typed a value in this task.
+    pub is_typed: &'a dyn Fn(&str) -> bool,
+    /// For a request over the network, what the grants say about it.
+    pub granted: Option<Granted>,
+    /// How strictly calls are judged.
+    pub mode: Mode,
+}
+
+/// The proof that a call is permitted. Only [`judge`] makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permit {
+    class: Class,
+}
+
+impl Permit {
+    /// Returns the class of the call.
+    pub const fn class(self) -> Class {
+        self.class
+    }
+}
+
+/// The verdict on a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Permitted(Permit),
+    /// It may not run, and no person can change that for this call.
+    Denied(DenialCode),
+    /// It may run after the yes of a person for each reason.
+    NeedsPerson(Vec<Reason>),
+}
+
+/// The judgement of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The class of the call, if the tool is classified.
+    pub class: Option<Class>,
+    /// The answer of each stage, up to the one that denied.
+    pub trace: Vec<(Stage, Answer)>,
+}
+
+impl Judgement {
+    /// Returns the codes that would have stopped the call in mode `enforce`.
+    pub fn would_have_blocked(&self) -> impl Iterator<Item = DenialCode> {
+        self.trace.iter().filter_map(|(_, answer)| match answer {
+            Answer::Lifted(code) => *code,
+            _ => None,
+        })
+    }
+}
+
+/// Judges a call.
+pub fn judge(call: &CallContext<'_>) -> Judgement {
+    let (mut trace, mut reasons) = (Vec::with_capacity(Stage::ALL.len()), Vec::new());
+    let class = stages::class(call);
+    for stage in Stage::ALL {
+        let found = if call.mode == Mode::Off && stage.is_lifted_by_modes() {
+            stages::Found::Lifted
+        } else {
+            stages::look(stage, call)
+        };
+        match found {
+            stages::Found::Nothing => trace.push((stage, Answer::Pass)),
+            stages::Found::Lifted => trace.push((stage, Answer::Lifted(None))),
+            stages::Found::Fault(code) => {
+                trace.push((stage, Answer::Deny(code)));
+                return Judgement { verdict: Verdict::Denied(code), class, trace };
+            }
+            stages::Found::Reason(reason) if call.mode == Mode::Warn && stage.is_lifted_by_modes() => {
+                trace.push((stage, Answer::Lifted(Some(reason.code))));
+            }
+            stages::Found::Reason(reason) => {
+                trace.push((stage, Answer::Ask(reason.code)));
+                reasons.push(reason);
+            }
+        }
+    }
+    let verdict = match class {
+        Some(class) if reasons.is_empty() => Verdict::Permitted(Permit { class }),
+        Some(_) => Verdict::NeedsPerson(reasons),
+        // The stage `classified` denies such a call.
+        None => Verdict::Denied(DenialCode::CallUnclassified),
+    };
+    Judgement { verdict, class, trace }
+}

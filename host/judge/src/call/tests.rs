@@ -1,0 +1,218 @@
+//! Each stage with a call that it stops, and each mode with each outcome.
+
+use super::*;
+use crate::manifest;
+use proptest::prelude::*;
+use serde_json::json;
+
+/// The parts of a context that tests change.
+struct Case {
+    tool: &'static str,
+    arguments: Value,
+    is_enabled: bool,
+    has_room: bool,
+    principal: Principal,
+    scope: Classes,
+    has_external: bool,
+    typed: Vec<&'static str>,
+    granted: Option<Granted>,
+    mode: Mode,
+}
+
+impl Case {
+    fn new(tool: &'static str, arguments: Value) -> Self {
+        Self {
+            tool,
+            arguments,
+            is_enabled: true,
+            has_room: true,
+            principal: Principal::Person,
+            scope: ReceiverPolicy::default().person.unasked,
+            has_external: false,
+            typed: Vec::new(),
+            granted: None,
+            mode: Mode::Enforce,
+        }
+    }
+
+    fn sending() -> Self {
+        let scope = Classes::of(&[Class::Send]);
+        Self { scope, ..Self::new("send_message", json!({ "to": "ana", "text": "hello" })) }
+    }
+
+    fn fetching(granted: Granted) -> Self {
+        let arguments = json!({ "method": "GET", "url": "https://a.example/" });
+        Self { granted: Some(granted), ..Self::new("http_fetch", arguments) }
+    }
+
+    fn judged(&self) -> Judgement {
+        judge(&CallContext {
+            manifest: manifest::built_in(self.tool),
+            is_enabled: self.is_enabled,
+            arguments: self.arguments.as_object(),
+            has_room: self.has_room,
+            principal: self.principal,
+            receiver: &ReceiverPolicy::default(),
+            scope: self.scope,
+            has_external: self.has_external,
+            is_typed: &|text| self.typed.contains(&text),
+            granted: self.granted,
+            mode: self.mode,
+        })
+    }
+
+    fn denied(&self) -> DenialCode {
+        match self.judged().verdict {
+            Verdict::Denied(code) => code,
+            other => panic!("{} is not denied: {other:?}", self.tool),
+        }
+    }
+
+    fn reasons(&self) -> Vec<DenialCode> {
+        match self.judged().verdict {
+            Verdict::NeedsPerson(reasons) => reasons.iter().map(|reason| reason.code).collect(),
+            other => panic!("{} needs no person: {other:?}", self.tool),
+        }
+    }
+
+    fn permitted(&self) -> Class {
+        match self.judged().verdict {
+            Verdict::Permitted(permit) => permit.class(),
+            other => panic!("{} is not permitted: {other:?}", self.tool),
+        }
+    }
+}
+
+#[test]
+fn each_denying_stage_names_its_code() {
+    let read = || Case::new("read_file", json!({ "path": "a" }));
+    assert_eq!(Case::new("rm", json!({})).denied(), DenialCode::CallToolUnknown);
+    assert_eq!(Case::new("read_file", json!([])).denied(), DenialCode::CallMalformed);
+    assert_eq!(Case::new("read_file", json!({ "pathname": "a" })).denied(), DenialCode::CallUnclassified);
+    assert_eq!(Case { is_enabled: false, ..read() }.denied(), DenialCode::CallToolNotEnabled);
+    assert_eq!(Case { has_room: false, ..read() }.denied(), DenialCode::CallNoRoom);
+    for principal in [Principal::Guest, Principal::Unsigned] {
+        assert_eq!(Case { principal, ..read() }.denied(), DenialCode::CallPrincipal, "{}", principal.name());
+    }
+    let request = Case::new("http_fetch", json!({ "url": "https://a.example/" }));
+    assert_eq!(request.denied(), DenialCode::CallUnclassified, "the grants were not asked");
+}
+
+#[test]
+fn agent_and_schedule_may_read_and_nothing_else() {
+    for principal in [Principal::Agent, Principal::Schedule] {
+        let of = |tool, arguments| Case { principal, ..Case::new(tool, arguments) };
+        assert_eq!(of("read_file", json!({ "path": "a" })).permitted(), Class::Read);
+        assert_eq!(of("write_file", json!({ "path": "a" })).denied(), DenialCode::CallPrincipal);
+        assert_eq!(of("run_command", json!({ "command": "true" })).denied(), DenialCode::CallPrincipal);
+        let sending = Case { principal, ..Case::sending() };
+        assert_eq!(sending.denied(), DenialCode::CallPrincipal, "a declared scope does not widen it");
+    }
+}
+
+#[test]
+fn contained_call_of_a_person_is_never_asked_about() {
+    for (tool, arguments, class) in [
+        ("read_file", json!({ "path": "a" }), Class::Read),
+        ("write_file", json!({ "path": "a", "content": "x" }), Class::Write),
+        ("run_command", json!({ "command": "rm -r ." }), Class::Exec),
+        ("remember", json!({ "text": "x" }), Class::Write),
+        ("request_capability_change", json!({ "kind": "persona" }), Class::Ask),
+    ] {
+        let case = Case { has_external: true, scope: Classes::NONE, ..Case::new(tool, arguments) };
+        assert_eq!(case.permitted(), class, "{tool}");
+    }
+}
+
+#[test]
+fn call_out_of_scope_needs_its_person() {
+    let case = Case { scope: Classes::of(&[Class::Read, Class::Write]), ..Case::sending() };
+    assert_eq!(case.reasons(), [DenialCode::CallScope]);
+    assert_eq!(Case::sending().permitted(), Class::Send);
+}
+
+#[test]
+fn text_of_others_makes_a_sending_call_need_a_person() {
+    let case = Case { has_external: true, typed: vec!["ana"], ..Case::sending() };
+    let Verdict::NeedsPerson(reasons) = case.judged().verdict else { panic!("it needs a person") };
+    let found: Vec<_> = reasons.iter().map(|reason| (reason.code, reason.arguments.join(" "))).collect();
+    assert_eq!(found, [(DenialCode::CallOrigin, String::new()), (DenialCode::CallOutward, "text".to_owned())]);
+    assert!(reasons.iter().all(|reason| reason.decider() == Decider::Principal));
+}
+
+#[test]
+fn all_reasons_are_in_one_request() {
+    let case = Case { has_external: true, scope: Classes::NONE, ..Case::sending() };
+    assert_eq!(case.reasons(), [DenialCode::CallScope, DenialCode::CallOrigin, DenialCode::CallOutward]);
+}
+
+#[test]
+fn reading_over_the_network_never_asks_for_its_origin() {
+    let case = Case { has_external: true, ..Case::fetching(Granted::As(Class::Read)) };
+    assert_eq!(case.permitted(), Class::Read);
+    let case = Case::fetching(Granted::As(Class::Send));
+    assert_eq!(case.reasons(), [DenialCode::CallScope]);
+}
+
+#[test]
+fn request_without_a_grant_needs_the_policy_in_every_mode() {
+    for mode in [Mode::Enforce, Mode::Warn, Mode::Off] {
+        let case = Case { mode, ..Case::fetching(Granted::Missing(DenialCode::NotFound)) };
+        let Verdict::NeedsPerson(reasons) = case.judged().verdict else { panic!("{mode:?}") };
+        let last = reasons.last().expect("a reason");
+        assert_eq!((last.code, last.decider()), (DenialCode::NotFound, Decider::Policy), "{mode:?}");
+    }
+}
+
+#[test]
+fn modes_lift_scope_inputs_and_outward_alone() {
+    let stopped = |mode| Case { mode, has_external: true, scope: Classes::NONE, ..Case::sending() };
+    assert_eq!(stopped(Mode::Enforce).reasons().len(), 3);
+    assert_eq!(stopped(Mode::Warn).permitted(), Class::Send);
+    let judged = stopped(Mode::Warn).judged();
+    let would: Vec<_> = judged.would_have_blocked().collect();
+    assert_eq!(would, [DenialCode::CallScope, DenialCode::CallOrigin, DenialCode::CallOutward]);
+    assert_eq!(stopped(Mode::Off).permitted(), Class::Send);
+    assert_eq!(stopped(Mode::Off).judged().would_have_blocked().count(), 0, "nothing was judged");
+    for mode in [Mode::Warn, Mode::Off] {
+        assert_eq!(Case { is_enabled: false, mode, ..Case::sending() }.denied(), DenialCode::CallToolNotEnabled);
+        assert_eq!(Case { principal: Principal::Agent, mode, ..Case::sending() }.denied(), DenialCode::CallPrincipal);
+    }
+}
+
+#[test]
+fn trace_has_each_stage_up_to_the_one_that_denied() {
+    let whole: Vec<_> = Case::sending().judged().trace.into_iter().map(|(stage, _)| stage).collect();
+    assert_eq!(whole, Stage::ALL);
+    let cut = Case { is_enabled: false, ..Case::sending() }.judged().trace;
+    assert_eq!(cut.last(), Some(&(Stage::Granted, Answer::Deny(DenialCode::CallToolNotEnabled))));
+    assert_eq!(cut.len(), 3);
+}
+
+proptest! {
+    /// A context with text of others, a smaller scope or fewer typed values never permits more.
+    #[test]
+    fn less_trust_never_permits_more(
+        tool in proptest::sample::select(vec!["read_file", "run_command", "send_message", "http_fetch"]),
+        scope in proptest::sample::subsequence(Class::ALL.to_vec(), 0..=6),
+        (has_external, is_typed) in (any::<bool>(), any::<bool>()),
+    ) {
+        let arguments = match tool {
+            "read_file" => json!({ "path": "a" }),
+            "run_command" => json!({ "command": "true" }),
+            "http_fetch" => json!({ "method": "POST", "url": "https://a.example/" }),
+            _ => json!({ "to": "ana", "text": "hello" }),
+        };
+        let granted = (tool == "http_fetch").then_some(Granted::As(Class::Send));
+        let typed = if is_typed { vec!["ana", "hello", "POST", "https://a.example/"] } else { Vec::new() };
+        let of = |scope: Classes, has_external, typed: &[&'static str]| {
+            Case { scope, has_external, typed: typed.to_vec(), granted, ..Case::new(tool, arguments.clone()) }.judged()
+        };
+        let scope: Classes = scope.into_iter().collect();
+        let with = of(scope, has_external, &typed);
+        for less in [of(Classes::NONE, has_external, &typed), of(scope, true, &typed), of(scope, has_external, &[])] {
+            let is_permitted = |judged: &Judgement| matches!(judged.verdict, Verdict::Permitted(_));
+            prop_assert!(is_permitted(&with) || !is_permitted(&less));
+        }
+    }
+}

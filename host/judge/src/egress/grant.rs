@@ -1,0 +1,232 @@
+//! The grant of one host to one agent: methods, paths, the credential and the size of a body.
+//!
+//! Never grants a host by a wildcard, and never a credential beyond listed paths. See [`super::template`].
+
+use super::host::{HostError, HostName, Loopback};
+use super::method::{Method, UnknownMethod};
+use super::template::{Template, TemplateError};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Templates of a grant.
+pub const PATHS_MAX: usize = 64;
+/// The largest body that a grant can admit.
+pub const UPLOAD_BYTES_MAX: u64 = 10 << 20;
+/// The body that a grant admits without a number.
+pub const UPLOAD_BYTES_DEFAULT: u64 = 64 << 10;
+/// Characters of the name of a secret.
+const SECRET_CHARACTERS_MAX: usize = 64;
+/// The port of https.
+const HTTPS_PORT: u16 = 443;
+
+/// A grant as it is written in TOML or JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantText {
+    /// The full name of the host.
+    pub host: String,
+    /// The port, if it is not 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The methods; GET and HEAD if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
+    /// Templates of paths. Without any, only whole URLs that a person typed or endorsed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// The name of the secret that requests may carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Bytes of a body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_bytes_max: Option<u64>,
+}
+
+/// A checked grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Grant {
+    host: HostName,
+    port: u16,
+    methods: BTreeSet<Method>,
+    paths: Vec<Template>,
+    secret: Option<SecretName>,
+    upload_bytes_max: u64,
+}
+
+impl Grant {
+    /// Checks a written grant.
+    ///
+    /// # Errors
+    /// The first part that is no grant, with the text to write instead.
+    pub fn check(text: &GrantText, loopback: Loopback) -> Result<Self, GrantError> {
+        let host = HostName::parse(&text.host, loopback)?;
+        let port = match text.port {
+            Some(0) => return Err(GrantError::PortZero),
+            Some(port) => port,
+            None if host.is_loopback() => return Err(GrantError::LoopbackPort(host)),
+            None => HTTPS_PORT,
+        };
+        let mut methods = text.methods.iter().map(|word| word.parse()).collect::<Result<BTreeSet<Method>, _>>()?;
+        if methods.is_empty() {
+            methods = BTreeSet::from([Method::Get, Method::Head]);
+        }
+        let mut paths = Vec::new();
+        for path in &text.paths {
+            let template: Template = path.parse()?;
+            if !paths.contains(&template) {
+                paths.push(template);
+            }
+        }
+        if paths.len() > PATHS_MAX {
+            return Err(GrantError::Paths(paths.len()));
+        }
+        let secret = text.secret.as_deref().map(str::parse).transpose()?;
+        let writes = methods.iter().find(|method| !method.only_reads()).copied();
+        match (paths.is_empty(), writes, &secret) {
+            (true, Some(method), _) => return Err(GrantError::NeedsPath(method)),
+            (true, None, Some(_)) => return Err(GrantError::SecretNeedsPath),
+            (true, None, None) | (false, _, _) => {}
+        }
+        let upload_bytes_max = upload(text.upload_bytes_max, writes)?;
+        Ok(Self { host, port, methods, paths, secret, upload_bytes_max })
+    }
+
+    /// Returns the host.
+    pub const fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    /// Returns the port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the methods.
+    pub const fn methods(&self) -> &BTreeSet<Method> {
+        &self.methods
+    }
+
+    /// Returns the templates.
+    pub fn paths(&self) -> &[Template] {
+        &self.paths
+    }
+
+    /// Returns the name of the secret that requests may carry.
+    pub const fn secret(&self) -> Option<&SecretName> {
+        self.secret.as_ref()
+    }
+
+    /// Returns the bytes of the largest body.
+    pub const fn upload_bytes_max(&self) -> u64 {
+        self.upload_bytes_max
+    }
+
+    /// Returns the grant as it is written in full: equal grants have equal texts.
+    pub fn text(&self) -> GrantText {
+        let is_usual = self.port == HTTPS_PORT && !self.host.is_loopback();
+        let has_body = self.methods.iter().any(|method| !method.only_reads());
+        GrantText {
+            host: self.host.to_string(),
+            port: (!is_usual).then_some(self.port),
+            methods: self.methods.iter().map(ToString::to_string).collect(),
+            paths: self.paths.iter().map(ToString::to_string).collect(),
+            secret: self.secret.as_ref().map(ToString::to_string),
+            upload_bytes_max: has_body.then_some(self.upload_bytes_max),
+        }
+    }
+}
+
+/// Returns the bytes of the largest body.
+fn upload(bytes: Option<u64>, writes: Option<Method>) -> Result<u64, GrantError> {
+    match (bytes, writes) {
+        (Some(bytes), _) if bytes > UPLOAD_BYTES_MAX => Err(GrantError::Upload(bytes)),
+        (Some(1..), None) => Err(GrantError::NoBody),
+        (Some(bytes), _) => Ok(bytes),
+        (None, Some(_)) => Ok(UPLOAD_BYTES_DEFAULT),
+        (None, None) => Ok(0),
+    }
+}
+
+/// The name of a secret; never its value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct SecretName(String);
+
+impl SecretName {
+    /// Returns the name without the prefix `secret:`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is no name of a secret. The error does not quote it, because a caller may confuse name and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid name of a secret: write 1 to {SECRET_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit"
+)]
+pub struct NoSecretName;
+
+impl FromStr for SecretName {
+    type Err = NoSecretName;
+
+    /// Parses a name with or without `secret:`.
+    fn from_str(text: &str) -> Result<Self, NoSecretName> {
+        let name = text.strip_prefix("secret:").unwrap_or(text);
+        let is_first = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_usual = |c: char| is_first(c) || matches!(c, '-' | '_');
+        let is_name = name.len() <= SECRET_CHARACTERS_MAX && name.starts_with(is_first) && name.chars().all(is_usual);
+        if is_name { Ok(Self(name.to_owned())) } else { Err(NoSecretName) }
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The reason why a text is no grant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    /// The host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Port 0.
+    #[error("0 is no port: write 1 to 65535, or leave it out for 443")]
+    PortZero,
+    /// A host of this machine without a port.
+    #[error("a grant of {0} needs its port")]
+    LoopbackPort(HostName),
+    /// A method.
+    #[error(transparent)]
+    Method(#[from] UnknownMethod),
+    /// A template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// Too many templates.
+    #[error("{0} paths are over the limit of {PATHS_MAX}: write a slot where paths differ in one segment")]
+    Paths(usize),
+    /// A method with an effect, and no path.
+    #[error("a grant of {0} needs at least one path: write a template such as /repos/{{owner}}/issues")]
+    NeedsPath(Method),
+    /// A credential, and no path.
+    #[error("a grant with a secret needs at least one path: write each path that may receive it")]
+    SecretNeedsPath,
+    /// The name of the secret.
+    #[error(transparent)]
+    Secret(#[from] NoSecretName),
+    /// A body that is too large.
+    #[error("a body of {0} bytes is over the limit of {UPLOAD_BYTES_MAX}: write a smaller number")]
+    Upload(u64),
+    /// A body for methods without one.
+    #[error("GET and HEAD have no body: leave out the size of a body, or add a method that has one")]
+    NoBody,
+}

@@ -1,0 +1,16 @@
+//! The judgement of tool calls: classes, scopes of requests, grants of hosts, manifests of tools, and the stages of one judgement.
+//!
+//! Pure: never reads a clock, a file, the database or the network, and never runs a call. See [`scope`] and [`egress`].
+
+#![forbid(unsafe_code)]
+
+pub mod call;
+pub mod class;
+pub mod egress;
+pub mod manifest;
+pub mod principal;
+pub mod scope;
+pub mod typed;
+
+pub use class::{Class, Classes};
+pub use principal::{Allowed, Principal, ReceiverPolicy};

@@ -1,0 +1,200 @@
+//! The manifest of a tool: its class, the rule of each argument, and what a person is told about a call.
+//!
+//! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
+
+use crate::class::Class;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The manifests of the built-in tools.
+const BUILT_IN: &str = include_str!("../data/tools.toml");
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// In the jail of the session, or on the notes of the agent.
+    Contained,
+    /// As an action of the host that a person decides, or that has its own check.
+    Action,
+    /// As a request over the network that the host makes.
+    Http,
+    /// At a recipient outside of the session.
+    Outside,
+}
+
+/// The rule of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// It says who or what the call acts on: a recipient, an address, an amount.
+    Floor,
+    /// It is the content that the call transports.
+    Content,
+    /// Its value has no effect beyond the session.
+    Free,
+}
+
+/// An argument of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Argument {
+    /// Its rule.
+    pub rule: Rule,
+    /// True if a third party receives its value.
+    #[serde(default)]
+    pub outward: bool,
+}
+
+/// The manifest of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The name of the tool.
+    pub name: String,
+    /// The kind of its effect.
+    pub class: Class,
+    /// Where its effect is.
+    pub reach: Reach,
+    /// True if the host can undo its effect.
+    #[serde(default)]
+    pub reversible: bool,
+    /// True if every call needs a person.
+    #[serde(default)]
+    pub always_ask: bool,
+    /// The effect in words, with `{argument}` for values.
+    pub effect: String,
+    /// The rule of each argument.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, Argument>,
+}
+
+/// The reason that a text is no list of manifests.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A field is missing, unknown or of the wrong type; a class or a rule is unknown.
+    #[error("the manifest cannot be read: {0}")]
+    Malformed(#[from] toml::de::Error),
+    /// Two manifests have the same name.
+    #[error("the tool {0:?} has two manifests: remove one")]
+    Twice(String),
+    /// The text of the effect names an argument without a rule.
+    #[error(
+        "the effect of the tool {tool:?} names {argument:?}, which has no rule: write [tool.arguments.{argument}] with a rule"
+    )]
+    Unruled {
+        /// The tool.
+        tool: String,
+        /// The argument.
+        argument: String,
+    },
+    /// A contained tool has an outward argument.
+    #[error(
+        "the tool {tool:?} is contained, so its argument {argument:?} cannot be outward: remove `outward`, or name another reach"
+    )]
+    ContainedOutward {
+        /// The tool.
+        tool: String,
+        /// The argument.
+        argument: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    tool: Vec<Manifest>,
+}
+
+/// Reads manifests from TOML text: an array `[[tool]]`.
+///
+/// # Errors
+/// Names the tool and the argument that is wrong, with what to write.
+pub fn parse(text: &str) -> Result<BTreeMap<String, Manifest>, Error> {
+    let File { tool } = toml::from_str(text)?;
+    let mut manifests = BTreeMap::new();
+    for manifest in tool {
+        manifest.check()?;
+        let name = manifest.name.clone();
+        if manifests.insert(name.clone(), manifest).is_some() {
+            return Err(Error::Twice(name));
+        }
+    }
+    Ok(manifests)
+}
+
+/// Returns the manifest of a built-in tool.
+pub fn built_in(name: &str) -> Option<&'static Manifest> {
+    static ALL: LazyLock<BTreeMap<String, Manifest>> =
+        LazyLock::new(|| parse(BUILT_IN).expect("a test reads the manifests of the built-in tools"));
+    ALL.get(name)
+}
+
+impl Manifest {
+    fn check(&self) -> Result<(), Error> {
+        for argument in slots(&self.effect) {
+            if !self.arguments.contains_key(argument) {
+                return Err(Error::Unruled { tool: self.name.clone(), argument: argument.to_owned() });
+            }
+        }
+        let outward = self.arguments.iter().find(|(_, argument)| argument.outward);
+        match outward {
+            Some((argument, _)) if self.reach == Reach::Contained => {
+                Err(Error::ContainedOutward { tool: self.name.clone(), argument: argument.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a call acts only in the jail of its session and on the notes of its agent.
+    pub fn is_contained(&self) -> bool {
+        self.reach == Reach::Contained
+    }
+}
+
+/// Returns the names in braces of a text.
+fn slots(effect: &str) -> impl Iterator<Item = &str> {
+    effect.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_word_or_argument_without_rule_is_refused() {
+        let text = |class: &str, rule: &str, effect: &str| {
+            format!(
+                "[[tool]]\nname = \"t\"\nclass = \"{class}\"\nreach = \"outside\"\neffect = \"{effect}\"\n\
+                 [tool.arguments.to]\nrule = \"{rule}\"\n"
+            )
+        };
+        assert!(parse(&text("send", "floor", "sends to {to}")).is_ok());
+        assert!(parse(&text("delete", "floor", "sends to {to}")).unwrap_err().to_string().contains("delete"));
+        assert!(parse(&text("send", "any", "sends to {to}")).unwrap_err().to_string().contains("any"));
+        assert!(matches!(
+            parse(&text("send", "floor", "sends {body}")),
+            Err(Error::Unruled { argument, .. }) if argument == "body"
+        ));
+        let twice = text("send", "floor", "sends") + &text("send", "floor", "sends");
+        assert!(matches!(parse(&twice), Err(Error::Twice(name)) if name == "t"));
+    }
+
+    #[test]
+    fn contained_tool_with_an_outward_argument_is_refused() {
+        let text = "[[tool]]\nname = \"t\"\nclass = \"read\"\nreach = \"contained\"\neffect = \"reads\"\n\
+                    [tool.arguments.to]\nrule = \"free\"\noutward = true\n";
+        assert!(matches!(parse(text), Err(Error::ContainedOutward { .. })));
+    }
+
+    #[test]
+    fn built_in_tools_that_leave_the_jail_are_not_contained() {
+        assert!(built_in("read_file").expect("known").is_contained());
+        assert!(built_in("run_command").expect("known").is_contained());
+        assert!(!built_in("http_fetch").expect("known").is_contained());
+        assert!(!built_in("send_message").expect("known").is_contained());
+        assert!(built_in("rm").is_none());
+    }
+}

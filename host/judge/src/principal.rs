@@ -1,0 +1,134 @@
+//! The principal of a turn, and the policy of an agent about the classes that each kind of principal may ask for.
+//!
+//! Never finds out who a principal is: the host knows it from the sealed message.
+
+use crate::class::{Class, Classes};
+use serde::{Deserialize, Serialize};
+
+/// The kind of the principal of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Principal {
+    /// A registered person.
+    Person,
+    /// A sender of a public channel who is no registered person.
+    Guest,
+    /// Another agent.
+    Agent,
+    /// A schedule, on behalf of its creator.
+    Schedule,
+    /// A text without a seal.
+    Unsigned,
+}
+
+impl Principal {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Person, Self::Guest, Self::Agent, Self::Schedule, Self::Unsigned];
+
+    /// Returns its word in the ledger and in explanations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Guest => "guest",
+            Self::Agent => "agent",
+            Self::Schedule => "schedule",
+            Self::Unsigned => "unsigned",
+        }
+    }
+}
+
+/// The classes that one kind of principal may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed {
+    /// The classes that a request may declare at all.
+    pub may: Classes,
+    /// The classes of a request that declares nothing.
+    pub unasked: Classes,
+}
+
+impl Allowed {
+    /// Returns the classes of a recorded scope, such as `declared:read send`. Reading is a part of every request, and a declaration is
+    /// all of it. A text without an origin, such as that of an earlier version, has the classes that need no word.
+    pub fn asked(self, recorded: &str) -> Classes {
+        let (source, words) = recorded.split_once(':').unwrap_or(("default", ""));
+        let said: Classes = words.parse().unwrap_or_default();
+        let reading = Classes::of(&[Class::Read, Class::Ask]);
+        let asked = if source == "declared" { said.or(reading) } else { said.or(self.unasked) };
+        asked.and(self.may)
+    }
+}
+
+/// The classes for each kind of principal, for one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiverPolicy {
+    /// Registered people.
+    pub person: Allowed,
+    /// Strangers of a public channel.
+    pub guest: Allowed,
+    /// Other agents.
+    pub agent: Allowed,
+    /// Schedules.
+    pub schedule: Allowed,
+}
+
+const NOTHING: Allowed = Allowed { may: Classes::NONE, unasked: Classes::NONE };
+const READING: Allowed =
+    Allowed { may: Classes::of(&[Class::Read, Class::Ask]), unasked: Classes::of(&[Class::Read, Class::Ask]) };
+
+impl Default for ReceiverPolicy {
+    fn default() -> Self {
+        let all = Classes::of(&Class::ALL);
+        let unasked = Classes::of(&[Class::Read, Class::Write, Class::Ask]);
+        Self { person: Allowed { may: all, unasked }, guest: NOTHING, agent: READING, schedule: READING }
+    }
+}
+
+impl ReceiverPolicy {
+    /// Returns the classes for a kind of principal. A text without a seal has none, by any policy.
+    pub const fn of(&self, principal: Principal) -> Allowed {
+        match principal {
+            Principal::Person => self.person,
+            Principal::Guest => self.guest,
+            Principal::Agent => self.agent,
+            Principal::Schedule => self.schedule,
+            Principal::Unsigned => NOTHING,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsigned_and_guests_may_ask_for_nothing() {
+        let policy = ReceiverPolicy::default();
+        for principal in [Principal::Unsigned, Principal::Guest] {
+            assert!(policy.of(principal).may.is_empty(), "{}", principal.name());
+        }
+        let open = Allowed { may: Classes::of(&Class::ALL), unasked: Classes::of(&Class::ALL) };
+        let policy = ReceiverPolicy { person: open, guest: open, agent: open, schedule: open };
+        assert_eq!(policy.of(Principal::Unsigned), NOTHING);
+    }
+
+    #[test]
+    fn default_needs_a_word_beyond_reading_and_writing() {
+        let policy = ReceiverPolicy::default();
+        for class in [Class::Send, Class::Exec, Class::Trade] {
+            assert!(policy.person.may.has(class) && !policy.person.unasked.has(class), "{class}");
+            assert!(!policy.agent.may.has(class) && !policy.schedule.may.has(class), "{class}");
+        }
+    }
+
+    #[test]
+    fn declared_scope_is_all_and_others_add_to_the_default() {
+        let person = ReceiverPolicy::default().person;
+        assert_eq!(person.asked("declared:send"), Classes::of(&[Class::Read, Class::Send, Class::Ask]));
+        assert_eq!(person.asked("default:"), person.unasked);
+        assert_eq!(person.asked("lexicon:send"), person.unasked.with(Class::Send));
+        for old in ["", "read write", "declared", "other:everything"] {
+            assert_eq!(person.asked(old), person.unasked, "{old:?}");
+        }
+        assert!(ReceiverPolicy::default().guest.asked("declared:send trade").is_empty());
+    }
+}

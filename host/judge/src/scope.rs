@@ -1,0 +1,97 @@
+//! The scope of a request: the classes that a person declares, or that a lexicon finds in typed text.
+//!
+//! Reads typed spans only, and never decides whether a call may run. See [`declared`] and [`reading`].
+
+pub mod declared;
+pub mod lexicon;
+pub mod quotes;
+pub mod reading;
+pub mod report;
+mod words;
+
+use crate::class::{Class, Classes};
+use declared::{DeclarationError, Declared};
+use lexicon::Lexicon;
+use serde::Serialize;
+use std::ops::Range;
+
+/// A part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// True if the person typed it. Quoted, forwarded and pasted parts are not typed.
+    pub typed: bool,
+}
+
+/// The origin of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The person wrote `/allow`.
+    Declared,
+    /// The lexicon found a request in typed text.
+    Lexicon,
+    /// The message declares nothing, and the lexicon found nothing. The receiver policy decides alone.
+    Default,
+}
+
+/// The words that gave a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// The class.
+    pub class: Class,
+    /// The index of the span.
+    pub span: usize,
+    /// The range of bytes in the text of the span.
+    pub bytes: Range<usize>,
+}
+
+/// The classes that a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// The classes; none if the source is [`Source::Default`].
+    pub classes: Classes,
+    /// Their origin.
+    pub source: Source,
+    /// The words that gave them, at most [`EVIDENCE_MAX`], in the order of the text.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Pieces of evidence that a scope keeps.
+pub const EVIDENCE_MAX: usize = 16;
+
+/// Returns the scope of a message: its declaration, otherwise the finding of the lexicon.
+pub fn scope(spans: &[Span<'_>]) -> Result<Scope, DeclarationError> {
+    Ok(match declared::declared(spans)? {
+        Some(declared) => of_declaration(&declared),
+        None => of_lexicon(spans, Lexicon::embedded()),
+    })
+}
+
+fn of_declaration(declared: &Declared<'_>) -> Scope {
+    let evidence = declared.words.iter().map(|(class, bytes)| Evidence {
+        class: *class,
+        span: declared.span,
+        bytes: bytes.clone(),
+    });
+    Scope { classes: declared.classes, source: Source::Declared, evidence: evidence.take(EVIDENCE_MAX).collect() }
+}
+
+fn of_lexicon(spans: &[Span<'_>], lexicon: &Lexicon) -> Scope {
+    let mut evidence = Vec::new();
+    let mut withheld = false;
+    for (span, part) in spans.iter().enumerate().filter(|(_, part)| part.typed) {
+        let read = reading::read(part.text, lexicon);
+        withheld |= read.withheld;
+        evidence.extend(read.found.into_iter().map(|found| Evidence { class: found.class, span, bytes: found.bytes }));
+    }
+    evidence.retain(|found| !(withheld && found.class == Class::Send));
+    let classes: Classes = evidence.iter().map(|found| found.class).collect();
+    evidence.truncate(EVIDENCE_MAX);
+    let source = if classes.is_empty() { Source::Default } else { Source::Lexicon };
+    Scope { classes, source, evidence }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! The lexicon: words and patterns of each language that ask for something, from the data file `data/lexicon.toml`.
+//!
+//! Holds no rule of its own about a language; its head explains the format. See [`super::reading`].
+
+use crate::class::Class;
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
+
+const EMBEDDED: &str = include_str!("../../data/lexicon.toml");
+/// Classes that a lexicon can give. The others are always declared.
+const GIVEN: [Class; 3] = [Class::Read, Class::Write, Class::Send];
+/// Names within names of a pattern.
+const DEPTH_MAX: usize = 12;
+/// A pattern that matches nothing.
+const NEVER: &str = "[^\\s\\S]";
+
+/// A lexicon that was checked.
+#[derive(Debug)]
+pub struct Lexicon {
+    pub(super) languages: Vec<Language>,
+    /// Function words of languages without rules.
+    pub(super) others: Vec<HashSet<String>>,
+}
+
+/// The words and rules of one language.
+#[derive(Debug)]
+pub(super) struct Language {
+    pub code: String,
+    /// True if it is written in Han characters, without spaces.
+    pub han: bool,
+    pub function: HashSet<String>,
+    /// Words whose accents carry meaning.
+    pub kept: HashSet<String>,
+    pub abbreviations: HashSet<String>,
+    pub joiners: HashMap<String, Joiner>,
+    /// Variants of characters, such as traditional ones.
+    pub variants: HashMap<char, char>,
+    pub rules: Vec<Rule>,
+    pub marks: Marks,
+}
+
+/// A word between two clauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Joiner {
+    Start,
+    Comma,
+    And,
+    Or,
+    But,
+    So,
+}
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub class: Class,
+    pub when: Regex,
+    pub unless: Option<Regex>,
+    pub question: Option<bool>,
+    /// True if the word after the trigger must begin with a capital letter.
+    pub name: bool,
+    /// True for a question about a fact, which no "and send it" continues.
+    pub fact: bool,
+}
+
+/// Patterns that take a meaning away, or carry it from clause to clause.
+#[derive(Debug)]
+pub(super) struct Marks {
+    pub conditional: Regex,
+    pub spared: Regex,
+    pub blocked: Regex,
+    pub negated: Regex,
+    pub withheld: Regex,
+    pub contrast: Regex,
+    pub embeds: Regex,
+    pub introduces: Regex,
+    pub ability: Regex,
+    pub subject: Regex,
+    pub framed: Regex,
+    pub points: Regex,
+    /// Negations that take nothing away.
+    pub pleads: Regex,
+}
+
+/// A lexicon that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LexiconError {
+    /// The file has another shape.
+    #[error("cannot read the lexicon: {0}")]
+    Shape(#[from] toml::de::Error),
+    /// A pattern is no regular expression.
+    #[error("cannot read pattern {pattern} of {language} in the lexicon: {reason}")]
+    Pattern {
+        /// The code of the language.
+        language: String,
+        /// The name of the pattern, or its text.
+        pattern: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A rule gives a class that is always declared.
+    #[error("a rule of {0} in the lexicon gives {1}: a lexicon can give read, write and send only")]
+    Class(String, Class),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    others: BTreeMap<String, String>,
+    language: Vec<LanguageFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LanguageFile {
+    code: String,
+    #[serde(default)]
+    han: bool,
+    #[serde(default)]
+    function: String,
+    #[serde(default)]
+    kept: String,
+    #[serde(default)]
+    abbreviations: String,
+    #[serde(default)]
+    joiners: HashMap<String, Joiner>,
+    #[serde(default)]
+    variants: String,
+    #[serde(default)]
+    words: BTreeMap<String, String>,
+    #[serde(default)]
+    patterns: BTreeMap<String, String>,
+    #[serde(default)]
+    marks: BTreeMap<String, String>,
+    rule: Vec<RuleFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    class: Class,
+    when: String,
+    #[serde(default)]
+    unless: Option<String>,
+    #[serde(default)]
+    question: Option<bool>,
+    #[serde(default)]
+    name: bool,
+    #[serde(default)]
+    fact: bool,
+}
+
+impl Lexicon {
+    /// Returns the lexicon of this version. The first call compiles its patterns, which takes a moment; make it before the first
+    /// message.
+    pub fn embedded() -> &'static Self {
+        static LEXICON: OnceLock<Lexicon> = OnceLock::new();
+        LEXICON
+            .get_or_init(|| Self::parse(EMBEDDED).expect("the test `embedded_lexicon_is_readable` reads the same text"))
+    }
+
+    /// Reads a lexicon.
+    pub fn parse(text: &str) -> Result<Self, LexiconError> {
+        let file: File = toml::from_str(text)?;
+        let others = file.others.values().map(|words| set(words)).collect();
+        let languages = file.language.into_iter().map(language).collect::<Result<_, _>>()?;
+        Ok(Self { languages, others })
+    }
+
+    /// Returns the codes of its languages.
+    pub fn languages(&self) -> impl Iterator<Item = &str> {
+        self.languages.iter().map(|language| language.code.as_str())
+    }
+}
+
+fn set(words: &str) -> HashSet<String> {
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+fn language(file: LanguageFile) -> Result<Language, LexiconError> {
+    let patterns = Patterns::of(&file);
+    if let Some(rule) = file.rule.iter().find(|rule| !GIVEN.contains(&rule.class)) {
+        return Err(LexiconError::Class(file.code, rule.class));
+    }
+    let rule = |rule: &RuleFile| {
+        let unless = rule.unless.as_deref().map(|text| patterns.regex(text)).transpose()?;
+        Ok(Rule {
+            class: rule.class,
+            when: patterns.regex(&rule.when)?,
+            unless,
+            question: rule.question,
+            name: rule.name,
+            fact: rule.fact,
+        })
+    };
+    let rules = file.rule.iter().map(rule).collect::<Result<_, LexiconError>>()?;
+    let marks = marks(&file.marks, &patterns)?;
+    let variants = file.variants.split_whitespace().filter_map(|pair| {
+        let mut pair = pair.chars();
+        Some((pair.next()?, pair.next()?))
+    });
+    Ok(Language {
+        han: file.han,
+        function: set(&file.function),
+        kept: set(&file.kept),
+        abbreviations: set(&file.abbreviations),
+        joiners: file.joiners.clone(),
+        variants: variants.collect(),
+        rules,
+        marks,
+        code: file.code,
+    })
+}
+
+fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks, LexiconError> {
+    const NAMES: [&str; 13] = [
+        "conditional",
+        "spared",
+        "blocked",
+        "negated",
+        "withheld",
+        "contrast",
+        "embeds",
+        "introduces",
+        "ability",
+        "subject",
+        "framed",
+        "points",
+        "pleads",
+    ];
+    if let Some(name) = texts.keys().find(|name| !NAMES.contains(&name.as_str())) {
+        return Err(patterns.error(name, format!("it is none of {}", NAMES.join(", "))));
+    }
+    let mark = |name: &str| patterns.regex(texts.get(name).map_or(NEVER, String::as_str));
+    Ok(Marks {
+        conditional: mark("conditional")?,
+        spared: mark("spared")?,
+        blocked: mark("blocked")?,
+        negated: mark("negated")?,
+        withheld: mark("withheld")?,
+        contrast: mark("contrast")?,
+        embeds: mark("embeds")?,
+        introduces: mark("introduces")?,
+        ability: mark("ability")?,
+        subject: mark("subject")?,
+        framed: mark("framed")?,
+        points: mark("points")?,
+        pleads: mark("pleads")?,
+    })
+}
+
+/// The named parts of the patterns of a language.
+struct Patterns {
+    language: String,
+    han: bool,
+    named: BTreeMap<String, String>,
+}
+
+impl Patterns {
+    fn of(file: &LanguageFile) -> Self {
+        let list = |text: &str| {
+            let words: Vec<_> =
+                text.split(',').map(|word| word.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            format!("(?:{})", words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("|"))
+        };
+        let words = file.words.iter().map(|(name, text)| (name.clone(), list(text)));
+        let patterns = file.patterns.iter().map(|(name, text)| (name.clone(), format!("(?:{})", tight(text))));
+        Self { language: file.code.clone(), han: file.han, named: words.chain(patterns).collect() }
+    }
+
+    fn regex(&self, text: &str) -> Result<Regex, LexiconError> {
+        let mut pattern = tight(text);
+        for _ in 0..DEPTH_MAX {
+            let Some(expanded) = self.expand(&pattern)? else { break };
+            pattern = expanded;
+        }
+        // Bytes are enough where a space ends each word, and they keep the patterns small.
+        RegexBuilder::new(&pattern).unicode(self.han).build().map_err(|error| self.error(text, error.to_string()))
+    }
+
+    /// Replaces each name in braces; returns `None` if there is none.
+    fn expand(&self, pattern: &str) -> Result<Option<String>, LexiconError> {
+        let (mut expanded, mut rest, mut found) = (String::new(), pattern, false);
+        while let Some(at) = rest.find('{') {
+            let (before, after) = rest.split_at(at);
+            let name = after[1..].split('}').next().unwrap_or_default();
+            expanded.push_str(before);
+            if name.starts_with(|next: char| next.is_ascii_lowercase()) {
+                let part = self.named.get(name).ok_or_else(|| self.error(name, "there is no such name".into()))?;
+                expanded.push_str(part);
+                rest = &after[name.len() + 2..];
+                found = true;
+            } else {
+                expanded.push('{');
+                rest = &after[1..];
+            }
+        }
+        expanded.push_str(rest);
+        Ok(found.then_some(expanded))
+    }
+
+    fn error(&self, pattern: &str, reason: String) -> LexiconError {
+        LexiconError::Pattern { language: self.language.clone(), pattern: pattern.to_owned(), reason }
+    }
+}
+
+/// Returns a pattern without its line breaks.
+fn tight(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn embedded_lexicon_is_readable() {
+        let lexicon = Lexicon::parse(EMBEDDED).expect("the embedded lexicon");
+        assert_eq!(lexicon.languages().collect::<Vec<_>>(), ["en", "de", "es", "fr", "zh"]);
+    }
+
+    fn error(rule: &str) -> String {
+        let text = format!("[[language]]\ncode = \"xx\"\n[[language.rule]]\n{rule}");
+        Lexicon::parse(&text).expect_err("an error").to_string()
+    }
+
+    #[test]
+    fn rule_for_exec_or_trade_is_refused() {
+        for class in ["exec", "trade", "ask"] {
+            assert!(
+                error(&format!("class = \"{class}\"\nwhen = 'x'")).contains("read, write and send only"),
+                "{class}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_pattern_is_refused_by_name() {
+        assert!(error("class = \"send\"\nwhen = '{nothing}'").contains("pattern nothing of xx"));
+        assert!(error("class = \"send\"\nwhen = '('").contains("of xx"));
+        assert!(error("class = \"send\"\nwhen = 'x'\nif = 1").contains("unknown field"));
+    }
+}

@@ -1,0 +1,349 @@
+//! The reading of typed text with a lexicon: sentences, clauses, and the classes that each clause asks for.
+//!
+//! A clause counts only if a rule explains it from its beginning; every other clause gives nothing. See [`super::lexicon`].
+
+use super::lexicon::{Joiner, Language, Lexicon, Rule};
+use super::words::{self, Kind, Token};
+use crate::class::Class;
+use std::ops::Range;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Bytes of a span that the lexicon reads. A longer text is hardly typed, and its rest gives nothing.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// Function words that show a language without rules.
+const FOREIGN_WORDS_MIN: usize = 2;
+/// Groups of a rule that hold the words that ask.
+const TRIGGERS: [&str; 3] = ["v", "w", "x"];
+
+/// A class that a clause asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The class.
+    pub class: Class,
+    /// The range of bytes of the words that ask.
+    pub bytes: Range<usize>,
+}
+
+/// The reading of one text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Read {
+    /// The classes, in the order of the text.
+    pub found: Vec<Found>,
+    /// True if the text says that something must not be sent, so no other text of the message gives `send`.
+    pub withheld: bool,
+}
+
+/// Reads one text.
+pub fn read(text: &str, lexicon: &Lexicon) -> Read {
+    let tokens = words::tokens(bounded(text));
+    let mut read = Read::default();
+    Reader { languages: languages_of(&tokens, lexicon), read: &mut read }.text(&tokens);
+    if read.withheld {
+        read.found.retain(|found| found.class != Class::Send);
+    }
+    read.found.sort_by_key(|found| (found.bytes.start, found.class));
+    read.found.dedup();
+    read
+}
+
+fn bounded(text: &str) -> &str {
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// Returns the languages to try: Chinese by its script, the others by the number of their function words.
+fn languages_of<'a>(tokens: &[Token], lexicon: &'a Lexicon) -> Vec<&'a Language> {
+    let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+    let folded: Vec<String> = words.iter().map(|word| folded(word)).collect();
+    let count = |set: &std::collections::HashSet<String>| {
+        words.iter().zip(&folded).filter(|(word, folded)| set.contains(**word) || set.contains(*folded)).count()
+    };
+    let other = lexicon.others.iter().map(count).max().unwrap_or(0);
+    let scores: Vec<usize> = lexicon.languages.iter().map(|language| count(&language.function)).collect();
+    let best = scores.iter().copied().max().unwrap_or(0);
+    let is_japanese = words.iter().any(|word| word.contains(|next| matches!(next, '\u{3040}'..='\u{30ff}')));
+    let fits = |(language, score): (&'a Language, usize)| match language.han {
+        true => !is_japanese,
+        false => score == best && (other <= best || other < FOREIGN_WORDS_MIN),
+    };
+    lexicon.languages.iter().zip(scores).filter(|pair| fits(*pair)).map(|(language, _)| language).collect()
+}
+
+fn folded(word: &str) -> String {
+    word.nfd()
+        .filter(|next| !is_combining_mark(*next))
+        .flat_map(|next| if next == 'ß' { vec!['s', 's'] } else { vec![next] })
+        .collect()
+}
+
+/// The role of a clause for the clause that follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Request,
+    /// A clause that no rule explains.
+    Plain,
+    /// A plain clause with a subject: a statement or a question.
+    Statement,
+    /// A condition, reported speech, a habit.
+    Blocked,
+    Negated,
+    /// A request that contains another one, such as a reminder.
+    Embeds,
+}
+
+/// The text of a clause, with the place of each word.
+struct Clause {
+    text: String,
+    places: Vec<Place>,
+    joiner: Joiner,
+    colon: bool,
+}
+
+/// The place of a word in its clause and in the typed text.
+struct Place {
+    own: Range<usize>,
+    typed: Range<usize>,
+    capital: bool,
+}
+
+struct Reader<'a> {
+    languages: Vec<&'a Language>,
+    read: &'a mut Read,
+}
+
+/// The way to continue after a sentence; the last one of all languages counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Sentence,
+    /// The text after this line is content.
+    LineThenEnd,
+    /// The rest of this line is content.
+    SkipLine,
+    End,
+}
+
+impl Reader<'_> {
+    fn text(&mut self, tokens: &[Token]) {
+        let (mut begin, mut next) = (0, Next::Sentence);
+        while begin < tokens.len() {
+            let end = self.end_of_sentence(tokens, begin);
+            let (sentence, stop) = (&tokens[begin..end], tokens.get(end).map(|token| token.kind));
+            begin = end + 1;
+            if next < Next::SkipLine {
+                for language in self.languages.clone() {
+                    next = next.max(self.sentence(language, sentence, stop));
+                }
+            }
+            match (next, stop) {
+                (Next::End, _) | (Next::LineThenEnd, Some(Kind::Line)) => return,
+                (Next::SkipLine, Some(Kind::Line)) => next = Next::Sentence,
+                _ => {}
+            }
+        }
+    }
+
+    fn end_of_sentence(&self, tokens: &[Token], begin: usize) -> usize {
+        let is_abbreviation =
+            |word: &Token| self.languages.iter().any(|language| language.abbreviations.contains(&word.text));
+        let is_end = |at: usize| match tokens[at].kind {
+            Kind::Line => true,
+            Kind::Stop(_) => at == begin || !is_abbreviation(&tokens[at - 1]),
+            Kind::Word | Kind::Comma | Kind::Colon => false,
+        };
+        (begin..tokens.len()).find(|at| is_end(*at)).unwrap_or(tokens.len())
+    }
+
+    fn sentence(&mut self, language: &Language, sentence: &[Token], stop: Option<Kind>) -> Next {
+        let has_han = sentence.iter().any(|token| token.text.chars().any(words::is_han));
+        if has_han != language.han {
+            return Next::Sentence;
+        }
+        let marks = &language.marks;
+        let clauses = clauses(language, sentence);
+        let contrast = clauses.iter().any(|clause| marks.contrast.is_match(clause.text.as_bytes()));
+        let (mut before, mut points) = (None, false);
+        for (index, clause) in clauses.iter().enumerate() {
+            let firm = marks.pleads.replace_all(clause.text.as_bytes(), b" ".as_slice());
+            self.read.withheld |= !contrast && marks.withheld.is_match(&firm);
+            points |= marks.points.is_match(clause.text.as_bytes());
+            let state = self.clause(language, clause, before, stop == Some(Kind::Stop(true)));
+            let is_head =
+                matches!(state, State::Request | State::Embeds) || marks.introduces.is_match(clause.text.as_bytes());
+            if clause.colon && is_head {
+                let ends_line = index + 1 == clauses.len() && matches!(stop, Some(Kind::Line) | None);
+                return if ends_line { Next::End } else { Next::SkipLine };
+            }
+            before = Some(state);
+        }
+        if points { Next::LineThenEnd } else { Next::Sentence }
+    }
+
+    /// Adds the classes of a clause, and returns its role for the next one.
+    fn clause(&mut self, language: &Language, clause: &Clause, before: Option<State>, is_question: bool) -> State {
+        let marks = &language.marks;
+        let spared = marks.spared.replace_all(clause.text.as_bytes(), b" ".as_slice());
+        let is_conditional = marks.conditional.is_match(&spared);
+        let negated = marks.negated.is_match(&marks.pleads.replace_all(clause.text.as_bytes(), b" ".as_slice()));
+        let is_statement =
+            marks.subject.is_match(clause.text.as_bytes()) && !marks.framed.is_match(clause.text.as_bytes());
+        let begun = self.read.found.len();
+        let mut asked = false;
+        if may_ask(clause.joiner, before) {
+            for rule in &language.rules {
+                let Some(words) = matched(rule, clause, is_question) else { continue };
+                // Reading has no effect that a negation could take away.
+                let taken_away = negated || before == Some(State::Negated) && clause.joiner == Joiner::Comma;
+                if taken_away && rule.class != Class::Read {
+                    continue;
+                }
+                if rule.class == Class::Send
+                    && (is_conditional
+                        || marks.ability.is_match(clause.text.as_bytes())
+                        || before == Some(State::Embeds))
+                {
+                    continue;
+                }
+                asked |= !rule.fact;
+                self.read.found.push(Found { class: rule.class, bytes: clause.place(words) });
+            }
+        }
+        self.keep_send(begun);
+        if negated {
+            return State::Negated;
+        }
+        if asked {
+            let embeds = before == Some(State::Embeds) || marks.embeds.is_match(clause.text.as_bytes());
+            return if embeds { State::Embeds } else { State::Request };
+        }
+        if marks.blocked.is_match(&spared) {
+            return State::Blocked;
+        }
+        match before {
+            Some(state) if !matches!(clause.joiner, Joiner::Start | Joiner::So | Joiner::But) => state,
+            _ if is_statement => State::Statement,
+            _ => State::Plain,
+        }
+    }
+
+    /// Drops `write` of a clause where the same words also send: "write to Ana".
+    fn keep_send(&mut self, begun: usize) {
+        let clause = self.read.found.split_off(begun);
+        let sends = |own: &Range<usize>| {
+            let overlaps = |found: &Found| found.bytes.start < own.end && own.start < found.bytes.end;
+            clause.iter().any(|found| found.class == Class::Send && overlaps(found))
+        };
+        let kept = clause.iter().filter(|found| found.class != Class::Write || !sends(&found.bytes));
+        self.read.found.extend(kept.cloned());
+    }
+}
+
+fn clauses(language: &Language, sentence: &[Token]) -> Vec<Clause> {
+    let mut clauses = Vec::new();
+    let mut clause = Clause::new(Joiner::Start);
+    let mut tokens = sentence.iter().peekable();
+    while let Some(token) = tokens.next() {
+        let joiner = match token.kind {
+            // The end of an abbreviation.
+            Kind::Stop(_) => continue,
+            Kind::Comma | Kind::Colon | Kind::Line => Some(Joiner::Comma),
+            Kind::Word => joiner(language, token, tokens.peek().copied()),
+        };
+        // A joiner of two Han characters.
+        if language.han && token.kind == Kind::Word && joiner.is_some() {
+            tokens.next();
+        }
+        let Some(joiner) = joiner else {
+            clause.push(token, language);
+            continue;
+        };
+        if clause.places.is_empty() {
+            // A joiner after a comma counts: ", and send".
+            if joiner != Joiner::Comma && clause.joiner != Joiner::Start {
+                clause.joiner = joiner;
+            }
+            continue;
+        }
+        clause.colon = token.kind == Kind::Colon;
+        clauses.push(std::mem::replace(&mut clause, Clause::new(joiner)).closed(language));
+    }
+    if !clause.places.is_empty() {
+        clauses.push(clause.closed(language));
+    }
+    clauses
+}
+
+fn joiner(language: &Language, token: &Token, next: Option<&Token>) -> Option<Joiner> {
+    let joiners = &language.joiners;
+    match (language.han, next) {
+        (false, _) => joiners.get(&token.text).copied().filter(|_| !token.joined),
+        (true, Some(next)) if next.kind == Kind::Word => joiners.get(&format!("{}{}", token.text, next.text)).copied(),
+        (true, _) => None,
+    }
+}
+
+/// Returns whether a clause may ask for something after the clause before it.
+fn may_ask(joiner: Joiner, before: Option<State>) -> bool {
+    let Some(before) = before else { return true };
+    match (joiner, before) {
+        (Joiner::Start, _) => true,
+        (Joiner::Comma | Joiner::So, State::Request | State::Plain | State::Statement | State::Embeds) => true,
+        (Joiner::And | Joiner::Or, State::Request | State::Plain | State::Embeds) => true,
+        (Joiner::But, State::Request | State::Plain | State::Statement | State::Negated | State::Embeds) => true,
+        (Joiner::So | Joiner::Comma, State::Negated) => true,
+        (Joiner::And | Joiner::Or, State::Statement | State::Negated)
+        | (Joiner::Comma | Joiner::And | Joiner::Or | Joiner::But | Joiner::So, State::Blocked) => false,
+    }
+}
+
+/// Returns the range of the words that ask.
+fn matched(rule: &Rule, clause: &Clause, is_question: bool) -> Option<Range<usize>> {
+    if rule.question.is_some_and(|question| question != is_question) {
+        return None;
+    }
+    let captures = rule.when.captures(clause.text.as_bytes())?;
+    if rule.unless.as_ref().is_some_and(|unless| unless.is_match(clause.text.as_bytes())) {
+        return None;
+    }
+    let trigger = TRIGGERS.iter().find_map(|name| captures.name(name)).or_else(|| captures.get(0))?.range();
+    (!rule.name || clause.is_name_after(trigger.end)).then_some(trigger)
+}
+
+impl Clause {
+    fn new(joiner: Joiner) -> Self {
+        Self { text: String::new(), places: Vec::new(), joiner, colon: false }
+    }
+
+    fn push(&mut self, token: &Token, language: &Language) {
+        if !language.han {
+            self.text.push(if token.joined && !self.places.is_empty() { '-' } else { ' ' });
+        }
+        let begin = self.text.len();
+        if language.han {
+            self.text.extend(token.text.chars().map(|next| language.variants.get(&next).copied().unwrap_or(next)));
+        } else if language.kept.contains(&token.text) {
+            self.text.push_str(&token.text);
+        } else {
+            self.text.push_str(&folded(&token.text));
+        }
+        self.places.push(Place { own: begin..self.text.len(), typed: token.bytes.clone(), capital: token.capital });
+    }
+
+    fn closed(mut self, language: &Language) -> Self {
+        if !language.han {
+            self.text.push(' ');
+        }
+        self
+    }
+
+    /// Returns the range in the typed text of a range of the clause.
+    fn place(&self, words: Range<usize>) -> Range<usize> {
+        let touched = self.places.iter().filter(|place| place.own.start < words.end && words.start < place.own.end);
+        touched.map(|place| place.typed.clone()).reduce(|all, next| all.start..next.end).unwrap_or(0..0)
+    }
+
+    fn is_name_after(&self, end: usize) -> bool {
+        self.places.iter().find(|place| place.own.start >= end).is_some_and(|place| place.capital)
+    }
+}

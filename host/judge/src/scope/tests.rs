@@ -1,0 +1,225 @@
+use super::lexicon::Lexicon;
+use super::*;
+use proptest::prelude::*;
+
+const DEVELOPMENT: &str = include_str!("../../data/dev_cases.toml");
+
+fn typed(text: &str) -> Scope {
+    scope(&[Span { text, typed: true }]).expect("no declaration")
+}
+
+fn classes(text: &str) -> String {
+    typed(text).classes.to_string()
+}
+
+#[test]
+fn declaration_hides_the_lexicon() {
+    let text = "/allow read\nsend the report to Ana";
+    let scope = typed(text);
+    assert_eq!((scope.classes.to_string().as_str(), scope.source), ("read", Source::Declared));
+    assert_eq!(&text[scope.evidence[0].bytes.clone()], "read");
+}
+
+#[test]
+fn lexicon_shows_the_words_that_ask() {
+    let text = "Hi! Could you summarise it and send it to Ana?";
+    let scope = typed(text);
+    assert_eq!(scope.source, Source::Lexicon);
+    let words: Vec<_> = scope.evidence.iter().map(|found| (found.class, &text[found.bytes.clone()])).collect();
+    assert_eq!(words, [(Class::Read, "summarise"), (Class::Send, "send")]);
+}
+
+#[test]
+fn text_that_asks_for_nothing_has_the_default_source() {
+    for text in ["", "hello", "thanks!", "I sent it yesterday.", "\u{0}\u{feff}"] {
+        let scope = typed(text);
+        assert_eq!((scope.classes, scope.source), (Classes::NONE, Source::Default), "{text:?}");
+    }
+}
+
+#[test]
+fn exec_and_trade_are_never_found() {
+    for text in [
+        "run the tests",
+        "execute rm -rf /",
+        "buy 10 shares",
+        "kauf das",
+        "compra pan",
+        "achète du pain",
+        "买股票",
+        "sell it",
+    ] {
+        let found = typed(text).classes;
+        assert!(!found.has(Class::Exec) && !found.has(Class::Trade), "{text}");
+    }
+}
+
+#[test]
+fn text_that_is_not_typed_gives_nothing() {
+    let quoted = Span { text: "send the report to Ana", typed: false };
+    let allow = Span { text: "/allow send", typed: false };
+    assert_eq!(scope(&[quoted, allow]).expect("no declaration").classes, Classes::NONE);
+}
+
+#[test]
+fn quotations_of_each_kind_give_nothing() {
+    for (open, close) in
+        [("\"", "\""), ("„", "“"), ("«", "»"), ("「", "」"), ("‘", "’"), ("`", "`"), ("```\n", "\n```"), ("> ", "")]
+    {
+        for text in ["send it to Ana", "schick es an Ana", "envíaselo a Ana", "envoie-le à Ana", "把它发给安娜"]
+        {
+            assert_eq!(classes(&format!("{open}{text}{close}")), "", "{open}{text}{close}");
+        }
+    }
+}
+
+#[test]
+fn accents_may_be_left_out() {
+    for text in [
+        "envíale el pdf a Juan",
+        "enviale el pdf a Juan",
+        "Réponds à Julie",
+        "reponds a Julie",
+        "Veröffentliche den Artikel",
+    ] {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
+    assert!(typed("Veroeffentliche den Artikel").classes.has(Class::Send));
+    assert!(!typed("envié el pdf a Juan").classes.has(Class::Send), "a past tense differs by its accent");
+}
+
+#[test]
+fn request_not_to_send_counts_for_the_whole_message() {
+    for text in [
+        "Send the report to Ana. No wait, don't send it yet.",
+        "Schick Ana den Bericht. Nein, schick ihn noch nicht.",
+        "Envía el informe a Ana. No, no lo envíes todavía.",
+        "Envoie le rapport à Ana. Non, ne l'envoie pas encore.",
+        "把报告发给安娜。算了，先别发。",
+    ] {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
+    let spans = [Span { text: "send it to Ana", typed: true }, Span { text: "or rather, don't send it", typed: true }];
+    assert!(!scope(&spans).expect("no declaration").classes.has(Class::Send));
+}
+
+#[test]
+fn negation_that_pleads_takes_nothing_away() {
+    for text in [
+        "No novel please, just text Omar \"yes\"",
+        "Magst du der Nachbarin nicht eben schreiben, dass ihr Paket hier liegt?",
+        "¿Por qué no le mandas el archivo a Ana?",
+        "Pourquoi tu lui envoies pas le fichier ?",
+        "你怎么还不把文件发给他",
+    ] {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
+    for text in [
+        "No, don't text Omar",
+        "Kannst du der Nachbarin bitte nicht schreiben?",
+        "No le mandes el archivo a Ana",
+        "Ne lui envoie pas le fichier",
+        "你别把文件发给他",
+    ] {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
+}
+
+#[test]
+fn language_that_is_not_covered_gives_nothing() {
+    for text in [
+        "Envie o relatório para a Ana por favor, não se esqueça",
+        "Manda il rapporto ad Anna per favore, non dimenticare",
+        "Stuur het rapport naar Anna",
+        "Отправь отчёт Анне",
+        "レポートをアンナに送信してください",
+        "보고서를 안나에게 보내 줘",
+    ] {
+        assert_eq!(classes(text), "", "{text}");
+    }
+}
+
+#[test]
+fn long_text_is_read_up_to_its_bound() {
+    let filler = "x ".repeat(reading::TEXT_BYTES_MAX);
+    assert_eq!(classes(&format!("{filler}. Send it to Ana.")), "");
+    assert!(typed(&format!("Send it to Ana. {filler}")).evidence.len() <= EVIDENCE_MAX);
+    assert!(typed(&"Send it to Ana. ".repeat(900)).evidence.len() == EVIDENCE_MAX);
+}
+
+/// The lowest precision and recall of `send` over the development cases, and of each class over all languages.
+#[test]
+fn development_cases_keep_their_precision_and_recall() {
+    let report = report::report(DEVELOPMENT, Lexicon::embedded()).expect("cases");
+    assert!(report.cases >= 300, "{} cases", report.cases);
+    for measure in report.measures {
+        let (precision, recall) = if measure.class == Class::Send { (0.99, 0.93) } else { (0.83, 0.87) };
+        assert!(measure.precision >= precision && measure.recall >= recall, "{measure:?}");
+    }
+}
+
+/// Text with the words, marks and declarations that the reader knows.
+fn wild() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        3 => "\\PC{0,12}",
+        6 => prop::sample::select(vec![
+            "send", "it", "to", "Ana", "don't", "please", "could you", "and", "schick", "an", "bitte", "nicht", "envía", "a", "no", "envoie",
+            "à", "ne", "pas", "把", "发给", "安娜", "别", "if", "/allow", "write", "delete", "the report", ":", "?", ".", ",", "\n", "\r\n", "-",
+        ]).prop_map(str::to_owned),
+        2 => prop::sample::select(vec!["\"", "'", "`", "```", ">", "“", "”", "„", "«", "»", "‘", "’", "「", "」", "-----x", "\u{301}", "e\u{301}"]).prop_map(str::to_owned),
+    ];
+    prop::collection::vec(part, 0..24).prop_map(|parts| parts.join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_read_without_a_panic(text in prop_oneof![wild(), any::<String>()]) {
+        if let Ok(scope) = scope(&[Span { text: &text, typed: true }]) {
+            for found in &scope.evidence {
+                prop_assert!(text.get(found.bytes.clone()).is_some_and(|words| !words.is_empty()), "{found:?}");
+                prop_assert!(scope.classes.has(found.class) || scope.evidence.len() == EVIDENCE_MAX);
+            }
+            if scope.source != Source::Declared {
+                prop_assert!(!scope.classes.has(Class::Exec) && !scope.classes.has(Class::Trade));
+            }
+        }
+    }
+
+    #[test]
+    fn content_of_a_quotation_does_not_matter(
+        before in wild(), after in wild(), one in "[a-zA-Z ,.äéñ发给把]{1,40}", two in "[a-zA-Z ,.äéñ发给把]{1,40}", mark in 0..6_usize,
+    ) {
+        let (open, close) = [("\"", "\""), ("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("`", "`")][mark];
+        let marks = ['"', '“', '”', '„', '«', '»', '「', '`', '‘', '\'', '>', '-', '/'];
+        let before = before.replace(marks, "");
+        let with = |content: &str| classes(&format!("{before} {open}{content}{close} {after}"));
+        prop_assert_eq!(with(&one), with(&two));
+    }
+
+    #[test]
+    fn fenced_text_gives_nothing(text in wild()) {
+        prop_assume!(!text.contains("```"));
+        prop_assert_eq!(classes(&format!("```\n{text}\n```")), "");
+        prop_assert_eq!(classes(&format!("> {}", text.replace(['\n', '\r'], " "))), "");
+    }
+
+    #[test]
+    fn spans_that_are_not_typed_change_nothing(text in wild(), quoted in prop::collection::vec(wild(), 0..4)) {
+        let own = Span { text: &text, typed: true };
+        let all: Vec<_> = quoted.iter().map(|text| Span { text, typed: false }).chain([own]).collect();
+        let reversed: Vec<_> = all.iter().rev().copied().collect();
+        let alone = scope(&[own]).map(|scope| (scope.classes, scope.source));
+        prop_assert_eq!(scope(&all).map(|scope| (scope.classes, scope.source)), alone.clone());
+        prop_assert_eq!(scope(&reversed).map(|scope| (scope.classes, scope.source)), alone);
+    }
+
+    #[test]
+    fn declaration_counts_at_the_start_only(before in "[a-z\"'>`*(\u{200b}]{1,8}", white in "[ \n\t]{0,4}") {
+        let text = format!("{white}{before}{white}/allow exec trade");
+        prop_assert_eq!(declared::declared(&[Span { text: &text, typed: true }]), Ok(None));
+        let found = typed(&format!("{white}/allow exec trade\n{before}"));
+        prop_assert_eq!(found.classes, Classes::of(&[Class::Exec, Class::Trade]));
+    }
+}

@@ -1,0 +1,214 @@
+//! Tools with their manifests, the judgement of a call, and a trial of a judgement.
+//!
+//! Never runs a call. Never shows a call of another person, except to an admin. See `turns::calls`.
+
+use super::{Answer, Api, Body, Reply, id};
+use crate::error::Error;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Person, Role, egress};
+use crate::tools;
+use crate::turns::calls::http::Network;
+use crate::turns::calls::{self, CallState, Judgement, TurnFacts};
+use crate::turns::turn;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::CallId;
+use ironclaw_contract::operator::{
+    CallStage, CallWhy, DenialCode, EgressGrant, TestCall, TestedCall, Tool, ToolArgument,
+};
+use ironclaw_contract::seam::change::Egress;
+use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::manifest::{self, Reach, Rule};
+use ironclaw_judge::typed::Typed;
+use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
+use ironclaw_model::WantedCall;
+use ironclaw_state::ReadTx;
+
+/// `GET /v1/calls/{id}/why`
+pub async fn why(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(call): Path<String>,
+) -> Reply<CallWhy> {
+    let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
+    let found = api.state().read(move |tx| Ok::<_, Error>(look(tx, &person, call)?));
+    let unknown = || Refusal::new(DenialCode::CallUnknown, format!("you have no call {call}"));
+    Ok(Json(found.await?.ok_or_else(unknown)?))
+}
+
+/// Returns the judgement of a call that this person may see.
+fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy>, ironclaw_state::Error> {
+    let (Some(row), Some(judged)) = (calls::find(tx, call)?, calls::judgement_of(tx, call)?) else { return Ok(None) };
+    let Some(turn) = turn::find(tx, row.turn)? else { return Ok(None) };
+    if !person.role.covers(Role::Admin) && !turn.person().is_ok_and(|principal| principal == person.id) {
+        return Ok(None);
+    }
+    let stages: Vec<_> = recorded(&judged.stages);
+    let summary = summary(row.state, &judged.code);
+    Ok(Some(CallWhy {
+        call_id: call,
+        session_id: row.session,
+        turn_id: row.turn,
+        tool: row.tool,
+        class: Some(judged.class).filter(|class| !class.is_empty()),
+        status: row.state.name().to_owned(),
+        code: Some(judged.code).filter(|code| !code.is_empty()),
+        stages,
+        summary,
+    }))
+}
+
+/// Returns recorded answers with the meaning of their codes.
+fn recorded(stages: &str) -> Vec<CallStage> {
+    let told = calls::answers(stages).map(|(stage, answer, code)| CallStage {
+        stage: stage.to_owned(),
+        answer: answer.to_owned(),
+        code: code.map(str::to_owned),
+        meaning: code.and_then(meaning),
+    });
+    told.collect()
+}
+
+fn meaning(code: &str) -> Option<String> {
+    code.parse::<DenialCode>().ok().map(|code| code.meaning().to_owned())
+}
+
+fn summary(state: CallState, code: &str) -> String {
+    match state {
+        CallState::Permitted => "The call is permitted and has no result yet.".to_owned(),
+        CallState::Running => "The host runs the call.".to_owned(),
+        CallState::Done => "The call was permitted, and it has its result.".to_owned(),
+        CallState::Unknown => "The call was permitted. Its turn ended before its outcome was known.".to_owned(),
+        CallState::Void => "The call was permitted. Its turn ended before it ran.".to_owned(),
+        CallState::Refused => match meaning(code) {
+            Some(meaning) => format!("The call was refused: {meaning}"),
+            None => "The call was refused by an earlier version of the host, which kept no code.".to_owned(),
+        },
+    }
+}
+
+/// Returns every text in the arguments of a call as if a person had typed it.
+fn typed_values(arguments: &str, loopback: Loopback) -> Typed {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let values = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    Typed::new(values, loopback)
+}
+
+/// `GET /v1/tools`
+pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
+    let agents =
+        api.state().read(registry::agents).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
+    let has = |tool: &str| {
+        let having = agents.iter().filter(|agent| agent.enabled_tools.iter().any(|name| name == tool));
+        having.map(|agent| agent.name.clone()).collect()
+    };
+    let view =
+        |tool: &'static tools::Tool| manifest::built_in(tool.name).map(|found| view(tool, found, has(tool.name)));
+    Ok(Json(tools::builtin().iter().filter_map(view).collect()))
+}
+
+fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>) -> Tool {
+    let argument = |(name, argument): (&String, &manifest::Argument)| ToolArgument {
+        name: name.clone(),
+        rule: match argument.rule {
+            Rule::Floor => "floor",
+            Rule::Content => "content",
+            Rule::Free => "free",
+        }
+        .to_owned(),
+        outward: argument.outward,
+    };
+    Tool {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        class: manifest.class.name().to_owned(),
+        reach: match manifest.reach {
+            Reach::Contained => "contained",
+            Reach::Action => "action",
+            Reach::Http => "http",
+            Reach::Outside => "outside",
+        }
+        .to_owned(),
+        available: !tools::UNHANDLED.contains(&tool.name),
+        reversible: manifest.reversible,
+        always_ask: manifest.always_ask,
+        effect: manifest.effect.clone(),
+        arguments: manifest.arguments.iter().map(argument).collect(),
+        agents,
+    }
+}
+
+/// `GET /v1/egress`
+pub async fn egress(State(api): State<Api>) -> Reply<Vec<EgressGrant>> {
+    let look = |tx: &ReadTx<'_>| Ok::<_, Error>(egress::egress_of_all(tx)?.into_iter().map(grant).collect());
+    Ok(Json(api.state().read(look).await?))
+}
+
+/// `GET /v1/agents/{agent}/egress`
+pub async fn egress_of(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<Vec<EgressGrant>> {
+    let look = api.state().read(move |tx| {
+        let agent = registry::named_agent(tx, &person, &agent).map_err(Denied::<Error>::from)?;
+        let grants = egress::egress_of(tx, agent.id).map_err(Error::from)?;
+        Ok::<_, Denied<Error>>(grants.into_iter().map(grant).collect())
+    });
+    Ok(Json(look.await?))
+}
+
+fn grant(held: egress::EgressGrant) -> EgressGrant {
+    let Egress { host, port, methods, paths, secret, upload_bytes_max } = held.granted;
+    EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max }
+}
+
+/// `POST /v1/tools/{tool}/test`
+pub async fn test(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(tool): Path<String>,
+    Body(asked): Body<TestCall>,
+) -> Reply<TestedCall> {
+    let unknown = |word: &String| {
+        let message = format!("{word:?} is no class: it is one of read, write, send, exec, trade, ask");
+        Refusal::new(DenialCode::RequestMalformed, message)
+    };
+    let declared = asked.allow.iter().map(|word| word.parse::<Class>().map_err(|_| unknown(word)));
+    let declared: Classes = declared.collect::<Result<_, _>>()?;
+    let named = asked.agent;
+    let loopback = api.changes.settings().host_policy.egress.loopback();
+    let look = api.state().read(move |tx| {
+        let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
+        let grants = egress::grants_of(tx, agent.id, loopback).map_err(Error::from)?;
+        Ok::<_, Denied<Error>>((agent, Network { grants, loopback, typed: Typed::default() }))
+    });
+    let (agent, mut network) = look.await?;
+    if asked.typed {
+        network.typed = typed_values(&asked.arguments, loopback);
+    }
+    let turn = TurnFacts {
+        principal: Principal::Person,
+        scope: declared.or(ReceiverPolicy::default().person.unasked),
+        has_external: asked.external,
+        network,
+    };
+    let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
+    let stages = recorded(&calls::stages(&judged.stages));
+    Ok(Json(match judged.judgement {
+        Judgement::Permitted { class, .. } => TestedCall {
+            status: CallState::Permitted.name().to_owned(),
+            class: Some(class.name().to_owned()),
+            code: None,
+            stages,
+            advice: None,
+        },
+        Judgement::Refused { code, .. } => TestedCall {
+            status: CallState::Refused.name().to_owned(),
+            class: None,
+            code: Some(code.name().to_owned()),
+            stages,
+            advice: Some(calls::advice(code).to_owned()),
+        },
+    }))
+}

@@ -1,0 +1,112 @@
+//! The kind `egress`: a host of the network that the host asks for the agent.
+
+use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use crate::gateway::HostPolicy;
+use crate::gateway::decide::proof::Approved;
+use crate::gateway::review_page::effects::Effects;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{Agent, egress};
+use crate::secrets::{self, SecretName};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{Change, Egress};
+use ironclaw_judge::egress::{Grant, HostName};
+use ironclaw_state::{ReadTx, WriteTx};
+use serde_json::{Value, json};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
+
+impl Check for Egress {
+    /// Writes the grant in full: the canonical name of the host, sorted methods, the bound on a body.
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let loopback = context.host_policy.egress.loopback();
+        if self.methods.is_empty() {
+            let host = HostName::parse(&self.host, loopback).map_err(|error| malformed(&error))?.to_string();
+            return Ok(Change::Egress(Self { host, ..self.clone() }));
+        }
+        let grant = Grant::check(&egress::text(self), loopback).map_err(|error| malformed(&error))?;
+        if let Some(secret) = grant.secret() {
+            let name: SecretName = secret.as_str().parse()?;
+            if secrets::find(tx, &name)?.is_none() {
+                let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {name}"));
+                let hint = format!("an owner stores it first: `ironctl secret set {}`", name.as_str());
+                return Err(refusal.hint(hint).into());
+            }
+        }
+        if let Some(agent) = context.agent {
+            egress::check_room(tx, agent.id, grant.host().as_str())?;
+        }
+        Ok(Change::Egress(egress::payload(grant.text())))
+    }
+
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        let had = egress::egress_of(tx, agent.id)?.into_iter().find(|grant| grant.host == self.host);
+        let none = Self {
+            host: self.host.clone(),
+            port: None,
+            methods: Vec::new(),
+            paths: Vec::new(),
+            secret: None,
+            upload_bytes_max: None,
+        };
+        Ok(json!(had.map_or(none, |had| had.granted)))
+    }
+
+    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        Ok(json!({}))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+}
+
+fn malformed(error: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(DenialCode::EgressMalformed, error.to_string())
+}
+
+impl Page for Egress {
+    fn effects(&self, agent: &str, page: &mut Effects<'_>) {
+        let host = page.show(&self.host);
+        if self.methods.is_empty() {
+            return page.add(format!("Take the host {host} of the network away from {agent}."));
+        }
+        let methods = page.list(self.methods.iter().map(String::as_str));
+        page.add(format!("Let {agent} ask this host of the network for pages: {host}, with {methods}."));
+        match self.paths.as_slice() {
+            [] => page.add("Only whole addresses that a person typed; no other path.".to_owned()),
+            paths => page.add(format!(
+                "On these paths, where each word in braces is one free part: {}.",
+                page.list(paths.iter().map(String::as_str))
+            )),
+        }
+        page.add("The host sends each request itself; the agent's jail gets no network.".to_owned());
+        let writes = self.methods.iter().any(|method| method != "GET" && method != "HEAD");
+        if writes {
+            let bytes = self.upload_bytes_max.unwrap_or_default();
+            page.warn(format!("Data LEAVES THIS HOST with a request: up to {bytes} bytes each, to {host}."));
+        } else {
+            page.warn(format!("The address of each request LEAVES THIS HOST and goes to {host}."));
+        }
+        if let Some(secret) = &self.secret {
+            page.warn(format!("Each request carries this SECRET of this host to {host}: {}.", page.show(secret)));
+        }
+        page.warn("Its answers come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned());
+    }
+}
+
+impl Apply for Egress {
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
+
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
+        let agent = concerned(tx, approved)?;
+        egress::set(tx, approved, agent.id, self)?;
+        let Self { host, methods, .. } = self;
+        Ok(match methods.is_empty() {
+            true => format!("agent {} no longer has the host {host}", agent.name),
+            false => format!("agent {} has {} of the host {host}", agent.name, methods.join(", ")),
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The hosts of the network that the host asks for an agent, and the settings about them.
+//!
+//! Never sends a request and never reads a secret. See [`ironclaw_judge::egress`] for the judgement of one request.
+
+use super::changed_entry;
+use crate::gateway::decide::proof::Approved;
+use crate::refusal::{Denied, Refusal};
+use crate::secrets::SecretName;
+use crate::tables::agents as table;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::change::Egress;
+use ironclaw_judge::egress::{Grant, GrantText, Loopback};
+use ironclaw_state::{ReadTx, WriteTx};
+use serde::Deserialize;
+
+pub use crate::tables::agents::{EgressGrant, egress_of, egress_of_all};
+
+/// Grants of one agent.
+const GRANTS_MAX: usize = 64;
+
+/// `[egress]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// True if hosts of this machine may be granted.
+    pub loopback: bool,
+}
+
+impl Config {
+    /// Returns whether hosts of this machine may be granted.
+    pub const fn loopback(&self) -> Loopback {
+        if self.loopback { Loopback::DangerousAllowed } else { Loopback::Refused }
+    }
+}
+
+/// Returns the grants of an agent. A grant that the settings no longer admit is left out.
+///
+/// # Errors
+/// Errors of the record.
+pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<Vec<Grant>, ironclaw_state::Error> {
+    let grants = egress_of(tx, agent)?.into_iter();
+    Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
+}
+
+/// Returns the payload of a change as the text of a grant.
+pub fn text(egress: &Egress) -> GrantText {
+    let Egress { host, port, methods, paths, secret, upload_bytes_max } = egress.clone();
+    GrantText { host, port, methods, paths, secret, upload_bytes_max }
+}
+
+/// Returns the text of a grant as the payload of a change.
+pub fn payload(text: GrantText) -> Egress {
+    let GrantText { host, port, methods, paths, secret, upload_bytes_max } = text;
+    Egress { host, port, methods, paths, secret, upload_bytes_max }
+}
+
+/// Refuses one more grant than an agent may have.
+pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, host: &str) -> Result<(), Denied> {
+    let held = egress_of(tx, agent)?;
+    if held.len() < GRANTS_MAX || held.iter().any(|grant| grant.host == host) {
+        return Ok(());
+    }
+    let message = format!("the agent has {GRANTS_MAX} granted hosts already");
+    let refusal = Refusal::new(DenialCode::EgressTooMany, message);
+    Err(refusal.hint("revoke one: `ironctl egress revoke AGENT HOST`").into())
+}
+
+/// Sets the grant of a host to an agent; a payload without methods removes it.
+pub fn set(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    agent: AgentId,
+    egress: &Egress,
+) -> Result<(), ironclaw_state::Error> {
+    let had = egress_of(tx, agent)?.into_iter().find(|grant| grant.host == egress.host);
+    let before = had.map(|grant| canonical::to_string(&grant.granted)).unwrap_or_default();
+    let after = if egress.methods.is_empty() { String::new() } else { canonical::to_string(egress) };
+    if egress.methods.is_empty() {
+        table::delete_egress(tx, agent, &egress.host)?;
+    } else {
+        table::put_egress(tx, agent, egress)?;
+    }
+    changed_entry(LedgerEvent::EgressGranted, approved, agent, before.as_bytes(), after.as_bytes())
+        .with("host", egress.host.clone())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Returns the agents with a grant that sends a secret, for people.
+pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
+    let holds = |grant: &EgressGrant| {
+        grant.granted.secret.as_ref().is_some_and(|secret| secret.parse::<SecretName>().is_ok_and(|held| held == *name))
+    };
+    let using = egress_of_all(tx)?.into_iter().filter(holds);
+    Ok(using.map(|grant| format!("the grant of {} to agent {}", grant.host, grant.agent_name)).collect())
+}

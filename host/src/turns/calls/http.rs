@@ -1,0 +1,143 @@
+//! The requests of `http_fetch`: their arguments, their place among the grants of an agent, and their results for a model.
+//!
+//! Pure. Never sends a request: `model_socket::requests::awaited` does. See [`ironclaw_judge::egress`].
+
+use super::ResultBody;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::call::Granted;
+use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
+use ironclaw_judge::typed::Typed;
+use ironclaw_model::fetch::{End, Failure, Fetched, NotFetched};
+use ironclaw_text::lookalike;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Bytes of a page that a model gets.
+pub const PAGE_BYTES_MAX: usize = 96 * 1024;
+
+/// The hosts that an agent has, and the values that a person typed.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// The grants.
+    pub grants: Vec<Grant>,
+    /// True if hosts of this machine may be granted.
+    pub loopback: Loopback,
+    /// The values that the turn's person typed in the messages of the turn.
+    pub typed: Typed,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    method: Option<String>,
+    url: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+}
+
+/// A request with the answer of the grants.
+pub struct Looked {
+    /// The answer for the judgement.
+    pub granted: Granted,
+    /// For a request without a grant: the difference, and the command that grants it. Quotes the request.
+    pub detail: String,
+}
+
+/// Reads the arguments of a call as a request. It carries the secret of the grant of its host, if there is one.
+///
+/// # Errors
+/// The first part that the host does not send, in words.
+pub fn request(arguments: &Map<String, Value>, network: &Network) -> Result<(Request, Option<String>), String> {
+    let read: Arguments =
+        serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())?;
+    let Arguments { method, url, headers, body } = read;
+    let method = method.unwrap_or_else(|| "GET".to_owned());
+    let text = RequestText { method, url, headers, body, secret: None };
+    let request = Request::check(&text, network.loopback).map_err(|error| error.to_string())?;
+    let of_host = |grant: &&Grant| grant.host() == request.url().host() && grant.port() == request.url().port();
+    let secret = network.grants.iter().find(of_host).and_then(|grant| grant.secret().cloned());
+    Ok((request.with_secret(secret), text.body))
+}
+
+/// Compares a request with the grants.
+pub fn look(request: &Request, network: &Network) -> Looked {
+    match allowed(request, network) {
+        Ok(allowed) => Looked { granted: Granted::As(allowed.class()), detail: String::new() },
+        Err(missing) => {
+            let code = missing.categories().first().map_or(DenialCode::EgressNewHost, |category| code(*category));
+            let detail = format!("{}; {}", missing.sentence(), missing.next_step("AGENT"));
+            Looked { granted: Granted::Missing(code), detail }
+        }
+    }
+}
+
+/// Returns the grant that admits a request.
+///
+/// # Errors
+/// The difference to the closest grant.
+pub fn allowed<'g>(request: &Request, network: &'g Network) -> Result<Allowed<'g>, Missing> {
+    judge(&network.grants, request, &|value| network.typed.has(value))
+}
+
+const fn code(category: Category) -> DenialCode {
+    match category {
+        Category::NewHost => DenialCode::EgressNewHost,
+        Category::NewMethod => DenialCode::EgressNewMethod,
+        Category::NewPath => DenialCode::EgressNewPath,
+        Category::CredentialReachesFurther => DenialCode::EgressCredential,
+        Category::UploadTooLarge => DenialCode::EgressUpload,
+    }
+}
+
+/// Returns the result of an answer for a model: status, headers and page.
+pub fn answer(fetched: &Fetched) -> ResultBody {
+    let headers: BTreeMap<&str, &str> = fetched.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut told = json!({ "status": fetched.status, "headers": headers });
+    match std::str::from_utf8(&fetched.body) {
+        Ok(text) => told["body"] = text.into(),
+        Err(error) if fetched.is_truncated() && error.error_len().is_none() => {
+            let text = String::from_utf8_lossy(&fetched.body[..error.valid_up_to()]);
+            told["body"] = text.into();
+        }
+        Err(_) => told["body_left_out"] = format!("{} bytes that are no text", fetched.body.len()).into(),
+    }
+    if let Some(target) = &fetched.redirect {
+        told["redirect"] = format!("{target} (not followed: ask for it with another call)").into();
+    }
+    if fetched.is_truncated() {
+        told["cut"] = cut(fetched.end).into();
+    }
+    let ok = fetched.status < 400;
+    ResultBody { ok, text: lookalike::neutralise(&ironclaw_contract::canonical::to_string(&told)).into_owned() }
+}
+
+const fn cut(end: End) -> &'static str {
+    match end {
+        End::Whole => "",
+        End::Limit => "the page is longer than the limit",
+        End::Time => "the page did not arrive in time",
+        End::Broken => "the connection broke",
+        End::Encoded => "the page is compressed and was left out",
+    }
+}
+
+/// Returns the result of a request without an answer.
+pub fn no_answer(error: &NotFetched) -> ResultBody {
+    let text = match error {
+        NotFetched::Refused(refused) => format!("refused (egress_address): {refused}; nothing was sent"),
+        NotFetched::Failed(failed) => {
+            let why = match failed.failure {
+                Failure::Unreachable => "the host cannot be reached",
+                Failure::Untrusted => "the certificate of the host is not trusted",
+                Failure::Late => "the host did not answer in time",
+                Failure::Broken => "the connection broke before an answer",
+            };
+            let effect =
+                if failed.may_have_arrived { "it is unknown if the request arrived" } else { "nothing was sent" };
+            format!("failed: {why}; {effect}")
+        }
+    };
+    ResultBody { ok: false, text }
+}

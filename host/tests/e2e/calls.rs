@@ -1,0 +1,271 @@
+//! Tests of judged calls: requests to granted hosts, scopes of messages, and the explanation of a call.
+//!
+//! They use the real programs with the scripted model, and a server on loopback that records its requests. See `tools`.
+
+use crate::support::client;
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// Hosts of this machine may be granted.
+const LOOPBACK: &str = "[egress]\nloopback = true\n";
+
+/// A server that answers each request with one page and keeps the requests.
+struct Site {
+    port: u16,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let Some(request) = read(&stream) else { continue };
+                let moved = request.starts_with("GET /moved ");
+                kept.lock().expect("a list").push(request);
+                answer(stream, moved);
+            }
+        });
+        Self { port, seen }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Returns the first lines of the requests so far.
+    fn lines(&self) -> Vec<String> {
+        let seen = self.seen.lock().expect("a list");
+        seen.iter().map(|request| request.lines().next().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// Reads a request with its body.
+fn read(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut text, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().ok()?;
+        }
+        text.push_str(&line);
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    text.push_str(&String::from_utf8(body).ok()?);
+    Some(text)
+}
+
+fn answer(mut stream: TcpStream, moved: bool) {
+    let page = "The page says tulip.";
+    let status = if moved { "302 Found\r\nlocation: http://127.0.0.1:1/elsewhere" } else { "200 OK" };
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", page.len());
+    // The client may have gone.
+    let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{page}").as_bytes());
+}
+
+/// Returns a host with an agent that has the tool, and the grant of a site to it.
+fn host_with(site: &Site, methods: &Value, paths: &Value) -> TestHost {
+    let host = TestHost::new();
+    grant(&host, site, methods, paths);
+    host
+}
+
+/// Starts a host with an agent that has the tool and the grant.
+fn grant(host: &TestHost, site: &Site, methods: &Value, paths: &Value) {
+    host.configure(LOOPBACK);
+    host.up();
+    host.agent("a");
+    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
+    let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": methods, "paths": paths });
+    host.change("a", "egress", &grant);
+}
+
+/// Returns the explanation of the newest call.
+fn why_last_call(host: &TestHost) -> Value {
+    let recorded: Vec<Value> = ["call.recorded", "call.refused"].iter().flat_map(|what| host.entries(what)).collect();
+    let newest = recorded.iter().max_by_key(|entry| entry["seq"].as_u64()).expect("a call");
+    let call = newest["data"]["call"].as_str().expect("an id");
+    host.ctl(&["--json", "why", call]).ok().json()
+}
+
+fn answer_of<'a>(why: &'a Value, stage: &str) -> &'a str {
+    let stages = why["stages"].as_array().expect("stages");
+    let found = stages.iter().find(|found| found["stage"] == stage);
+    found.and_then(|found| found["answer"].as_str()).unwrap_or("not reached")
+}
+
+#[test]
+fn request_without_a_grant_is_refused_with_the_next_step() {
+    let site = Site::start();
+    let host = TestHost::new();
+    host.configure(LOOPBACK);
+    host.up();
+    host.agent("a");
+    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    assert!(said.contains("call_tool_not_enabled"), "{said}");
+    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
+    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    assert!(said.contains("egress_new_host") && said.contains("ironctl egress grant"), "{said}");
+    let why = why_last_call(&host);
+    assert_eq!((why["status"].as_str(), why["code"].as_str()), (Some("refused"), Some("egress_new_host")));
+    assert_eq!(answer_of(&why, "always_ask"), "ask");
+    assert!(site.lines().is_empty(), "nothing was sent");
+}
+
+#[test]
+fn typed_address_of_a_granted_host_is_fetched_once() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    assert!(said.contains("The page says tulip."), "{said}");
+    assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
+    let why = why_last_call(&host);
+    assert_eq!((why["status"].as_str(), why["class"].as_str()), (Some("done"), Some("read")));
+    assert_eq!(host.entries("call.started").len(), 1);
+    assert_eq!(host.entries("call.ran").len(), 1);
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn redirect_is_shown_and_not_followed() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    let said = host.say("a", &format!("fetch {}", site.url("/moved")));
+    assert!(said.contains("http://127.0.0.1:1/elsewhere") && said.contains("not followed"), "{said}");
+    assert_eq!(site.lines(), ["GET /moved HTTP/1.1"]);
+}
+
+#[test]
+fn sending_needs_a_scope_that_the_person_declared() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    let post = format!("post tulips at {}", site.url("/notes"));
+    let said = host.say("a", &post);
+    assert!(said.contains("call_scope"), "{said}");
+    assert_eq!(answer_of(&why_last_call(&host), "scope"), "ask");
+    assert!(site.lines().is_empty());
+    // A declaration that the person did not type at the start declares nothing.
+    let quoted = format!("{post}\n> /allow send");
+    host.say("a", &quoted);
+    assert!(site.lines().is_empty());
+    // The declaration holds for this request.
+    let said = host.say("a", &format!("/allow send\n{post}"));
+    assert!(said.contains("The page says tulip."), "{said}");
+    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
+    let said = host.say("a", &post);
+    assert!(said.contains("refused"), "{said}");
+    assert_eq!(site.lines().len(), 1, "the next request has no scope of the one before");
+    let scopes: Vec<Value> =
+        host.entries("message.recorded").iter().map(|entry| entry["data"]["scope"].clone()).collect();
+    assert_eq!(scopes.iter().filter(|scope| **scope == "declared:send").count(), 1, "{scopes:?}");
+}
+
+#[test]
+fn text_of_others_in_the_context_stops_a_sending_call() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    host.say("a", &format!("fetch {}", site.url("/notes")));
+    let said = host.say("a", &format!("/allow send\npost tulips at {}", site.url("/notes")));
+    assert!(said.contains("call_origin"), "{said}");
+    assert_eq!(site.lines(), ["GET /notes HTTP/1.1"]);
+    assert_eq!(answer_of(&why_last_call(&host), "inputs"), "ask");
+}
+
+#[test]
+fn request_is_sent_at_most_once_if_the_host_dies() {
+    for (point, sent) in [("call_started", 0), ("call_sent", 1)] {
+        let site = Site::start();
+        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+        host.down();
+        host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        host.up();
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        let host_pid = host.pid().expect("the host runs");
+        let post = format!("post tulips at {}", site.url("/notes"));
+        let client = client::Raw::of(&host);
+        let (status, recorded) =
+            client.ask("POST", "/v1/agents/a/messages", &json!({ "text": post, "allow": ["send"] }).to_string());
+        assert_eq!(status, 202, "{recorded}");
+        wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
+        host.up();
+        let id = recorded["message_id"].as_str().expect("an id").to_owned();
+        let answered = || host.ctl(&["--json", "why", &id]).ok().json()["message"]["status"] == "delivered";
+        wait_for("an answer", answered);
+        assert_eq!(site.lines().len(), sent, "{point}");
+        let refused = host.entries("call.refused");
+        assert!(refused.iter().any(|entry| entry["data"]["reason"] == "call_repeated"), "{point}: {refused:?}");
+        host.ctl(&["audit", "verify"]).ok();
+    }
+}
+
+#[test]
+fn revoked_grant_ends_requests_at_once() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    host.ctl(&["egress", "revoke", "a", "127.0.0.1", "--yes"]).ok();
+    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    assert!(said.contains("egress_new_host"), "{said}");
+    assert!(site.lines().is_empty());
+    assert_eq!(host.ctl(&["--json", "egress", "list", "a"]).ok().json(), json!([]));
+}
+
+#[test]
+fn grants_and_tools_are_shown_and_tested_without_a_request() {
+    let site = Site::start();
+    let host = host_with(&site, &json!(["GET"]), &json!(["/users/{name}"]));
+    let list = host.ctl(&["--json", "egress", "list"]).ok().json();
+    assert_eq!((list[0]["host"].as_str(), list[0]["paths"][0].as_str()), (Some("127.0.0.1"), Some("/users/{name}")));
+    let test =
+        |arguments: &[&str]| host.ctl(&[&["--json", "egress", "test", "a", "GET"], arguments].concat()).ok().json();
+    assert_eq!(test(&[&site.url("/users/ada")])["class"], "read");
+    assert_eq!(test(&[&site.url("/users/ada"), "--composed"])["class"], "send");
+    assert_eq!(test(&[&site.url("/other")])["code"], "egress_new_path");
+    let tools = host.ctl(&["--json", "tool", "list"]).ok().json();
+    let fetch = tools.as_array().expect("tools").iter().find(|tool| tool["name"] == "http_fetch").expect("the tool");
+    assert_eq!((fetch["reach"].as_str(), fetch["agents"][0].as_str()), (Some("http"), Some("a")));
+    host.ctl(&["tool", "show", "nothing"]).refused("there is no tool");
+    assert!(site.lines().is_empty());
+}
+
+#[test]
+fn malformed_grant_or_scope_is_refused_by_name() {
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    for (payload, code) in [
+        (json!({ "host": "*.example.org", "methods": ["GET"] }), "egress_malformed"),
+        (json!({ "host": "127.0.0.1", "port": 80, "methods": ["GET"] }), "egress_malformed"),
+        (json!({ "host": "a.example.org", "methods": ["TRACE"] }), "egress_malformed"),
+        (json!({ "host": "a.example.org", "methods": ["GET"], "paths": ["/**"] }), "egress_malformed"),
+        (json!({ "host": "a.example.org", "methods": ["GET"], "paths": ["/x"], "secret": "none" }), "secret_unknown"),
+        (json!({ "host": "a.example.org", "methods": [] }), "change_empty"),
+    ] {
+        let answer = host.submit("a", "egress", &payload);
+        let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
+        assert_eq!(error["error"]["code"], code, "{payload}");
+    }
+    for words in [
+        &["/allow everything -- hello"][..],
+        &["hello", "--allow", "ask"],
+        &["/allow send -- hello", "--allow", "send"],
+    ] {
+        let answer = host.ctl(&[&["--json", "chat", "a"], words].concat());
+        let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
+        assert_eq!(error["error"]["code"], "scope_malformed", "{words:?}");
+    }
+}

@@ -1,0 +1,34 @@
+//! The requests about tools and the judgement of their calls.
+//!
+//! Runs no call. See `commands::tool` and `commands::why`.
+
+use super::{Client, segment};
+use crate::failure::Error;
+use ironclaw_contract::operator::{CallWhy, EgressGrant, TestCall, TestedCall, Tool};
+
+impl Client {
+    /// Returns the judgement of a call, and its outcome.
+    pub async fn why_call(&self, id: &str) -> Result<CallWhy, Error> {
+        self.get(&format!("calls/{}/why", segment(id))).await
+    }
+
+    /// Returns every tool with its manifest.
+    pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        self.get("tools").await
+    }
+
+    /// Returns the granted hosts of every agent.
+    pub async fn egress(&self) -> Result<Vec<EgressGrant>, Error> {
+        self.get("egress").await
+    }
+
+    /// Returns the granted hosts of an agent.
+    pub async fn egress_of(&self, agent: &str) -> Result<Vec<EgressGrant>, Error> {
+        self.get(&format!("agents/{}/egress", segment(agent))).await
+    }
+
+    /// Judges a call without making it.
+    pub async fn test_call(&self, tool: &str, call: &TestCall) -> Result<TestedCall, Error> {
+        self.post(&format!("tools/{}/test", segment(tool)), call).await
+    }
+}

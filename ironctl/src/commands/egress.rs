@@ -1,0 +1,136 @@
+//! `ironctl egress`: grants an agent hosts of the network, takes them back, lists them, and judges a request without sending it.
+//!
+//! Never sets a grant itself: the change goes through the gateway. See [`crate::commands::propose`].
+
+use super::propose::{self, Wanted};
+use super::tool::print_tested;
+use super::{At, change};
+use crate::failure::Error;
+use clap::Subcommand;
+use ironclaw_contract::operator::{ChangeKind, EgressGrant, TestCall};
+use serde_json::{Value, json};
+
+/// The verbs of `ironctl egress`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Let the host send requests to a host of the network for an agent
+    Grant(Grant),
+    /// Take a host of the network back from an agent
+    #[command(after_help = "Example:\n  ironctl egress revoke assistant api.github.com")]
+    Revoke {
+        /// Name or id of the agent
+        agent: String,
+        /// Name of the host
+        host: String,
+        /// Approve the change without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the granted hosts of all agents, or of one
+    #[command(after_help = "Example:\n  ironctl egress list\n  ironctl egress list assistant")]
+    List {
+        /// Name or id of the agent
+        agent: Option<String>,
+    },
+    /// Judge a request without sending it, as if a person had typed its address
+    #[command(after_help = "Example:\n  ironctl egress test assistant GET https://api.github.com/zen")]
+    Test {
+        /// Name or id of the agent
+        agent: String,
+        /// Method, such as GET
+        method: String,
+        /// Whole address
+        url: String,
+        /// Judge it as if a model had composed the address
+        #[arg(long)]
+        composed: bool,
+    },
+}
+
+/// Options of `ironctl egress grant`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl egress grant assistant docs.rs --path '/{crate}'\n  ironctl egress grant assistant api.github.com --method GET --method POST --path '/repos/{owner}/{repo}/issues' --secret github"
+)]
+pub struct Grant {
+    /// Name or id of the agent
+    agent: String,
+    /// Name of the host, without a wildcard
+    host: String,
+    /// Port, if it is not 443
+    #[arg(long)]
+    port: Option<u16>,
+    /// Method; repeatable [default: GET and HEAD]
+    #[arg(long, value_name = "METHOD")]
+    method: Vec<String>,
+    /// Path, with `{name}` for one free part; repeatable [default: only addresses that a person typed]
+    #[arg(long, value_name = "TEMPLATE")]
+    path: Vec<String>,
+    /// Name of the secret that each request carries
+    #[arg(long, value_name = "NAME")]
+    secret: Option<String>,
+    /// Bytes of the body of a request [default: 65536 for methods with a body]
+    #[arg(long, value_name = "BYTES")]
+    upload_bytes_max: Option<u64>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    match action {
+        Action::Grant(args) => grant(at, args).await,
+        Action::Revoke { agent, host, yes } => set(at, &agent, json!({ "host": host, "methods": [] }), yes).await,
+        Action::List { agent } => list(at, agent).await,
+        Action::Test { agent, method, url, composed } => {
+            let arguments = json!({ "method": method, "url": url }).to_string();
+            let allow = vec!["read".to_owned(), "send".to_owned()];
+            let call = TestCall { agent, arguments, allow, external: false, typed: !composed };
+            print_tested(at, at.client()?.test_call("http_fetch", &call).await?)
+        }
+    }
+}
+
+async fn grant(at: &At, args: Grant) -> Result<(), Error> {
+    let Grant { agent, host, port, method, path, secret, upload_bytes_max, yes } = args;
+    let methods = if method.is_empty() { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
+    let mut payload = json!({ "host": host, "methods": methods });
+    let optional = [
+        ("port", port.map(Value::from)),
+        ("paths", (!path.is_empty()).then(|| json!(path))),
+        ("secret", secret.map(Value::from)),
+        ("upload_bytes_max", upload_bytes_max.map(Value::from)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            payload[name] = value;
+        }
+    }
+    set(at, &agent, payload, yes).await
+}
+
+async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
+    let client = at.client()?;
+    let wanted = Wanted { kind: ChangeKind::Egress, agent, payload, yes, patience: change::APPLY_TIMEOUT };
+    let decided = propose::decide(at, &client, wanted).await?;
+    at.out.json(&decided)
+}
+
+async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
+    let client = at.client()?;
+    let grants = match agent {
+        Some(agent) => client.egress_of(&agent).await?,
+        None => client.egress().await?,
+    };
+    at.out.json(&grants)?;
+    if grants.is_empty() {
+        return at.out.line("no granted hosts");
+    }
+    let row = |grant: EgressGrant| {
+        let host = grant.port.map_or_else(|| grant.host.clone(), |port| format!("{}:{port}", grant.host));
+        let paths = if grant.paths.is_empty() { "typed addresses".to_owned() } else { grant.paths.join(" ") };
+        let secret = grant.secret.map(|secret| format!("secret:{secret}")).unwrap_or_default();
+        [grant.agent, host, grant.methods.join(" "), paths, secret]
+    };
+    at.out.table(["AGENT", "HOST", "METHODS", "PATHS", "SECRET"], grants.into_iter().map(row))
+}

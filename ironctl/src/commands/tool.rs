@@ -1,0 +1,100 @@
+//! `ironctl tool`: lists the tools of the host, shows the manifest of one, and judges a call without making it.
+//!
+//! Never gives a tool to an agent: `ironctl agent set` does. See [`crate::commands::why`] for a call that was made.
+
+use super::At;
+use super::why::stage_rows;
+use crate::failure::Error;
+use clap::Subcommand;
+use ironclaw_contract::operator::{TestCall, TestedCall, Tool};
+
+/// The verbs of `ironctl tool`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List the tools with their classes and the agents that have them
+    #[command(after_help = "Example:\n  ironctl tool list")]
+    List,
+    /// Show the manifest of a tool: class, effect, and the rule of each argument
+    #[command(after_help = "Example:\n  ironctl tool show read_file")]
+    Show {
+        /// Name of the tool
+        tool: String,
+    },
+    /// Judge a call without making it, and show each stage
+    #[command(after_help = "Example:\n  ironctl tool test assistant read_file '{\"path\":\"notes.md\"}'")]
+    Test {
+        /// Name or id of the agent
+        agent: String,
+        /// Name of the tool
+        tool: String,
+        /// Arguments of the call, a JSON object
+        arguments: String,
+        /// Class that the request asks for; may be given again
+        #[arg(long, value_name = "CLASS")]
+        allow: Vec<String>,
+        /// Judge it with text of others in the context
+        #[arg(long)]
+        external: bool,
+    },
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    match action {
+        Action::List => list(at).await,
+        Action::Show { tool } => show(at, &tool).await,
+        Action::Test { agent, tool, arguments, allow, external } => {
+            test(at, &tool, TestCall { agent, arguments, allow, external, typed: false }).await
+        }
+    }
+}
+
+async fn list(at: &At) -> Result<(), Error> {
+    let tools = at.client()?.tools().await?;
+    at.out.json(&tools)?;
+    let row = |tool: Tool| {
+        let agents = if tool.available { tool.agents.join(" ") } else { "(not in this version)".to_owned() };
+        [tool.name, tool.class, tool.reach, tool.effect, agents]
+    };
+    at.out.table(["TOOL", "CLASS", "REACH", "EFFECT", "AGENTS"], tools.into_iter().map(row))
+}
+
+async fn show(at: &At, name: &str) -> Result<(), Error> {
+    let tools = at.client()?.tools().await?;
+    let Some(tool) = tools.into_iter().find(|tool| tool.name == name) else {
+        let error = Error::failed("tool_unknown", format!("there is no tool {name:?}"));
+        return Err(error.hinting("`ironctl tool list` shows the tools"));
+    };
+    at.out.json(&tool)?;
+    at.out.line(format!("{}: {}", tool.name, tool.description))?;
+    at.out.line(format!("class {}, {}: {}", tool.class, tool.reach, tool.effect))?;
+    if tool.always_ask {
+        at.out.line("every call needs a person")?;
+    }
+    if !tool.available {
+        at.out.line("no agent can have it in this version")?;
+    } else if tool.agents.is_empty() {
+        at.out.line("no agent has it")?;
+    } else {
+        at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
+    }
+    let row = |argument: ironclaw_contract::operator::ToolArgument| {
+        [argument.name, argument.rule, if argument.outward { "a third party" } else { "" }.to_owned()]
+    };
+    at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))
+}
+
+async fn test(at: &At, tool: &str, call: TestCall) -> Result<(), Error> {
+    print_tested(at, at.client()?.test_call(tool, &call).await?)
+}
+
+/// Prints the judgement of a call that was not made.
+pub fn print_tested(at: &At, tested: TestedCall) -> Result<(), Error> {
+    at.out.json(&tested)?;
+    at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(tested.stages))?;
+    match (tested.code, tested.advice) {
+        (Some(code), Some(advice)) => {
+            at.out.line(format!("{} ({code}): the agent would be told: {advice}", tested.status))
+        }
+        _ => at.out.line(format!("{}, class {}", tested.status, tested.class.unwrap_or_default())),
+    }
+}
