@@ -101,6 +101,8 @@ id!(/// One tool call that the host recorded.
     CallId, "call", "a call");
 id!(/// One capability change.
     ChangeId, "chg", "a change");
+id!(/// One approval request: a call that waits for a person.
+    RequestId, "req", "an approval request");
 id!(/// One approval.
     ApprovalId, "apr", "an approval");
 id!(/// One person.
@@ -118,6 +120,13 @@ id!(/// One delivery of a reply or a notice.
 
 impl MessageId {
     /// Returns the sealed item that holds this message: the same ULID with the prefix of items.
+    pub fn item(self) -> ItemId {
+        ItemId(self.0)
+    }
+}
+
+impl RequestId {
+    /// Returns the name under which the arguments of this request are encrypted: the same ULID with the prefix of items.
     pub fn item(self) -> ItemId {
         ItemId(self.0)
     }

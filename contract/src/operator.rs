@@ -19,6 +19,7 @@ mod model;
 mod people;
 mod proof;
 mod removal;
+mod requests;
 mod secret;
 mod sessions;
 mod stops;
@@ -42,6 +43,7 @@ pub use model::*;
 pub use people::*;
 pub use proof::*;
 pub use removal::*;
+pub use requests::*;
 pub use secret::*;
 pub use sessions::*;
 pub use stops::*;
@@ -395,6 +397,9 @@ pub struct MessageView {
     /// The reason why there is no answer yet, if it is known (parked, quarantined, …).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The calls of its turn, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<MessageCall>,
 }
 
 /// One stage in the life of a message: a line of `why`, and an event of `GET /v1/messages/{id}/events`.

@@ -10,6 +10,7 @@ pub mod change;
 #[cfg(feature = "queues")]
 pub mod crypt;
 pub mod egress;
+mod field;
 #[cfg(feature = "queues")]
 pub mod inbound;
 pub mod limits;

@@ -24,6 +24,7 @@ mod openapi;
 mod people;
 pub mod port;
 mod refusals;
+mod requests;
 mod routes;
 mod secrets;
 mod sessions;
@@ -45,6 +46,7 @@ use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::Role::{Admin, Member, Owner};
+use crate::requests::Requests;
 use crate::runtime::sessions::Sessions;
 use crate::shutdown::Shutdown;
 pub use auth::Callers;
@@ -89,6 +91,8 @@ pub struct Api {
     pub sessions: Sessions,
     /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
+    /// Approval requests of calls.
+    pub requests: Arc<Requests>,
     /// The model endpoints.
     pub models: Arc<Models>,
     /// Sends deliveries over a network.
@@ -163,6 +167,16 @@ fn routes_of_agents() -> Vec<Route> {
 
 fn routes_of_changes_and_channels() -> Vec<Route> {
     vec![
+        get(
+            "/v1/inbox",
+            Member,
+            "Calls and changes that wait and that the caller may decide or asked for",
+            requests::inbox,
+        ),
+        get("/v1/requests", Member, "Approval requests of calls that the caller may see", requests::list),
+        get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
+        post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
+        post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
         get("/v1/changes", Member, "Changes that wait; a member sees only those that concern them", changes::list),
         post("/v1/changes", Member, "Propose a change of an agent", changes::submit),
         get("/v1/changes/{id}", Member, "One change, with its review page", changes::show),

@@ -47,6 +47,8 @@ pub struct Config {
     pub packages: crate::packages::Config,
     /// `[egress]`
     pub egress: crate::registry::egress::Config,
+    /// `[approval]`
+    pub approval: crate::gateway::ApprovalConfig,
     /// `[quota]`
     pub quota: crate::quota::Config,
 }
@@ -140,6 +142,7 @@ fn check(config: &Config) -> Result<(), String> {
         return Err(format!("mounts.allow: {} is not absolute", relative.display()));
     }
     config.packages.check()?;
+    config.approval.check()?;
     config.quota.check()
 }
 

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::latch::{self, Latch, Stopped};
 use crate::record::Record;
 use crate::registry::Person;
+use crate::requests;
 use crate::runtime::launch::Jails;
 use crate::runtime::sessions::Sessions;
 use crate::turns::turn::{self, Close};
@@ -122,8 +123,10 @@ impl EmergencyStop {
         self.ask_for_a_stop().await;
         failpoint::reach("panic");
         let _writing = self.latch.writing.lock().await;
+        let record = Arc::clone(&self.record);
         let recorded = self.record.state.write(move |tx| {
             let stopped = latch::begin(tx, by.as_ref())?;
+            requests::end_all(tx, &record, "everything was stopped")?;
             for open in turn::every_open(tx)? {
                 let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
                 turn::refund_attempt(tx, &messages)?;

@@ -94,6 +94,27 @@ pub struct MountsConfig {
     pub allow: Vec<PathBuf>,
 }
 
+/// `[approval]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// Seconds that the calls of one turn wait for people who are present; 0 for none.
+    pub wait_seconds: u32,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self { wait_seconds: 120 }
+    }
+}
+
+impl ApprovalConfig {
+    /// Refuses values outside their bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if self.wait_seconds <= 600 { Ok(()) } else { Err("approval.wait_seconds must be 0 to 600".to_owned()) }
+    }
+}
+
 /// The present state of the setting that a change would alter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentSettings {

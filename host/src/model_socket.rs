@@ -8,6 +8,7 @@ pub mod report;
 pub mod request_budget;
 pub mod requests;
 
+use crate::executor::Executor;
 use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::endpoints::Models;
@@ -20,16 +21,14 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::socket::{RefusalCode, Request, Response, frame, frame_length};
-use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
-use ironclaw_model::fetch::Fetcher;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::ContentKey;
 use std::io;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -88,27 +87,8 @@ pub struct ModelServers {
     pub home: Home,
     /// Have `[budget]` and `[egress]`.
     pub settings: Arc<Live>,
-    /// Sends requests to granted hosts.
-    pub fetchers: Fetchers,
-    /// Changes whenever the host has run a call of any session.
-    pub ran: watch::Sender<u64>,
-}
-
-/// The senders of requests to granted hosts.
-#[derive(Debug, Default)]
-pub struct Fetchers {
-    public: Fetcher,
-    with_loopback: OnceLock<Fetcher>,
-}
-
-impl Fetchers {
-    /// Returns the sender for the present settings.
-    pub(super) fn of(&self, loopback: Loopback) -> &Fetcher {
-        match loopback {
-            Loopback::Refused => &self.public,
-            Loopback::DangerousAllowed => self.with_loopback.get_or_init(Fetcher::dangerous_with_loopback),
-        }
-    }
+    /// Runs the calls that the host runs.
+    pub executor: Arc<Executor>,
 }
 
 impl ModelServers {

@@ -14,5 +14,6 @@ pub mod memories;
 pub mod messages;
 pub mod models;
 pub mod people;
+pub mod requests;
 pub mod sessions;
 pub mod turns;

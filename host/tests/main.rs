@@ -16,6 +16,7 @@ mod support {
     pub(crate) mod model_server;
     pub(crate) mod processes;
     pub(crate) mod record;
+    pub(crate) mod site;
     pub(crate) mod terminal;
 }
 
@@ -41,6 +42,7 @@ mod e2e {
     mod people;
     mod prompts;
     mod regressions;
+    mod requests;
     mod round;
     mod small_model;
     pub(crate) mod streaming;

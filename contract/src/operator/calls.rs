@@ -33,7 +33,7 @@ pub struct CallWhy {
     pub tool: String,
     /// The class of a permitted call.
     pub class: Option<String>,
-    /// `permitted`, `refused`, `done`, `unknown` or `void`.
+    /// `permitted`, `asked`, `running`, `refused`, `done`, `unknown` or `void`.
     pub status: String,
     /// The code of a refused call.
     pub code: Option<String>,
@@ -125,11 +125,11 @@ pub struct EgressGrant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TestedCall {
-    /// `permitted` or `refused`.
+    /// `permitted`, `asked` (it needs people) or `refused`.
     pub status: String,
-    /// The class of a permitted call.
+    /// The class of a call that is permitted or needs people.
     pub class: Option<String>,
-    /// The code of a refused call.
+    /// The code of a refused call, or of the first reason of one that needs people.
     pub code: Option<String>,
     /// The stages in their order, up to the one that denied.
     pub stages: Vec<CallStage>,

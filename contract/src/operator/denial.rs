@@ -235,6 +235,12 @@ denial_codes! {
     EgressCredential = "egress_credential", 403, Operator, "A secret would reach a host or a path that its grant does not have.";
     EgressUpload = "egress_upload", 403, Operator, "The body of a request is over the bound of the grant.";
     CallRepeated = "call_repeated", 403, Sandbox, "An equal call of an earlier try at this message may have had its effect, so the host does not make it again.";
+    CallAskedTooOften = "call_asked_too_often", 429, Sandbox, "Too many approval requests of the agent or of the person wait, or were made today.";
+    CallRejected = "call_rejected", 403, Sender, "A person rejected an equal call, or its approval request ended, and nothing was typed since then.";
+    CallWithdrawn = "call_withdrawn", 409, Operator, "The approval request was withdrawn: the agent, the tool, a role or the policy changed, or the turn was cancelled.";
+    CallExpired = "call_expired", 409, Operator, "The approval request has expired, or its approvals were not used in time.";
+    RequestUnknown = "request_unknown", 404, Operator, "There is no such approval request, or it is of another person.";
+    RequestDecided = "request_decided", 409, Operator, "The approval request is already decided, or it is over.";
     CallNeedsPerson = "call_needs_person", 403, Sender, "The call needs the yes of a person, and no person can be asked.";
     MemoryFull = "memory_full", 400, Operator, "The agent has reached its bound on notes.";
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";

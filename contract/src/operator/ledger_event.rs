@@ -95,7 +95,7 @@ events! {
     HostResumed = "host.resumed", [Kind::Meta], "by", "The emergency stop ended.";
     ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
-    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation", "The record was restored, or may have lost changes.";
+    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation requests_withdrawn", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
     StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
@@ -132,6 +132,14 @@ events! {
     CallRecorded = "call.recorded", [Kind::Claim], "session turn call tool class arguments_digest", "A tool call was recorded.";
     CallStarted = "call.started", [Kind::Claim], "session turn call tool arguments_digest host", "The host began to carry out a call; its effect may have happened.";
     CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
+    CallAsked = "call.asked", [Kind::Claim], "session turn call request tool class arguments_digest reasons principal expires", "A call waits for a person.";
+    RequestApprovedBy = "request.approved_by", [Kind::Meta], "session request approval by shown reasons", "A person approved a call.";
+    RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session request by code reason", "A decision about a call was refused.";
+    RequestApproved = "request.approved", [Kind::Verify], "session request arguments_digest shown", "A call has the approvals that it needs.";
+    RequestRejected = "request.rejected", [Kind::Retract], "session request by reason", "A person rejected a call.";
+    RequestExpired = "request.expired", [Kind::Retract], "session request reason", "An approval request expired.";
+    RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session request reason", "An approval request can no longer be decided.";
+    RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
     CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
     CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";
     ActionRefused = "action.refused", [Kind::Retract], "session turn call tool reason", "An action was refused.";
@@ -149,7 +157,7 @@ events! {
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
     ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
     ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "change by code reason", "A decision was refused.";
-    ApprovalRefused = "approval.refused", [Kind::Retract], "change approval code reason", "An approval does not count.";
+    ApprovalRefused = "approval.refused", [Kind::Retract], "change request approval code reason", "An approval does not count.";
     ChangeApproved = "change.approved", [Kind::Verify], "session turn change kind principal requester digest before_digest shown", "A change has the approvals that it needs.";
     ChangeApplied = "change.applied", [Kind::Verify], "session turn change kind", "A change was applied.";
     ChangeRejected = "change.rejected", [Kind::Retract], "session turn change kind by reason", "A person rejected a change.";

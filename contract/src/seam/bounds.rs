@@ -6,6 +6,7 @@ use super::change::{
     Change, CreateAgent, EnabledTools, Engage, McpAccess, McpRegister, Mount, Packages, Permissions, Persona,
     ToolDifference, Wiring,
 };
+use super::field::{each_once, names, text};
 use super::limits::{
     ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
     REASON_BYTES_MAX,
@@ -147,35 +148,9 @@ impl McpRegister {
     }
 }
 
-pub(super) fn text(field: &str, value: &str, max: usize) -> Result<(), String> {
-    if (1..=max).contains(&value.len()) { Ok(()) } else { Err(format!("{field} must be 1 to {max} bytes")) }
-}
-
-/// Checks a list of names, each once.
-pub(super) fn names(what: &str, list: &[String]) -> Result<(), String> {
-    each_once(list, "entries in a list", what, "has a name of", NAME_BYTES_MAX)
-}
-
 /// Checks a list of identities, each once.
 fn identities(list: &[String]) -> Result<(), String> {
     each_once(list, "identities", "an identity", "must be", IDENTITY_BYTES_MAX)
-}
-
-/// Refuses more than [`ENTRIES_MAX`] entries, an entry that is not 1 to `max` bytes, and a duplicate. `many`, `one` and `is` are
-/// words for the sentence.
-pub(super) fn each_once(list: &[String], many: &str, one: &str, is: &str, max: usize) -> Result<(), String> {
-    if list.len() > ENTRIES_MAX {
-        return Err(format!("at most {ENTRIES_MAX} {many}"));
-    }
-    for (at, entry) in list.iter().enumerate() {
-        if !(1..=max).contains(&entry.len()) {
-            return Err(format!("{one} {is} 1 to {max} bytes"));
-        }
-        if list[..at].contains(entry) {
-            return Err(format!("{one} is listed twice"));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

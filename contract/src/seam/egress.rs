@@ -2,7 +2,7 @@
 //!
 //! Never decides about a request: the host does. See [`crate::seam::change`] and [`crate::seam::bounds`].
 
-use super::bounds::{each_once, names, text};
+use super::field::{each_once, names, text};
 use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, UPLOAD_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 

@@ -156,7 +156,7 @@ impl Projection<'_> {
         self.tx
             .prepare_cached(
                 "INSERT INTO turns (turn, messages, deadline, state) VALUES (?1,?2,?3,?4) \
-                 ON CONFLICT (turn) DO UPDATE SET state = excluded.state",
+                 ON CONFLICT (turn) DO UPDATE SET state = excluded.state, deadline = excluded.deadline",
             )?
             .execute(params![
                 turn.turn.to_string(),

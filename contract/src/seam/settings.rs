@@ -2,7 +2,7 @@
 //!
 //! Never an action: only a person proposes it (RFC 0018). See [`crate::seam::change`].
 
-use super::bounds::text;
+use super::field::text;
 use super::limits::{CEILING_MAX, NAME_BYTES_MAX};
 use super::message::word;
 use serde::{Deserialize, Serialize};

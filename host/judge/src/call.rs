@@ -191,7 +191,7 @@ pub struct CallContext<'a> {
     pub mode: Mode,
 }
 
-/// The proof that a call is permitted. Only [`judge`] makes it.
+/// The proof that a call is permitted. Only [`judge`] makes it, and [`Judgement::permit`] for a call that people approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permit {
     class: Class,
@@ -227,6 +227,17 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Returns the permit of a call that needs people, if they approved each of its reasons.
+    pub fn permit(&self, is_approved: impl Fn(&Reason) -> bool) -> Option<Permit> {
+        match &self.verdict {
+            Verdict::Permitted(permit) => Some(*permit),
+            Verdict::NeedsPerson(reasons) if reasons.iter().all(is_approved) => {
+                self.class.map(|class| Permit { class })
+            }
+            Verdict::NeedsPerson(_) | Verdict::Denied(_) => None,
+        }
+    }
+
     /// Returns the codes that would have stopped the call in mode `enforce`.
     pub fn would_have_blocked(&self) -> impl Iterator<Item = DenialCode> {
         self.trace.iter().filter_map(|(_, answer)| match answer {

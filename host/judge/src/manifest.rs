@@ -2,7 +2,7 @@
 //!
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
-use crate::class::Class;
+use crate::class::{Class, Classes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -148,6 +148,14 @@ impl Manifest {
         }
     }
 
+    /// Returns the classes that its calls can have. A grant can make a request over the network one that only reads.
+    pub fn classes(&self) -> Classes {
+        match self.reach {
+            Reach::Http => Classes::of(&[Class::Read, self.class]),
+            Reach::Contained | Reach::Action | Reach::Outside => Classes::of(&[self.class]),
+        }
+    }
+
     /// Returns whether a call acts only in the jail of its session and on the notes of its agent.
     pub fn is_contained(&self) -> bool {
         self.reach == Reach::Contained
@@ -194,6 +202,7 @@ mod tests {
         assert!(built_in("read_file").expect("known").is_contained());
         assert!(built_in("run_command").expect("known").is_contained());
         assert!(!built_in("http_fetch").expect("known").is_contained());
+        assert_eq!(built_in("http_fetch").expect("known").classes(), Classes::of(&[Class::Read, Class::Send]));
         assert!(!built_in("send_message").expect("known").is_contained());
         assert!(built_in("rm").is_none());
     }

@@ -3,6 +3,7 @@
 //! Pure. A value counts only as a whole: a part of a typed URL or word is not typed. See [`crate::egress`].
 
 use crate::egress::{CanonicalUrl, Loopback};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The bytes of the shortest word that counts. Nearly every text has a shorter one.
@@ -52,6 +53,17 @@ fn has_word(text: &str, value: &str) -> bool {
         let (before, after) = (text[..at].chars().next_back(), text[at + value.len()..].chars().next());
         !before.is_some_and(is_joined) && !after.is_some_and(is_joined)
     })
+}
+
+/// Returns whether a person typed each text and number of a value, by `typed`.
+pub fn is_typed_value(value: &Value, typed: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::Number(number) => typed(&number.to_string()),
+        Value::String(text) => typed(text),
+        Value::Array(values) => values.iter().all(|value| is_typed_value(value, typed)),
+        Value::Object(fields) => fields.iter().all(|(name, value)| typed(name) && is_typed_value(value, typed)),
+    }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Scripted {
             return Ok(Output { text: summary(&prompt.parts), ..Output::default() });
         }
         let Some(request) = Request::read(&prompt.parts) else {
-            return Ok(answer(prompt, UNPROMPTED.to_owned()));
+            return Ok(answer(prompt, followed_up(&prompt.parts).unwrap_or_else(|| UNPROMPTED.to_owned())));
         };
         let Some((rule, captures)) = self.rule(&request) else {
             return Err(Unanswered("no rule fits what was said".to_owned()));
@@ -171,6 +171,20 @@ impl<'a> Request<'a> {
         values.set("ok", if self.error.is_none() { "true" } else { "false" });
         values.set("error", self.error.unwrap_or_default());
     }
+}
+
+/// Returns the answer to a follow-up of the host: the result of a call that waited, in the part before the host's words.
+fn followed_up(parts: &[Part]) -> Option<String> {
+    match parts.iter().rev().find(|part| !matches!(part, Part::Remark { .. })) {
+        Some(Part::HostNotice { .. }) => {}
+        _ => return None,
+    }
+    let result = parts.iter().rev().take_while(|part| !matches!(part, Part::Assistant { .. } | Part::Person { .. }));
+    let mut results = result.filter_map(|part| match part {
+        Part::Context { author, text } if author.starts_with("tool ") => Some(text.as_str()),
+        _ => None,
+    });
+    results.next().map(|text| format!("The call that waited has ended. {text}"))
 }
 
 fn wanted(call: &Call, values: &Values) -> WantedCall {

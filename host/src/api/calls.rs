@@ -6,15 +6,16 @@ use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, egress};
+use crate::requests;
 use crate::tools;
 use crate::turns::calls::http::Network;
-use crate::turns::calls::{self, CallState, Judgement, TurnFacts};
+use crate::turns::calls::{self, CallState, Judgement, Runs, TurnFacts};
 use crate::turns::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::CallId;
+use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, DenialCode, EgressGrant, TestCall, TestedCall, Tool, ToolArgument,
+    CallStage, CallWhy, DenialCode, EgressGrant, MessageCall, TestCall, TestedCall, Tool, ToolArgument,
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::Loopback;
@@ -76,6 +77,7 @@ fn meaning(code: &str) -> Option<String> {
 fn summary(state: CallState, code: &str) -> String {
     match state {
         CallState::Permitted => "The call is permitted and has no result yet.".to_owned(),
+        CallState::Asked => "The call waits for people.".to_owned(),
         CallState::Running => "The host runs the call.".to_owned(),
         CallState::Done => "The call was permitted, and it has its result.".to_owned(),
         CallState::Unknown => "The call was permitted. Its turn ended before its outcome was known.".to_owned(),
@@ -194,7 +196,7 @@ pub async fn test(
         network,
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
-    let stages = recorded(&calls::stages(&judged.stages));
+    let stages = recorded(&calls::stages(&judged.by_stages.trace));
     Ok(Json(match judged.judgement {
         Judgement::Permitted { class, .. } => TestedCall {
             status: CallState::Permitted.name().to_owned(),
@@ -203,6 +205,16 @@ pub async fn test(
             stages,
             advice: None,
         },
+        Judgement::NeedsPerson { class, reasons, .. } => {
+            let code = calls::main_code(&reasons);
+            TestedCall {
+                status: CallState::Asked.name().to_owned(),
+                class: Some(class.name().to_owned()),
+                code: Some(code.name().to_owned()),
+                stages,
+                advice: None,
+            }
+        }
         Judgement::Refused { code, .. } => TestedCall {
             status: CallState::Refused.name().to_owned(),
             class: None,
@@ -211,4 +223,24 @@ pub async fn test(
             advice: Some(calls::advice(code).to_owned()),
         },
     }))
+}
+
+/// Returns the calls of a turn for the view of its message.
+pub(super) fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
+    let mut all = Vec::new();
+    for (call, judgement) in calls::of_turn(tx, turn)? {
+        let request = match call.runs {
+            Some(Runs::Await) => requests::of_call(tx, call.id)?.map(|request| request.id),
+            Some(Runs::Local | Runs::Row | Runs::Host) | None => None,
+        };
+        all.push(MessageCall {
+            id: call.id,
+            tool: call.tool,
+            class: Some(judgement.class).filter(|class| !class.is_empty()),
+            status: call.state.name().to_owned(),
+            code: Some(judgement.code).filter(|code| !code.is_empty()),
+            request,
+        });
+    }
+    Ok(all)
 }

@@ -16,7 +16,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
-    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection,
+    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, InboxEntry, NewChange, Rejection,
     Requester as Asker, RequesterId, SubmittedChange,
 };
 use ironclaw_state::ReadTx;
@@ -221,6 +221,41 @@ fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Ro
     rows.sort_by_key(|row| std::cmp::Reverse(row.id));
     rows.dedup_by(|a, b| a.id == b.id);
     Ok(rows)
+}
+
+/// Returns the changes that wait for this person, each with the time of its request.
+pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxEntry)>, Answer> {
+    let (changes, by) = (Arc::clone(&api.changes), person.clone());
+    let found = api.state().read(move |tx| {
+        let statuses = vec![Status::Pending, Status::Unknown];
+        let filter = Filter { statuses, agent: None, principal: None, limit: EVERY_WAITING };
+        let settings = changes.settings();
+        let mut entries = Vec::new();
+        for row in store::list(tx, &filter)? {
+            if !decide::may_decide(tx, &settings.policy, &by, &row)? {
+                continue;
+            }
+            let (_, digest) = decide::show(tx, &settings.policy, &row)?;
+            let entry = InboxEntry {
+                id: row.id.to_string(),
+                entry_type: "change".to_owned(),
+                agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?.map(|agent| agent.name),
+                status: row.status.name().to_owned(),
+                effect: row.kind.name().to_owned(),
+                arguments: None,
+                origins: Vec::new(),
+                reasons: Vec::new(),
+                shown_digest: digest,
+                created_at: ironclaw_ledger::rfc3339(row.created_at),
+                expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+                told: Vec::new(),
+                yours: true,
+            };
+            entries.push((row.created_at, entry));
+        }
+        Ok::<_, ironclaw_state::Error>(entries)
+    });
+    Ok(found.await?)
 }
 
 /// Returns a change with its review page.

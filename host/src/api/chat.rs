@@ -3,17 +3,18 @@
 //! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
 
 mod conversation;
+mod follow;
 mod history;
 mod threads;
 mod why;
 
 pub use conversation::{find, open};
+pub use follow::events;
 pub use history::history;
 pub use threads::threads;
 pub use why::why;
 
-use super::auth::{Current, check_still_valid};
-use super::streaming::PartialOutput;
+use super::auth::Current;
 use super::{Answer, Api, Body, Reply, id};
 use crate::error::Error;
 use crate::inbound::channel::checks::check_files;
@@ -29,18 +30,16 @@ use crate::session::store::{self, SessionState};
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, NewMessage, Recorded, Stage};
+use ironclaw_contract::operator::{LedgerEvent, MessageView, NewMessage, Recorded};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{Committed, ReadTx};
-use serde::{Deserialize, Serialize};
-use std::convert::Infallible;
+use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -221,105 +220,6 @@ fn may_settle(event: &Committed) -> bool {
     )
 }
 
-/// `GET /v1/messages/{id}/events`: each stage, the message as `waiting` when its wait has another reason, the partial answer, then the
-/// message.
-pub async fn events(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
-    Path(message): Path<String>,
-) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
-    let id = own(&api, &person, &message).await?;
-    let (sender, receiver) = tokio::sync::mpsc::channel(16);
-    tokio::spawn(async move {
-        // Ends when the client disconnects, the token ends, or the host cannot read.
-        let _ = follow(&api, id, &current, &sender).await;
-    });
-    Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
-}
-
-type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
-
-async fn follow(api: &Api, id: MessageId, current: &Current, to: &EventSender) -> Result<(), Answer> {
-    let mut events = api.record.state.events();
-    let mut shortages = api.sessions.shortages();
-    let (mut last, mut said) = (None, None);
-    let mut words: Option<PartialOutput> = None;
-    loop {
-        let stages = stages(api, id, last).await?;
-        for stage in stages {
-            last = Some(stage.seq);
-            send_event(api, current, to, "stage", stage).await?;
-        }
-        let view = read_view(api, id).await?;
-        if settled(&view) {
-            return send_event(api, current, to, "message", view).await;
-        }
-        let view = with_wait_reason(api, view);
-        if view.reason != said {
-            said.clone_from(&view.reason);
-            send_event(api, current, to, "waiting", &view).await?;
-        }
-        check_still_valid(api, current).await?;
-        follow_output(api, &view, &mut words);
-        loop {
-            tokio::select! {
-                // A stage comes before the words that the model wrote after it.
-                biased;
-                event = events.recv() => match event {
-                    Ok(event) if !concerns(&event, &view) => {}
-                    Ok(_) | Err(RecvError::Lagged(_)) => break,
-                    Err(RecvError::Closed) => return Ok(()),
-                },
-                draft = next_draft(&mut words) => send_event(api, current, to, "draft", draft).await?,
-                Ok(()) = shortages.changed() => break,
-                () = to.closed() => return Ok(()),
-            }
-        }
-    }
-}
-
-/// Returns true if an event may change the view of this message.
-fn concerns(event: &Committed, view: &MessageView) -> bool {
-    event.session.is_none_or(|session| session == view.session_id)
-}
-
-/// Follows the partial output of the turn that works on the message, once there is some.
-fn follow_output(api: &Api, view: &MessageView, words: &mut Option<PartialOutput>) {
-    let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
-    if words.as_ref().is_none_or(|words| words.turn != turn) {
-        let watched = api.sessions.words(view.session_id, turn);
-        *words = watched.map(|watched| PartialOutput::new(turn, watched));
-    }
-}
-
-async fn next_draft(words: &mut Option<PartialOutput>) -> Draft {
-    match words {
-        Some(words) => words.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Sends one event, unless the token ended before the channel had room for it.
-async fn send_event(
-    api: &Api,
-    current: &Current,
-    to: &EventSender,
-    name: &str,
-    what: impl Serialize,
-) -> Result<(), Answer> {
-    let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
-    let room = to.reserve().await.map_err(|_| gone())?;
-    check_still_valid(api, current).await?;
-    room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
-    Ok(())
-}
-
-async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
-    let home = api.about.home.clone();
-    Ok(api.record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
-}
-
 /// `POST /v1/messages/{id}/retry`; a member only their own.
 pub async fn retry(
     State(api): State<Api>,
@@ -406,6 +306,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         _ => halted,
     };
     Ok(Some(MessageView {
+        calls: message.turn.map(|turn| super::calls::of_turn(tx, turn)).transpose()?.unwrap_or_default(),
         message_id: id,
         session_id: session.id,
         turn_id: message.turn,

@@ -38,6 +38,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     let is_delivered = found.stages.iter().any(|stage| stage.stage == LedgerEvent::DeliveryReceived.name());
     let (status, receipt) = if is_delivered { ("delivered", "received") } else { ("completed", "dropped") };
     let message = MessageView {
+        calls: Vec::new(),
         message_id: id,
         session_id: found.session,
         turn_id: None,

@@ -189,6 +189,9 @@ pub const SETTINGS: &[Setting] = settings! {
     [egress]
     loopback: Is("false"), "", Rule("true or false"), Live, "Let a change grant a host of this machine to an agent, with its port; for tests and local services.";
 
+    [approval]
+    wait_seconds: Is("120"), "seconds", Rule("0 to 600"), Live, "The longest time that the calls of one turn wait for people who are present; after it the model goes on without them.";
+
     [quota]
     conversations_per_person: Is("512"), "conversations", AtLeast(1), Live, "The most conversations of one person that are not removed.";
     conversations_per_channel: Is("4096"), "conversations", AtLeast(1), Live, "The most conversations of one webhook channel that are not removed.";

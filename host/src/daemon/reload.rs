@@ -33,6 +33,7 @@ pub(super) fn live(config: &Config, policy: Policy, host_policy: HostPolicy) -> 
     LiveSettings {
         policy,
         host_policy,
+        approval: config.approval.clone(),
         quota: config.quota.clone(),
         session: config.session.clone(),
         channels: channel::Config { webhook: config.webhook.clone() },

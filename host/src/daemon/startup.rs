@@ -9,18 +9,20 @@ use super::{mount_policy, reload, socket_directory};
 use crate::changes::Changes;
 use crate::config::{self, Config, Values};
 use crate::emergency_stop::EmergencyStop;
+use crate::executor::{Executor, Fetchers};
 use crate::gateway::live_settings::Live;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
+use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
-use crate::model_socket::{Fetchers, ModelServers};
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
 use crate::pipeline::{Inbound, Outbound};
 use crate::record::Record;
+use crate::requests::Requests;
 use crate::runtime::admission::{Admission, Limits};
 use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
@@ -79,6 +81,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
 pub(super) struct Parts {
     pub record: Arc<Record>,
     pub changes: Arc<Changes>,
+    pub executor: Arc<Executor>,
     pub jails: Arc<Jails>,
     pub models: Arc<Models>,
     pub dispatch: Arc<Dispatch>,
@@ -104,9 +107,13 @@ impl Parts {
         let settings = Arc::new(Live::new(reload::live(config, policy, host_policy)));
         let proposals = Arc::new(Proposals { record: Arc::clone(&record), settings: Arc::clone(&settings) });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
+        let requests = Requests::new(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
+        let requests = Arc::new(requests);
         let specs = state.read(registry::models::specs).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs)?);
-        let runtime = runtime(opened, proposals, &models, jails_of(opened, paths, launcher)?).await?;
+        let runtime =
+            runtime(opened, (proposals, Arc::clone(&requests)), &models, jails_of(opened, paths, launcher)?).await?;
+        let executor = Arc::clone(&runtime.models.executor);
         let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
         let latch = Arc::clone(&runtime.latch);
         let sessions = Sessions::new(runtime);
@@ -125,7 +132,7 @@ impl Parts {
         };
         let reloader = Arc::new(Reloader::new(opened, paths, Arc::clone(&changes), sessions.clone()));
         let backups = Arc::new(backup_maker(home, config, master));
-        Ok(Self { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader, backups })
+        Ok(Self { record, changes, executor, jails, models, dispatch, sessions, inbound, stops, reloader, backups })
     }
 
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
@@ -141,7 +148,7 @@ impl Parts {
 /// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
-    proposals: Arc<Proposals>,
+    (proposals, requests): (Arc<Proposals>, Arc<Requests>),
     models: &Arc<Models>,
     (jails, launcher): (launch::Config, Launcher),
 ) -> Result<Runtime, Error> {
@@ -149,14 +156,21 @@ async fn runtime(
     let record = &proposals.record;
     let latch = Arc::<Latch>::default();
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
+    let executor = Executor {
+        record: Arc::clone(record),
+        settings: Arc::clone(&proposals.settings),
+        latch: Arc::clone(&latch),
+        requests,
+        fetchers: Fetchers::default(),
+        ran: watch::Sender::default(),
+    };
     let servers = ModelServers {
         turns: Arc::clone(&turns),
         models: Arc::clone(models),
         latch: Arc::clone(&latch),
         home: home.clone(),
         settings: Arc::clone(&proposals.settings),
-        fetchers: Fetchers::default(),
-        ran: watch::Sender::default(),
+        executor: Arc::new(executor),
     };
     let outbound = Outbound {
         turns: Arc::clone(&turns),

@@ -8,6 +8,7 @@ use crate::api::port::Port;
 use crate::api::{About, Api, Callers, LargeBodies, Reload};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
+use crate::executor::LateCalls;
 use crate::maintenance::HeadPublisher;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
@@ -41,12 +42,15 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, jails, models, dispatch, sessions, inbound, stops, reloader, backups } = parts;
+        let Parts { record, changes, executor, jails, models, dispatch, sessions, inbound, stops, reloader, backups } =
+            parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
+        let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
+        tokio::spawn(late.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
@@ -73,6 +77,7 @@ impl Workers {
             inbound: inbound.clone(),
             sessions: sessions.clone(),
             changes: Arc::clone(changes),
+            requests: Arc::clone(&executor.requests),
             models: Arc::clone(models),
             dispatch: Arc::clone(dispatch),
             stops: stops.clone(),

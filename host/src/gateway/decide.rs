@@ -3,7 +3,7 @@
 //! No flag counts as an approval: the transaction that applies a change counts the approvals in the record again. See `counted` for the
 //! count, [`crate::approval`] for the subject of an approval, [`crate::gateway::apply`] for its effect.
 
-mod counted;
+pub mod counted;
 pub mod proof;
 
 use super::checks;
@@ -16,7 +16,7 @@ use super::{Checked, HostPolicy, Requester};
 use crate::approval::{self, Approver, Domain, Subject};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Giver, Person, Role, roles};
-use counted::{ValidApproval, count};
+use counted::{Ballot, ValidApproval};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -300,6 +300,25 @@ fn open(
     Ok((row, by))
 }
 
+/// Counts the approvals of a change that are valid now.
+fn count(
+    tx: &mut WriteTx<'_>,
+    context: &DecisionContext<'_>,
+    row: &Row,
+    shown: Digest,
+) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
+    let rule = &row.rule(context.policy);
+    let ballot = Ballot {
+        sort: "change",
+        subject: subject(row, rule, shown),
+        asked: row.into(),
+        rule,
+        own_counts: rule.requester_may_approve,
+        may_decide: &|tx, person| may_decide(tx, context.policy, person, row),
+    };
+    counted::count(tx, context.root, &ballot)
+}
+
 /// Records the approval of a person for exactly the page with the digest `shown`.
 ///
 /// # Errors
@@ -367,13 +386,13 @@ fn not_independent(
     proof: &str,
     counted: &[ValidApproval],
 ) -> Result<Option<Refusal>, ironclaw_state::Error> {
-    let backers = independence::backers(tx, row, rule, by.id, proof)?;
+    let backers = independence::backers(tx, row.into(), rule, by.id, proof)?;
     // An approval with one backer counts, and the next count takes back the approvals that depend on this person.
     let others = match backers.is_direct() {
         true => BTreeSet::new(),
         false => counted.iter().flat_map(|approval| approval.people()).collect(),
     };
-    let Some(dependence) = independence::dependence(&backers, &others, row, rule) else { return Ok(None) };
+    let Some(dependence) = independence::dependence(&backers, &others, row.into(), rule) else { return Ok(None) };
     let why = dependence.words(tx)?;
     Entry::new(LedgerEvent::ChangeDecisionRefused)
         .with("change", row.id)

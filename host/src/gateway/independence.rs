@@ -9,7 +9,7 @@ use super::store::Row;
 use crate::registry::{self, Giver, Person, TokenId};
 use crate::tables;
 use crate::tables::people::Provenance;
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;
@@ -19,6 +19,24 @@ pub const NOT_INDEPENDENT: DenialCode = DenialCode::ApproverNotIndependent;
 
 /// The bound on the givers of one approval; the backers of a longer chain are unknown.
 const GIVERS_MAX: usize = 64;
+
+/// The request for approvals: its ledger entry, and the person on whose behalf it was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The number of the ledger entry.
+    pub seq: u64,
+    /// The person.
+    pub principal: PersonId,
+    /// The agent whose own admins may decide too.
+    pub agent: Option<AgentId>,
+}
+
+impl From<&Row> for Asked {
+    fn from(row: &Row) -> Self {
+        let agent = row.agent.filter(|_| is_of_agent(row.kind));
+        Self { seq: row.asked_seq, principal: row.principal(), agent }
+    }
+}
 
 /// The people behind one approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,13 +55,13 @@ impl Backers {
 }
 
 /// Returns the dependence of an approval on another person, if it has one. `counted` are the backers of the approvals that already count.
-pub fn dependence(backers: &Backers, counted: &BTreeSet<PersonId>, row: &Row, rule: &Rule) -> Option<Dependence> {
+pub fn dependence(backers: &Backers, counted: &BTreeSet<PersonId>, asked: Asked, rule: &Rule) -> Option<Dependence> {
     match backers {
         // One approval of any person with a role is enough, so its backers do not matter.
         _ if rule.is_one_alone() => None,
         Backers::Unknown => Some(Dependence::Unknown),
-        Backers::People(people) if !rule.requester_may_approve && people.contains(&row.principal()) => {
-            Some(Dependence::OfRequester(row.principal()))
+        Backers::People(people) if !rule.requester_may_approve && people.contains(&asked.principal) => {
+            Some(Dependence::OfRequester(asked.principal))
         }
         Backers::People(people) => people.intersection(counted).next().copied().map(Dependence::OfApprover),
     }
@@ -82,7 +100,7 @@ impl Dependence {
 /// Returns the backers of an approval by this person with this token.
 pub fn backers(
     tx: &ReadTx<'_>,
-    row: &Row,
+    asked: Asked,
     rule: &Rule,
     by: PersonId,
     proof: &str,
@@ -98,8 +116,8 @@ pub fn backers(
             return Ok(Backers::Unknown);
         }
         people.insert(giver.person);
-        let Some(grants) = grants_of(tx, row, rule, &giver)? else { return Ok(Backers::Unknown) };
-        for given in grants.into_iter().filter(|given| given.seq > row.asked_seq) {
+        let Some(grants) = grants_of(tx, asked, rule, &giver)? else { return Ok(Backers::Unknown) };
+        for given in grants.into_iter().filter(|given| given.seq > asked.seq) {
             if given.by.is_empty() {
                 return Ok(Backers::Unknown);
             }
@@ -113,7 +131,7 @@ pub fn backers(
 /// Returns the grants by which a person may decide: the role and the token. Returns `None` if one of them is not in the record.
 fn grants_of(
     tx: &ReadTx<'_>,
-    row: &Row,
+    asked: Asked,
     rule: &Rule,
     giver: &Giver,
 ) -> Result<Option<Vec<Provenance>>, ironclaw_state::Error> {
@@ -124,7 +142,7 @@ fn grants_of(
     let Some(person) = registry::person_by_id(tx, giver.person)? else { return Ok(None) };
     let Some(role) = tables::people::role_given(tx, giver.person)? else { return Ok(None) };
     let mut grants = vec![token, role];
-    if let (Some(agent), false) = (row.agent.filter(|_| is_of_agent(row.kind)), decides_by_host_role(rule, &person)) {
+    if let (Some(agent), false) = (asked.agent, decides_by_host_role(rule, &person)) {
         grants.extend(tables::agents::role_given(tx, agent, giver.person)?);
     }
     Ok(Some(grants))

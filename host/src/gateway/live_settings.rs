@@ -2,8 +2,8 @@
 //!
 //! Reads no file and checks nothing: `daemon::reload` does both. A reader takes the settings anew for each decision, and never keeps them.
 
-use super::HostPolicy;
 use super::policy::Policy;
+use super::{ApprovalConfig, HostPolicy};
 use crate::inbound::channel;
 use crate::{quota, session};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +15,8 @@ pub struct LiveSettings {
     pub policy: Policy,
     /// The settings for checks of proposals, with `[mounts]`, `[packages]` and `[budget]`.
     pub host_policy: HostPolicy,
+    /// `[approval]`
+    pub approval: ApprovalConfig,
     /// `[quota]`
     pub quota: quota::Config,
     /// `[session]`; the limits of awake sessions are read at the start only.

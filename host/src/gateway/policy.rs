@@ -2,10 +2,16 @@
 //!
 //! The file can require more people and fewer roles, but always at least one person. See [`crate::gateway::decide`].
 
+mod calls;
+
+pub use calls::Calls;
+
 use crate::registry::Role;
 use crate::toml_file::{self, Error};
+use calls::CallRules;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_judge::Class;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,9 +22,9 @@ const APPROVALS_MAX: u32 = 8;
 /// The bound on the wait of a change for a decision: 90 days.
 const EXPIRES_HOURS_MAX: u32 = 90 * 24;
 
-/// The beginning of a new home's policy; [`template`] adds the kinds of change.
+/// The beginning of a new home's policy; [`template`] adds the kinds of change and the calls.
 const TEMPLATE: &str = "\
-# The rules for decisions on changes of agents. Every line shows its default; remove the # to change it.
+# The rules for decisions on changes of agents and on tool calls. Every line shows its default; remove the # to change it.
 # The host reads this file at its start, and does not start with a wrong one. `ironctl config reload` reads it again.
 
 [default]
@@ -31,10 +37,11 @@ const TEMPLATE: &str = "\
 /// Returns the policy of a new home, as text.
 pub fn template() -> String {
     let kinds: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
-    format!("{TEMPLATE}\n# For one kind of change: {}\n# [kind.create_agent]\n# approvals = 2\n", kinds.join(" "))
+    let kinds = format!("\n# For one kind of change: {}\n# [kind.create_agent]\n# approvals = 2\n", kinds.join(" "));
+    TEMPLATE.to_owned() + &kinds + &calls::template()
 }
 
-/// The rule for one kind of change.
+/// The rule for one kind of change, or for calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The roles that may decide; a person needs one of them.
@@ -43,7 +50,7 @@ pub struct Rule {
     pub approvals: u32,
     /// True if the requester counts as one of these people.
     pub requester_may_approve: bool,
-    /// The hours after which an undecided change expires.
+    /// The hours after which an undecided change or call expires.
     pub expires_hours: u32,
 }
 
@@ -60,21 +67,30 @@ impl Rule {
 
     /// Returns the digest of the rule for this kind; another rule has another digest.
     pub fn digest(&self, kind: ChangeKind) -> Digest {
+        self.digest_for(serde_json::json!({ "kind": kind }))
+    }
+
+    /// Returns the digest of the rule for calls of this class and tool; another rule has another digest.
+    pub fn call_digest(&self, class: Class, tool: &str) -> Digest {
+        self.digest_for(serde_json::json!({ "class": class, "tool": tool }))
+    }
+
+    /// Returns the digest of the rule, together with the fields of `what`.
+    fn digest_for(&self, mut what: serde_json::Value) -> Digest {
         let roles: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();
-        Digest::of(&canonical::to_vec(&serde_json::json!({
-            "kind": kind,
-            "roles": roles,
-            "approvals": self.approvals,
-            "requester_may_approve": self.requester_may_approve,
-            "expires_hours": self.expires_hours,
-        })))
+        what["roles"] = roles.into();
+        what["approvals"] = self.approvals.into();
+        what["requester_may_approve"] = self.requester_may_approve.into();
+        what["expires_hours"] = self.expires_hours.into();
+        Digest::of(&canonical::to_vec(&what))
     }
 }
 
-/// A rule for each kind of change.
+/// A rule for each kind of change and for each class of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     rules: BTreeMap<&'static str, Rule>,
+    calls: CallRules,
 }
 
 impl Default for Policy {
@@ -86,14 +102,26 @@ impl Default for Policy {
 impl Policy {
     /// Returns the digest of the whole policy.
     pub fn digest(&self) -> Digest {
-        let rules: Vec<String> =
-            ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind).to_string()).collect();
+        let of_kinds = ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind));
+        let of_calls = self.calls.all().map(|(calls, class, rule)| rule.call_digest(class, &calls.to_string()));
+        let rules: Vec<String> = of_kinds.chain(of_calls).map(|digest| digest.to_string()).collect();
         Digest::of(rules.join(" ").as_bytes())
     }
 
     /// Returns the rule for this kind.
     pub fn rule(&self, kind: ChangeKind) -> &Rule {
         &self.rules[kind.name()]
+    }
+
+    /// Returns the rule for a call of this class and tool that needs a person: that of the tool, else of the class, else the default of
+    /// calls.
+    pub fn call_rule(&self, class: Class, tool: &str) -> &Rule {
+        self.calls.rule(class, tool)
+    }
+
+    /// Returns the rule of each class of calls, and of each tool that the policy names for the classes that its calls can have.
+    pub fn call_rules(&self) -> impl Iterator<Item = (Calls, &Rule)> {
+        self.calls.all().map(|(calls, _, rule)| (calls, rule))
     }
 }
 
@@ -135,6 +163,10 @@ struct Written {
     default: WrittenRule,
     #[serde(default)]
     kind: BTreeMap<String, WrittenRule>,
+    #[serde(default)]
+    call: BTreeMap<String, WrittenRule>,
+    #[serde(default)]
+    tool: BTreeMap<String, WrittenRule>,
 }
 
 #[derive(Default, Deserialize)]
@@ -146,31 +178,42 @@ struct WrittenRule {
     expires_hours: Option<u32>,
 }
 
+/// The values that a rule may have.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// True if members may decide.
+    has_members: bool,
+    expires_hours_max: u32,
+}
+
 fn compile(written: &Written) -> Result<Policy, String> {
     let usual =
         Rule { roles: vec![Role::Owner, Role::Admin], approvals: 1, requester_may_approve: true, expires_hours: 168 };
-    let default = rule("default", &written.default, &usual)?;
+    let bounds = Bounds { has_members: false, expires_hours_max: EXPIRES_HOURS_MAX };
+    let default = rule("default", &written.default, &usual, bounds)?;
     if let Some(unknown) = written.kind.keys().find(|name| name.parse::<ChangeKind>().is_err()) {
         let known: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
         return Err(format!("kind.{unknown}: there is no kind of change {unknown:?}: use one of {}", known.join(", ")));
     }
     let rules = ChangeKind::ALL.iter().map(|kind| {
         let own = written.kind.get(kind.name());
-        Ok((kind.name(), own.map_or_else(|| Ok(default.clone()), |own| rule(kind.name(), own, &default))?))
+        Ok((kind.name(), own.map_or_else(|| Ok(default.clone()), |own| rule(kind.name(), own, &default, bounds))?))
     });
-    Ok(Policy { rules: rules.collect::<Result<_, String>>()? })
+    Ok(Policy { rules: rules.collect::<Result<_, String>>()?, calls: calls::compile(&written.call, &written.tool)? })
 }
 
-fn rule(of: &str, written: &WrittenRule, default: &Rule) -> Result<Rule, String> {
+fn rule(of: &str, written: &WrittenRule, default: &Rule, bounds: Bounds) -> Result<Rule, String> {
     let roles = match &written.roles {
         None => default.roles.clone(),
         Some(names) => {
             let mut roles = Vec::new();
             for name in names {
                 match name.parse::<Role>() {
-                    Ok(role @ (Role::Owner | Role::Admin)) if !roles.contains(&role) => roles.push(role),
-                    Ok(Role::Owner | Role::Admin) => return Err(format!("{of}.roles: {name} is named twice")),
-                    Ok(Role::Member) => return Err(format!("{of}.roles: a member cannot decide")),
+                    Ok(Role::Member) if !bounds.has_members => {
+                        return Err(format!("{of}.roles: a member cannot decide on a change"));
+                    }
+                    Ok(role) if roles.contains(&role) => return Err(format!("{of}.roles: {name} is named twice")),
+                    Ok(role @ (Role::Owner | Role::Admin | Role::Member)) => roles.push(role),
                     Err(why) => return Err(format!("{of}.roles: {why}")),
                 }
             }
@@ -178,15 +221,16 @@ fn rule(of: &str, written: &WrittenRule, default: &Rule) -> Result<Rule, String>
         }
     };
     if roles.is_empty() {
-        return Err(format!("{of}.roles is empty: name owner, admin or both"));
+        let some = if bounds.has_members { "owner, admin, member or several of them" } else { "owner, admin or both" };
+        return Err(format!("{of}.roles is empty: name {some}"));
     }
     let approvals = written.approvals.unwrap_or(default.approvals);
     if !(1..=APPROVALS_MAX).contains(&approvals) {
         return Err(format!("{of}.approvals must be 1 to {APPROVALS_MAX}: a person always decides"));
     }
     let expires_hours = written.expires_hours.unwrap_or(default.expires_hours);
-    if !(1..=EXPIRES_HOURS_MAX).contains(&expires_hours) {
-        return Err(format!("{of}.expires_hours must be 1 to {EXPIRES_HOURS_MAX}"));
+    if !(1..=bounds.expires_hours_max).contains(&expires_hours) {
+        return Err(format!("{of}.expires_hours must be 1 to {}", bounds.expires_hours_max));
     }
     let requester_may_approve = written.requester_may_approve.unwrap_or(default.requester_may_approve);
     Ok(Rule { roles, approvals, requester_may_approve, expires_hours })
@@ -196,7 +240,7 @@ fn rule(of: &str, written: &WrittenRule, default: &Rule) -> Result<Rule, String>
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Policy, String> {
+    pub(super) fn parse(text: &str) -> Result<Policy, String> {
         let written: Written = toml_file::parse(text, Path::new("p.toml")).map_err(|error| error.to_string())?;
         compile(&written)
     }

@@ -41,16 +41,27 @@ pub fn read_people(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
 /// The name of the default model among the kinds of change; it is a part of the kind `settings`.
 const DEFAULT_MODEL: &str = "settings (default_model)";
 
-/// A rule that the people of the host cannot meet, and its kinds of change.
+/// The requests that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requests {
+    /// Changes.
+    Changes,
+    /// Calls of tools.
+    Calls,
+}
+
+/// A rule that the people of the host cannot meet, and its requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// Names of the kinds.
-    pub kinds: Vec<&'static str>,
+    /// The requests that the rule is about.
+    pub of: Requests,
+    /// The kinds of change, or the tables about calls.
+    pub names: Vec<String>,
     /// The rule itself.
     pub rule: Rule,
     /// The number of people who can approve.
     pub available: usize,
-    /// True if no change of these kinds can ever be approved; false if that holds only for changes that one of these people requests.
+    /// True if none of them can ever be approved; false if that holds only for those that one of these people requests.
     pub is_never: bool,
     /// True if `config check` refuses the policy for this rule; false if it only warns.
     pub is_refused: bool,
@@ -59,15 +70,19 @@ pub struct Unmet {
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let roles: Vec<&str> = self.rule.roles.iter().map(|role| role.name()).collect();
-        let which =
-            if self.is_never { "no change can be approved" } else { "no request of an owner or admin can be approved" };
+        let (roles, names) = (roles.join(" or "), self.names.join(", "));
+        let which = match (self.of, self.is_never) {
+            (Requests::Changes, true) => format!("no change can be approved of kind {names}"),
+            (Requests::Changes, false) => format!("no request of an owner or admin can be approved of kind {names}"),
+            (Requests::Calls, true) => format!("no call can be approved under {names}"),
+            (Requests::Calls, false) => format!("no call for a person with role {roles} can be approved under {names}"),
+        };
         let beside = if self.rule.requester_may_approve { "" } else { ", and the requester does not count" };
         write!(
             f,
-            "{which} of kind {}: policy.toml requires {} with role {}, and there {}{beside} (`ironctl person add`, or change policy.toml)",
-            self.kinds.join(", "),
+            "{which}: policy.toml requires {} with role {}, and there {}{beside} (`ironctl person add`, or change policy.toml)",
             people(self.rule.approvals as usize),
-            roles.join(" or "),
+            roles,
             if self.available == 1 { "is 1".to_owned() } else { format!("are {}", self.available) },
         )
     }
@@ -77,19 +92,26 @@ fn people(count: usize) -> String {
     if count == 1 { "1 person".to_owned() } else { format!("{count} people") }
 }
 
-/// Returns the rules of the policy that these people cannot meet. Kinds with the same rule and the same people are one entry.
+/// Returns the rules of the policy that these people cannot meet. Requests with the same rule and the same people are one entry.
 pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
+    let of_kinds = ChangeKind::ALL.iter().map(|kind| {
+        let rule = policy.rule(*kind);
+        (Requests::Changes, kind.name().to_owned(), rule, too_few(found, &deciders(found, *kind, rule), rule))
+    });
+    let of_calls = policy.call_rules().map(|(calls, rule)| {
+        (Requests::Calls, format!("[{calls}]"), rule, too_few(found, &of_host(found, rule), rule))
+    });
     let mut unmet: Vec<Unmet> = Vec::new();
-    for kind in ChangeKind::ALL.iter().copied() {
-        let rule = policy.rule(kind);
-        let Some((available, is_never)) = too_few(found, kind, rule) else { continue };
-        let same =
-            |other: &&mut Unmet| other.rule == *rule && other.available == available && other.is_never == is_never;
-        match unmet.iter_mut().find(same) {
-            Some(other) => other.kinds.push(kind.name()),
+    for (of, name, rule, missing) in of_kinds.chain(of_calls) {
+        let Some((available, is_never)) = missing else { continue };
+        let mut own = Unmet { of, names: Vec::new(), rule: rule.clone(), available, is_never, is_refused: is_never };
+        match unmet.iter_mut().find(|other| Unmet { names: Vec::new(), ..(*other).clone() } == own) {
+            // A tool has a rule for each class of its calls.
+            Some(other) if other.names.contains(&name) => {}
+            Some(other) => other.names.push(name),
             None => {
-                let kinds = vec![kind.name()];
-                unmet.push(Unmet { kinds, rule: rule.clone(), available, is_never, is_refused: is_never });
+                own.names.push(name);
+                unmet.push(own);
             }
         }
     }
@@ -101,21 +123,22 @@ pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
 /// because the rule needs more owners and all other changes work without them.
 fn default_model(found: &People, of_settings: &Rule) -> Option<Unmet> {
     let rule = kinds::for_default_model(of_settings.clone());
-    match (too_few(found, ChangeKind::Settings, of_settings), too_few(found, ChangeKind::Settings, &rule)) {
+    let too_few = |rule: &Rule| too_few(found, &deciders(found, ChangeKind::Settings, rule), rule);
+    match (too_few(of_settings), too_few(&rule)) {
         (None, Some((available, true))) => {
-            Some(Unmet { kinds: vec![DEFAULT_MODEL], rule, available, is_never: true, is_refused: false })
+            let (of, names) = (Requests::Changes, vec![DEFAULT_MODEL.to_owned()]);
+            Some(Unmet { of, names, rule, available, is_never: true, is_refused: false })
         }
         _ => None,
     }
 }
 
-/// Returns the number of people who can approve, if they are too few, and whether they are too few for every change of this kind.
-fn too_few(found: &People, kind: ChangeKind, rule: &Rule) -> Option<(usize, bool)> {
-    let deciders = deciders(found, kind, rule);
+/// Returns the number of people who can approve, if they are too few, and whether they are too few for every request.
+fn too_few(found: &People, deciders: &BTreeSet<PersonId>, rule: &Rule) -> Option<(usize, bool)> {
     let available = deciders.len();
     let needed = rule.approvals as usize;
     let own = available.saturating_sub(usize::from(!rule.requester_may_approve));
-    // If an agent makes a request on behalf of a person who is no decider, each decider counts.
+    // If an agent makes a request or a call on behalf of a person who is no decider, each decider counts.
     let has_others = found.all.iter().any(|(person, _)| !deciders.contains(person));
     let best = if has_others { available } else { own };
     (own < needed).then_some((available, best < needed))
@@ -123,13 +146,18 @@ fn too_few(found: &People, kind: ChangeKind, rule: &Rule) -> Option<(usize, bool
 
 /// Returns the people who can approve. If admins of an agent can, it counts the agent with the most admins.
 fn deciders(found: &People, kind: ChangeKind, rule: &Rule) -> BTreeSet<PersonId> {
-    let of_host: BTreeSet<PersonId> =
-        found.all.iter().filter(|(_, role)| rule.admits(*role)).map(|(person, _)| *person).collect();
+    let of_host = of_host(found, rule);
     if !is_of_agent(kind) || !rule.admits(Role::Admin) {
         return of_host;
     }
     let with = found.of_agents.iter().map(|admins| of_host.union(admins).copied().collect::<BTreeSet<_>>());
     with.max_by_key(BTreeSet::len).unwrap_or(of_host)
+}
+
+/// Returns the people who can approve by their role on the host. For calls no other role counts, because a call concerns others than its
+/// agent.
+fn of_host(found: &People, rule: &Rule) -> BTreeSet<PersonId> {
+    found.all.iter().filter(|(_, role)| rule.admits(*role)).map(|(person, _)| *person).collect()
 }
 
 #[cfg(test)]
@@ -176,6 +204,16 @@ mod tests {
             (own, of(&[Owner, Admin]), (0, false)),
             ("[default]\napprovals = 2\nrequester_may_approve = false\n", of(&[Owner, Admin]), (1, true)),
             ("[default]\napprovals = 2\n[kind.persona]\napprovals = 1\n", of(&[Owner]), (1, true)),
+            ("[call.trade]\napprovals = 2\n", of(&[Owner]), (1, true)),
+            ("[call.trade]\napprovals = 2\n", of(&[Owner, Member]), (1, true)),
+            ("[call.trade]\napprovals = 2\n", of(&[Owner, Admin]), (0, false)),
+            ("[call.trade]\napprovals = 2\nroles = [\"owner\", \"member\"]\n", of(&[Owner, Member]), (0, false)),
+            ("[call.read]\nroles = [\"member\"]\n", of(&[Owner]), (1, true)),
+            ("[call.send]\nrequester_may_approve = false\n", of(&[Owner]), (1, true)),
+            ("[call.send]\nrequester_may_approve = false\n", of(&[Owner, Member]), (1, false)),
+            ("[call.send]\nroles = [\"admin\"]\n[tool.http_fetch]\nroles = [\"owner\"]\n", of(&[Owner]), (1, true)),
+            // A call of `http_fetch` never trades.
+            ("[call.trade]\nroles = [\"admin\"]\n[tool.http_fetch]\napprovals = 1\n", of(&[Owner]), (1, true)),
         ] {
             assert_eq!(found(text, &people), expected, "{text}");
         }
@@ -187,7 +225,19 @@ mod tests {
         people.of_agents = vec![BTreeSet::from([people.all[1].0])];
         let unmet = unmet(&people, &policy("[default]\napprovals = 2\n"));
         assert_eq!(unmet.len(), 1);
-        assert!(!unmet[0].kinds.contains(&"persona"), "{:?}", unmet[0].kinds);
-        assert!(unmet[0].kinds.contains(&"mounts"));
+        assert!(!unmet[0].names.contains(&"persona".to_owned()), "{:?}", unmet[0].names);
+        assert!(unmet[0].names.contains(&"mounts".to_owned()));
+    }
+
+    #[test]
+    fn unmet_rule_of_calls_names_its_tables() {
+        let mut people = of(&[Role::Owner, Role::Member]);
+        // A role of an agent decides on no call.
+        people.of_agents = vec![BTreeSet::from([people.all[1].0])];
+        let text = "[call.send]\napprovals = 3\n[call.trade]\napprovals = 3\n[tool.http_fetch]\napprovals = 2\n";
+        let unmet = unmet(&people, &policy(text));
+        let found: Vec<_> = unmet.iter().map(|unmet| (unmet.names.join(" "), unmet.available)).collect();
+        assert_eq!(found, [("[call.send] [call.trade]".to_owned(), 1), ("[tool.http_fetch]".to_owned(), 1)]);
+        assert!(unmet.iter().all(|unmet| unmet.of == Requests::Calls && unmet.is_refused));
     }
 }

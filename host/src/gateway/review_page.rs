@@ -21,7 +21,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-pub use page::WIDTH;
+pub use page::{Page, WIDTH};
 
 use super::kinds;
 use super::policy::Rule;
@@ -34,9 +34,16 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
 use names::Names;
-use page::Page;
 use serde_json::Value;
 use std::borrow::Cow;
+
+/// Writes each field of a value on lines of its own, without leaving a leaf out.
+pub fn put_fields(page: &mut Page, value: &Value) {
+    let names = Names::of(Vec::new(), [value, &Value::Null, &Value::Null]);
+    for line in json_lines::fields(value, &names) {
+        page.put(&format!("  {}", line.prefix), &line.body);
+    }
+}
 
 /// The content of a page.
 #[derive(Debug, Clone)]

@@ -3,9 +3,8 @@
 //! A sandbox names items and receives sealed refs. It never supplies text for a model, except as the report of a tool. See
 //! [`crate::turns::context`].
 
-mod awaited;
-mod facts;
 mod generate;
+mod waiting;
 
 use crate::error::Error;
 use crate::model_socket::Server;
@@ -125,7 +124,10 @@ impl Server {
 
     /// Waits for the result of a call that left the sandbox as a row, or that the host runs now.
     pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
-        let (mut results, mut ran) = (self.results.clone(), self.shared.ran.subscribe());
+        let (mut results, mut ran) = (self.results.clone(), self.shared.executor.ran.subscribe());
+        if self.shared.latch.is_shut() {
+            return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
+        }
         self.run_awaited(turn, call_id).await?;
         loop {
             results.mark_unchanged();

@@ -8,6 +8,7 @@ use crate::outbound::accept;
 use crate::quota::workspace::Over;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{Person, Role};
+use crate::requests;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
 use crate::session::store;
@@ -71,6 +72,7 @@ impl Actor {
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
+                requests::end_of_turn(tx, &turns.record, open.id, "its turn was cancelled")?;
                 let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
                 accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);

@@ -4,6 +4,7 @@
 //! deadline. See `runtime::work` for the decisions, and [`crate::outbound::accept`].
 
 use crate::error::Error;
+use crate::open_turns::deadlines::Moves;
 use crate::outbound::accept;
 use crate::outbound::delivery::{self, EndedBy};
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
@@ -123,6 +124,7 @@ impl Actor {
                 let taken = self.take(resources.awake).await?;
                 Event::Taken { has_more: taken.more, is_closed: taken.closed }
             }
+            Effect::MoveDeadline(moves) => self.move_deadline(resources, moves).await.map(done)?,
             Effect::CloseTurn => self.close_turn(resources.awake, resources.closing.take()).await.map(done)?,
             Effect::MissDeadline => Event::Missed {
                 is_models: self.miss_deadline(Arc::clone(&resources.awake.key), resources.open.take()).await?,
@@ -176,6 +178,9 @@ impl Actor {
             () = self.runtime.latch.shut() => Event::Halted,
             command = self.mailbox.recv() => command.map_or(Event::MailboxClosed, Event::Asked),
             () = resources.slot.asked_back(), if is_free => Event::AskedBack,
+            (moves, moved) = self.runtime.turns.deadlines.moved(self.id), if !is_free => {
+                Event::DeadlineMoved { until: moved.saturating_duration_since(resources.began), moves }
+            }
             () = tokio::time::sleep_until(resources.began + until) => Event::TimeOver,
             _ = awake.sandbox.exited() => Event::SandboxEnded,
             _ = awake.reader_process.exited() => Event::ReaderEnded,
@@ -257,6 +262,17 @@ impl Actor {
         }
         (resources.open, resources.closing) = (Some(opened), None);
         Ok(Some(until.saturating_duration_since(resources.began)))
+    }
+
+    /// Projects the deadline of the open turn, which moved because a call waits for people.
+    async fn move_deadline(&self, resources: &mut WorkResources<'_>, moves: Moves) -> Result<(), SleepReason> {
+        if let Some(opened) = &resources.open {
+            let later = i64::try_from(moves.ms).unwrap_or(i64::MAX);
+            let turn = TurnRow { deadline: opened.deadline.saturating_add(later), ..row_of(opened) };
+            self.project(resources.awake, move |inbound| inbound.move_deadline(&turn)).await?;
+        }
+        self.runtime.turns.deadlines.mark_projected(self.id, moves);
+        Ok(())
     }
 
     /// Projects the end of the turn, and the known receipts of answers.

@@ -3,6 +3,7 @@
 //! Pure: it has no clock, no process, no lock and no record; a time is a duration since the work began. [`crate::runtime::turn_loop`]
 //! performs the effects and returns the resulting events. See `runtime::life` for the handling of the reason to sleep.
 
+use crate::open_turns::deadlines::Moves;
 use crate::quota::workspace::Over;
 use crate::runtime::command::{CommandKind, HasKind};
 use crate::runtime::sleep_reason::SleepReason;
@@ -99,6 +100,8 @@ pub(crate) enum Event<C> {
     MailboxClosed,
     /// The time limit of `Listen` is reached.
     TimeOver,
+    /// The deadline of the open turn moved to this time, by so much for its sandbox.
+    DeadlineMoved { until: Duration, moves: Moves },
     /// The sandbox has ended, or has closed its link.
     SandboxEnded,
     /// The reader has ended.
@@ -146,6 +149,8 @@ pub(crate) enum Effect<C> {
     Take,
     /// Project the end of the last turn: `Done`.
     CloseTurn,
+    /// Project the moved deadline of the open turn: `Done`.
+    MoveDeadline(Moves),
     /// Close the open turn because its deadline is missed: `Missed`.
     MissDeadline,
     /// Close the open turn because of a full workspace: `Done`.
@@ -222,6 +227,10 @@ impl<C: HasKind> Work<C> {
             Event::Asked(command) => self.run_command(now, command),
             Event::MailboxClosed => self.sleep(SleepReason::Ended(None)),
             Event::TimeOver => self.time_is_over(),
+            Event::DeadlineMoved { until, moves } if self.open_until.is_some() => {
+                self.open_until = Some(until);
+                self.then(Then::Proceed, Effect::MoveDeadline(moves))
+            }
             Event::SandboxEnded => self.wait(Stage::FindingEnd, Effect::FindEnd),
             Event::ReaderEnded => self.then(Then::Proceed, Effect::ReplaceReader),
             Event::Violation(what) => self.sleep(SleepReason::violated(what)),

@@ -86,6 +86,11 @@ impl Inbound {
         })
     }
 
+    /// Projects the moved deadline of the open turn.
+    pub fn move_deadline(&mut self, turn: &Turn) -> Result<(), Error> {
+        self.writer.project(|inbound| inbound.turn(turn))
+    }
+
     /// Projects a closed turn, with receipts.
     pub fn close_turn(&mut self, turn: &Turn, routing: &Routing, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| {

@@ -1,11 +1,16 @@
-//! Changes and approvals. Tables: `changes`, `approvals`.
+//! Changes. Tables: `changes`.
 
 mod row;
 
+pub use super::requests::{
+    ApprovalRow, LiveToken, approvals, insert_approval, live_tokens, set_token, use_approval, void_all_approvals,
+    void_approval, void_approvals,
+};
 pub use row::{Origin, Requester, Row, Status};
 
+use super::requests;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, ApprovalId, ChangeId, PersonId, SessionId};
+use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -99,28 +104,6 @@ impl Scope {
             Self::Person(id) => id,
         }
     }
-}
-
-/// An approval of a change.
-#[derive(Debug, Clone)]
-pub struct ApprovalRow {
-    /// Its id.
-    pub id: ApprovalId,
-    /// The person who approved.
-    pub person: PersonId,
-    /// The stored token, not verified yet.
-    pub token: String,
-    /// `live used void`.
-    pub state: String,
-}
-
-/// The token of an unused approval.
-#[derive(Debug, Clone)]
-pub struct LiveToken {
-    /// The approval.
-    pub id: ApprovalId,
-    /// The stored token, not verified yet.
-    pub token: String,
 }
 
 /// Skips a row that this version cannot read and writes a log line, so that the other rows are read.
@@ -221,7 +204,8 @@ pub fn find_similar(tx: &ReadTx<'_>, other: &Row) -> Result<Vec<Row>, Error> {
 
 /// Returns the undecided changes with an unused approval.
 pub fn partially_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
-    let sql = "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT change_id FROM approvals WHERE state = 'live')";
+    let sql =
+        "SELECT * FROM changes WHERE status = 'pending' AND id IN (SELECT subject FROM approvals WHERE state = 'live')";
     readable_rows(tx, sql, [])
 }
 
@@ -310,80 +294,12 @@ pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> 
 /// Deletes the changes of a conversation, agent or person with their approvals, except for `but`.
 pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<(), Error> {
     let column = of.column();
-    let sql = format!(
-        "DELETE FROM approvals WHERE change_id IN (SELECT id FROM changes WHERE {column} = ?1 AND id IS NOT ?2)"
-    );
-    tx.execute(&sql, params![of.id(), but])?;
+    let sql = format!("SELECT id FROM changes WHERE {column} = ?1 AND id IS NOT ?2");
+    let ids: Vec<ChangeId> = tx.list(&sql, params![of.id(), but], |row| row.get(0))?;
+    for id in ids {
+        requests::delete_approvals(tx, id)?;
+    }
     let sql = format!("DELETE FROM changes WHERE {column} = ?1 AND id IS NOT ?2");
     tx.execute(&sql, params![of.id(), but])?;
-    Ok(())
-}
-
-/// Returns every approval of a change, oldest first.
-pub fn approvals(tx: &ReadTx<'_>, change: ChangeId) -> Result<Vec<ApprovalRow>, Error> {
-    let sql = "SELECT * FROM approvals WHERE change_id = ?1 ORDER BY given_at, id";
-    tx.list(sql, [change], |row| {
-        Ok(ApprovalRow {
-            id: row.get("id")?,
-            person: row.get("person_id")?,
-            token: row.get("token")?,
-            state: row.get("state")?,
-        })
-    })
-}
-
-/// Inserts an approval.
-pub fn insert_approval(
-    tx: &mut WriteTx<'_>,
-    id: ApprovalId,
-    change: ChangeId,
-    person: PersonId,
-    token: &str,
-) -> Result<(), Error> {
-    let now = tx.now();
-    let sql = "INSERT INTO approvals (id, change_id, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)";
-    tx.execute(sql, params![id, change, person, token, now])?;
-    Ok(())
-}
-
-/// Marks an approval as used, and returns whether it was live before.
-pub fn use_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<bool, Error> {
-    let now = tx.now();
-    let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    Ok(tx.execute(sql, params![approval, now])? == 1)
-}
-
-/// Voids an approval, unless it is used.
-pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), Error> {
-    let now = tx.now();
-    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    tx.execute(sql, params![approval, now])?;
-    Ok(())
-}
-
-/// Voids every unused approval of a change.
-pub fn void_approvals(tx: &mut WriteTx<'_>, change: ChangeId) -> Result<(), Error> {
-    let now = tx.now();
-    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE change_id = ?1 AND state = 'live'";
-    tx.execute(sql, params![change, now])?;
-    Ok(())
-}
-
-/// Voids every unused approval of the host.
-pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
-    let now = tx.now();
-    tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now])?;
-    Ok(())
-}
-
-/// Returns the token of every unused approval.
-pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
-    let sql = "SELECT id, token FROM approvals WHERE state = 'live'";
-    tx.list(sql, [], |row| Ok(LiveToken { id: row.get(0)?, token: row.get(1)? }))
-}
-
-/// Sets the token of an approval.
-pub fn set_token(tx: &mut WriteTx<'_>, approval: ApprovalId, token: &str) -> Result<(), Error> {
-    tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token])?;
     Ok(())
 }

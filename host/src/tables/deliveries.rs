@@ -122,6 +122,11 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
     Ok(Delivery { id, session, turn, item, row_id, channel, generation, state, created_at: now })
 }
 
+/// Returns the number of the newest delivery, or 0.
+pub fn last_rowid(tx: &ReadTx<'_>) -> Result<i64, Error> {
+    tx.get("SELECT coalesce(max(rowid), 0) FROM deliveries", [], |row| row.get(0))
+}
+
 /// Returns the delivery of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> {
     tx.find("SELECT * FROM deliveries WHERE id = ?1", [id], delivery)

@@ -1,7 +1,7 @@
 //! Single facts about this host. Tables: `meta`.
 
+use super::deliveries;
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::ToSql;
 
 /// A fact: one row of `meta`. The crate [`ironclaw_state`] has other rows there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,18 +42,17 @@ impl Fact {
 
 /// Returns the value of a fact.
 pub fn get(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<String>, Error> {
-    tx.find("SELECT value FROM meta WHERE key = ?1", [fact.key()], |row| row.get(0))
+    tx.meta(fact.key())
 }
 
 /// Sets a fact, and replaces its earlier value.
-pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl ToSql) -> Result<(), Error> {
-    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", rusqlite::params![fact.key(), value])?;
-    Ok(())
+pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl AsRef<str>) -> Result<(), Error> {
+    tx.set_meta(fact.key(), value.as_ref())
 }
 
 /// Removes a fact, and returns whether it was set.
 pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
-    Ok(tx.execute("DELETE FROM meta WHERE key = ?1", [fact.key()])? > 0)
+    tx.remove_meta(fact.key())
 }
 
 /// Returns the generation of the record; the first is 0.
@@ -81,13 +80,13 @@ pub fn set_other_history(tx: &mut WriteTx<'_>, heads: &[String]) -> Result<(), E
 
 /// Records for a restored record the last delivery: open deliveries up to it may have been sent in the other history.
 pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
-    let sql = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, coalesce(max(rowid), 0) FROM deliveries";
-    tx.execute(sql, [Fact::DoubtfulDeliveries.key()])?;
-    Ok(())
+    let last = deliveries::last_rowid(tx)?;
+    set(tx, Fact::DoubtfulDeliveries, last.to_string())
 }
 
 /// Deletes the number up to which open deliveries may have been sent in another history, and returns it.
 pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Error> {
-    let sql = "DELETE FROM meta WHERE key = ?1 RETURNING CAST(value AS INTEGER)";
-    tx.returning(sql, [Fact::DoubtfulDeliveries.key()], |row| row.get(0))
+    let found = get(tx, Fact::DoubtfulDeliveries)?;
+    remove(tx, Fact::DoubtfulDeliveries)?;
+    found.map(|text| text.parse().map_err(|_| Error::Stored("meta: deliveries_doubtful".to_owned()))).transpose()
 }

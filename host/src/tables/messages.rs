@@ -159,6 +159,34 @@ pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, s
     Ok(())
 }
 
+/// Inserts a message of the host that continues a task and asks for a turn on behalf of its person.
+pub fn insert_follow_up(
+    tx: &mut WriteTx<'_>,
+    (id, session, seq): (MessageId, SessionId, u64),
+    principal: PersonId,
+    root: MessageId,
+) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute(
+        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts, root) \
+         VALUES (?1,?2,?3,'system','queued',1,'host',?4,'host',?5,0,?6)",
+        params![id, session, seq as i64, principal, now, root],
+    )?;
+    Ok(())
+}
+
+/// Returns the message whose task a message continues; the message itself, if it begins one.
+pub fn root_of(tx: &ReadTx<'_>, id: MessageId) -> Result<MessageId, Error> {
+    let root = tx.find("SELECT root FROM messages WHERE id = ?1", [id], |row| row.get::<_, Option<MessageId>>(0))?;
+    Ok(root.flatten().unwrap_or(id))
+}
+
+/// Returns the number of messages of the host that continue a task.
+pub fn follow_ups_of(tx: &ReadTx<'_>, root: MessageId) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM messages WHERE root = ?1";
+    Ok(tx.get(sql, [root], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
 /// Returns the message of this id.
 pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
     tx.find("SELECT * FROM messages WHERE id = ?1", [id], message)

@@ -29,6 +29,8 @@ pub struct Turn {
     pub result_bytes: u64,
     /// The classes that its request asked for.
     pub scope: Classes,
+    /// Milliseconds that it waited for people.
+    pub waited_ms: i64,
 }
 
 impl Turn {
@@ -53,11 +55,12 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         tool_calls: row.get("tool_calls")?,
         result_bytes: row.get::<_, i64>("result_bytes")? as u64,
         scope: scope(row)?,
+        waited_ms: row.get("waited_ms")?,
     })
 }
 
 /// Returns the scope of a turn. A word that is no class is an error of the record.
-fn scope(row: &Row<'_>) -> rusqlite::Result<Classes> {
+pub(super) fn scope(row: &Row<'_>) -> rusqlite::Result<Classes> {
     let text: String = row.get("scope")?;
     text.parse()
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
@@ -176,6 +179,8 @@ pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
 pub enum CallState {
     /// It is permitted and has no result yet.
     Permitted,
+    /// It waits for people.
+    Asked,
     /// The host runs it; its effect may have happened.
     Running,
     /// It was refused.
@@ -193,6 +198,7 @@ impl CallState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permitted => "permitted",
+            Self::Asked => "asked",
             Self::Running => "running",
             Self::Refused => "refused",
             Self::Done => "done",
@@ -206,7 +212,7 @@ impl FromStr for CallState {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Permitted, Self::Running, Self::Refused, Self::Done, Self::Unknown, Self::Void]
+        [Self::Permitted, Self::Asked, Self::Running, Self::Refused, Self::Done, Self::Unknown, Self::Void]
             .into_iter()
             .find(|state| state.name() == text)
             .ok_or(())
@@ -361,10 +367,41 @@ pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<b
     Ok(tx.execute(sql, params![id, result])? == 1)
 }
 
-/// Marks a permitted call as running, and returns whether it was permitted. A call runs once.
+/// Marks a permitted or approved call as running, and returns whether it was one. A call runs once.
 pub fn start_call(tx: &mut WriteTx<'_>, id: CallId) -> Result<bool, Error> {
-    let sql = "UPDATE calls SET state = 'running' WHERE id = ?1 AND state = 'permitted' AND runs = 'await'";
+    let sql = "UPDATE calls SET state = 'running' WHERE id = ?1 AND state IN ('permitted', 'asked') AND runs = 'await'";
     Ok(tx.execute(sql, [id])? == 1)
+}
+
+/// Records the result of a call that still waits for people: the text that it waits.
+pub fn set_pending_result(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
+    let sql = "UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'asked' AND result_item IS NULL";
+    tx.execute(sql, params![id, result])?;
+    Ok(())
+}
+
+/// Ends a call that ran after its turn, and returns whether it was running.
+pub fn end_late_call(tx: &mut WriteTx<'_>, id: CallId, state: CallState) -> Result<bool, Error> {
+    Ok(tx.execute("UPDATE calls SET state = ?2 WHERE id = ?1 AND state = 'running'", params![id, state])? == 1)
+}
+
+/// Adds to the milliseconds that a turn waited for people, and moves its deadline.
+pub fn add_wait(tx: &mut WriteTx<'_>, turn: TurnId, ms: i64) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE turns SET waited_ms = waited_ms + ?2, deadline = deadline + ?2 WHERE id = ?1",
+        params![turn, ms],
+    )?;
+    Ok(())
+}
+
+/// Returns the calls of a turn with their judgements, in their order.
+pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudgement)>, Error> {
+    let sql =
+        "SELECT c.* FROM calls c JOIN items i ON i.id = c.output_item WHERE c.turn_id = ?1 ORDER BY i.seq, c.position";
+    tx.list(sql, [turn], |row| {
+        let judgement = CallJudgement { class: row.get("class")?, code: row.get("code")?, stages: row.get("stages")? };
+        Ok((call(row)?, judgement))
+    })
 }
 
 /// Returns whether an equal call with an effect outside may have happened in an earlier try at the messages of this turn.
@@ -385,7 +422,7 @@ pub fn refuse_call(
     stages: &str,
     item: ItemId,
 ) -> Result<(), Error> {
-    let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state = 'permitted'";
+    let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state IN ('permitted', 'asked')";
     tx.execute(sql, params![id, code.name(), stages, item])?;
     Ok(())
 }

@@ -9,12 +9,12 @@ mod run;
 mod schedule;
 
 pub use crate::tables::turns::{
-    CallJudgement, find_call as find, judgement_of, may_have_happened, refuse_call as refuse,
+    CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, refuse_call as refuse,
     set_call_refusal as set_refusal, settle_call as settle, start_call as start,
 };
-pub use crate::tables::turns::{CallRow, CallState};
+pub use crate::tables::turns::{CallRow, CallState, Runs};
 pub use advice::advice;
-pub use judge::{Judged, Judgement, TurnFacts, action_of, digest, judge};
+pub use judge::{Judged, Judgement, TurnFacts, action_of, digest, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};
@@ -57,6 +57,9 @@ pub fn record(
 ) -> Result<(), ironclaw_state::Error> {
     let (class, runs, state, code) = match &judged.judgement {
         Judgement::Permitted { class, runs } => (class.name(), Some(*runs), CallState::Permitted, None),
+        Judgement::NeedsPerson { class, reasons, .. } => {
+            (class.name(), Some(Runs::Await), CallState::Asked, Some(main_code(reasons)))
+        }
         Judgement::Refused { code, .. } => ("", None, CallState::Refused, Some(*code)),
     };
     let call = &judged.call;
@@ -72,7 +75,7 @@ pub fn record(
         digest: judged.digest,
         state,
         code,
-        stages: &stages(&judged.stages),
+        stages: &stages(&judged.by_stages.trace),
     };
     turns::insert_call(tx, &new)?;
     let entry = |entry: Entry| {
@@ -84,7 +87,7 @@ pub fn record(
             .with("arguments_digest", judged.digest)
     };
     match &judged.judgement {
-        Judgement::Permitted { class, .. } => {
+        Judgement::Permitted { class, .. } | Judgement::NeedsPerson { class, .. } => {
             entry(Entry::new(LedgerEvent::CallRecorded)).with("class", class.name()).append(tx)?
         }
         Judgement::Refused { code, .. } => {

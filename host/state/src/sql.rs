@@ -161,19 +161,34 @@ impl Mark {
     }
 }
 
+/// Returns the value of a row of `meta`.
+pub(super) fn meta(db: &Connection, key: &str) -> Result<Option<String>> {
+    db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
+}
+
+/// Sets a row of `meta`, and replaces its earlier value.
+pub(super) fn set_meta(db: &Connection, key: &str, value: &str) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?.execute([key, value]).map(drop)
+}
+
+/// Removes a row of `meta`, and returns whether there was one.
+pub(super) fn remove_meta(db: &Connection, key: &str) -> Result<bool> {
+    Ok(db.prepare_cached("DELETE FROM meta WHERE key = ?1")?.execute([key])? > 0)
+}
+
 /// Returns the value of a mark, if it is set.
 pub(super) fn mark(db: &Connection, mark: Mark) -> Result<Option<String>> {
-    db.query_row("SELECT value FROM meta WHERE key = ?1", [mark.key()], |row| row.get(0)).optional()
+    meta(db, mark.key())
 }
 
 /// Sets a mark, and replaces its earlier value.
 pub(super) fn set_mark(db: &Connection, mark: Mark, value: &str) -> Result<()> {
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [mark.key(), value]).map(drop)
+    set_meta(db, mark.key(), value)
 }
 
 /// Removes a mark.
 pub(super) fn remove_mark(db: &Connection, mark: Mark) -> Result<()> {
-    db.execute("DELETE FROM meta WHERE key = ?1", [mark.key()]).map(drop)
+    remove_meta(db, mark.key()).map(drop)
 }
 
 /// Removes a mark, and returns its value.

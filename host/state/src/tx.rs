@@ -2,7 +2,7 @@
 //!
 //! A function that takes a [`ReadTx`] cannot change a row. Only this crate makes transactions.
 
-use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL};
+use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL, sql};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
@@ -112,6 +112,14 @@ impl<'a> ReadTx<'a> {
         Ok(())
     }
 
+    /// Returns the value of the row of `meta` with this key.
+    ///
+    /// # Errors
+    /// The errors of SQLite.
+    pub fn meta(&self, key: &str) -> Result<Option<String>, Error> {
+        Ok(sql::meta(self.db, key)?)
+    }
+
     /// Returns whether `sql` finds a row.
     ///
     /// # Errors
@@ -160,6 +168,22 @@ impl<'a> Deref for WriteTx<'a> {
 impl<'a> WriteTx<'a> {
     pub(super) const fn new(read: ReadTx<'a>) -> Self {
         Self { read, entries: Vec::new(), empty_log: false }
+    }
+
+    /// Sets the row of `meta` with this key, and replaces its earlier value.
+    ///
+    /// # Errors
+    /// The errors of SQLite.
+    pub fn set_meta(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        Ok(sql::set_meta(self.read.db, key, value)?)
+    }
+
+    /// Removes the row of `meta` with this key, and returns whether there was one.
+    ///
+    /// # Errors
+    /// The errors of SQLite.
+    pub fn remove_meta(&mut self, key: &str) -> Result<bool, Error> {
+        Ok(sql::remove_meta(self.read.db, key)?)
     }
 
     /// Runs a statement that changes rows, and returns their number.

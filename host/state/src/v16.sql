@@ -30,3 +30,61 @@ CREATE TABLE egress_grants (
   granted TEXT NOT NULL,       -- canonical payload of the change
   PRIMARY KEY (agent_id, host)
 ) STRICT, WITHOUT ROWID;
+
+-- The approvals of a change or of a call; each one counts once.
+CREATE TABLE approvals_of_16 (
+  id TEXT PRIMARY KEY NOT NULL,
+  subject TEXT NOT NULL,       -- a change or an approval request
+  person_id TEXT NOT NULL,
+  token TEXT NOT NULL,         -- canonical; see `approval`
+  state TEXT NOT NULL CHECK (state IN ('live','used','void')),
+  given_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  CHECK ((state = 'live') = (ended_at IS NULL))
+) STRICT;
+INSERT INTO approvals_of_16 (id, subject, person_id, token, state, given_at, ended_at)
+  SELECT id, change_id, person_id, token, state, given_at, ended_at FROM approvals;
+DROP TABLE approvals;
+ALTER TABLE approvals_of_16 RENAME TO approvals;
+CREATE UNIQUE INDEX approvals_once ON approvals (subject, person_id) WHERE state = 'live';
+CREATE INDEX approvals_by_subject ON approvals (subject);
+
+-- Approval requests: calls that wait for people. The host refuses an unknown status.
+CREATE TABLE requests (
+  ordinal INTEGER PRIMARY KEY NOT NULL,
+  id TEXT NOT NULL UNIQUE,
+  session_id TEXT NOT NULL REFERENCES sessions (id),
+  agent_id TEXT NOT NULL,
+  turn_id TEXT NOT NULL,       -- the newest turn that asked
+  call_id TEXT NOT NULL,       -- the newest call that asked
+  output_item TEXT NOT NULL,   -- the output of that call: its requests form one sheet
+  root TEXT NOT NULL,          -- the message whose task it is
+  principal TEXT NOT NULL,
+  scope TEXT NOT NULL,         -- the classes of the turn that asked
+  tool TEXT NOT NULL,
+  class TEXT NOT NULL,
+  digest TEXT NOT NULL,        -- of the canonical arguments, with the recipe's name
+  arguments BLOB NOT NULL,     -- canonical JSON text, under the session's content key
+  labels TEXT NOT NULL,
+  reasons TEXT NOT NULL,       -- canonical JSON
+  origins TEXT NOT NULL,       -- canonical JSON
+  generation INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  told TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL, -- of the request; once it is approved, of the approvals
+  asked_seq INTEGER NOT NULL,  -- of its ledger entry
+  decided_by TEXT,
+  decided_at INTEGER,
+  outcome TEXT
+) STRICT;
+CREATE UNIQUE INDEX requests_once ON requests (session_id, root, digest) WHERE status IN ('pending','approved','running');
+CREATE INDEX requests_by_status ON requests (status, ordinal);
+CREATE INDEX requests_by_session ON requests (session_id, ordinal);
+CREATE INDEX requests_by_call ON requests (call_id);
+CREATE INDEX requests_by_principal ON requests (principal, created_at);
+
+-- The message whose task a follow-up continues, and the milliseconds that a turn has waited for people.
+ALTER TABLE messages ADD COLUMN root TEXT;
+CREATE INDEX messages_by_root ON messages (root) WHERE root IS NOT NULL;
+ALTER TABLE turns ADD COLUMN waited_ms INTEGER NOT NULL DEFAULT 0;

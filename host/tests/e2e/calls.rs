@@ -4,95 +4,8 @@
 
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::site::{LOOPBACK, Site, grant, host_with};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-
-/// Hosts of this machine may be granted.
-const LOOPBACK: &str = "[egress]\nloopback = true\n";
-
-/// A server that answers each request with one page and keeps the requests.
-struct Site {
-    port: u16,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl Site {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let seen = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&seen);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let Some(request) = read(&stream) else { continue };
-                let moved = request.starts_with("GET /moved ");
-                kept.lock().expect("a list").push(request);
-                answer(stream, moved);
-            }
-        });
-        Self { port, seen }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
-    }
-
-    /// Returns the first lines of the requests so far.
-    fn lines(&self) -> Vec<String> {
-        let seen = self.seen.lock().expect("a list");
-        seen.iter().map(|request| request.lines().next().unwrap_or_default().to_owned()).collect()
-    }
-}
-
-/// Reads a request with its body.
-fn read(stream: &TcpStream) -> Option<String> {
-    let mut reader = BufReader::new(stream);
-    let (mut text, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
-            length = bytes.trim().parse().ok()?;
-        }
-        text.push_str(&line);
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    text.push_str(&String::from_utf8(body).ok()?);
-    Some(text)
-}
-
-fn answer(mut stream: TcpStream, moved: bool) {
-    let page = "The page says tulip.";
-    let status = if moved { "302 Found\r\nlocation: http://127.0.0.1:1/elsewhere" } else { "200 OK" };
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", page.len());
-    // The client may have gone.
-    let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{page}").as_bytes());
-}
-
-/// Returns a host with an agent that has the tool, and the grant of a site to it.
-fn host_with(site: &Site, methods: &Value, paths: &Value) -> TestHost {
-    let host = TestHost::new();
-    grant(&host, site, methods, paths);
-    host
-}
-
-/// Starts a host with an agent that has the tool and the grant.
-fn grant(host: &TestHost, site: &Site, methods: &Value, paths: &Value) {
-    host.configure(LOOPBACK);
-    host.up();
-    host.agent("a");
-    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
-    let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": methods, "paths": paths });
-    host.change("a", "egress", &grant);
-}
 
 /// Returns the explanation of the newest call.
 fn why_last_call(host: &TestHost) -> Value {
@@ -109,7 +22,7 @@ fn answer_of<'a>(why: &'a Value, stage: &str) -> &'a str {
 }
 
 #[test]
-fn request_without_a_grant_is_refused_with_the_next_step() {
+fn request_without_a_grant_waits_with_the_next_step() {
     let site = Site::start();
     let host = TestHost::new();
     host.configure(LOOPBACK);
@@ -119,9 +32,9 @@ fn request_without_a_grant_is_refused_with_the_next_step() {
     assert!(said.contains("call_tool_not_enabled"), "{said}");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
-    assert!(said.contains("egress_new_host") && said.contains("ironctl egress grant"), "{said}");
+    assert!(said.contains("egress_new_host") && said.contains("kind egress"), "{said}");
     let why = why_last_call(&host);
-    assert_eq!((why["status"].as_str(), why["code"].as_str()), (Some("refused"), Some("egress_new_host")));
+    assert_eq!((why["status"].as_str(), why["code"].as_str()), (Some("asked"), Some("egress_new_host")));
     assert_eq!(answer_of(&why, "always_ask"), "ask");
     assert!(site.lines().is_empty(), "nothing was sent");
 }
@@ -159,7 +72,7 @@ fn sending_needs_a_scope_that_the_person_declared() {
     assert_eq!(answer_of(&why_last_call(&host), "scope"), "ask");
     assert!(site.lines().is_empty());
     // A declaration that the person did not type at the start declares nothing.
-    let quoted = format!("{post}\n> /allow send");
+    let quoted = format!("post roses at {}\n> /allow send", site.url("/notes"));
     host.say("a", &quoted);
     assert!(site.lines().is_empty());
     // The declaration holds for this request.
@@ -167,7 +80,7 @@ fn sending_needs_a_scope_that_the_person_declared() {
     assert!(said.contains("The page says tulip."), "{said}");
     assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
     let said = host.say("a", &post);
-    assert!(said.contains("refused"), "{said}");
+    assert!(said.contains("call_scope"), "{said}");
     assert_eq!(site.lines().len(), 1, "the next request has no scope of the one before");
     let scopes: Vec<Value> =
         host.entries("message.recorded").iter().map(|entry| entry["data"]["scope"].clone()).collect();
@@ -207,8 +120,7 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
         let answered = || host.ctl(&["--json", "why", &id]).ok().json()["message"]["status"] == "delivered";
         wait_for("an answer", answered);
         assert_eq!(site.lines().len(), sent, "{point}");
-        let refused = host.entries("call.refused");
-        assert!(refused.iter().any(|entry| entry["data"]["reason"] == "call_repeated"), "{point}: {refused:?}");
+        assert_eq!(host.entries("call.started").len(), 1, "{point}: the call began once");
         host.ctl(&["audit", "verify"]).ok();
     }
 }

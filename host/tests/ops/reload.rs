@@ -75,6 +75,10 @@ fn wrong_file_changes_nothing_and_is_named_with_its_line() {
         ("[log]\nlevel = \"loud\"\n", good.as_str(), "line 2"),
         ("", "[default]\napprovals = 0\n", "policy.toml: line 2: default.approvals"),
         ("", "[default]\napprovals = 5\n", "5 people"),
+        ("", "[call.send]\nexpires_hours = 48\n", "policy.toml: line 2: call.send.expires_hours must be 1 to 24"),
+        ("", "\n[call.delete]\napprovals = 1\n", "line 2: call.delete: there is no class"),
+        ("", "[tool.rm]\napprovals = 1\n", "line 1: tool.rm: there is no tool"),
+        ("", "[call.exec]\napprovals = 4\n", "no call can be approved under [call.exec]"),
     ] {
         host.configure(config);
         fs::write(&policy, policy_text).expect("written");

@@ -134,6 +134,39 @@ fn unsatisfiable_policy_fails_the_check_and_is_reported() {
 }
 
 #[test]
+fn class_of_calls_without_deciders_is_refused_and_reported() {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.up();
+    let policy = host.home.join("policy.toml");
+    let set = |text: &str| std::fs::write(&policy, text).expect("written");
+    // The policy of a new home needs only the owner.
+    host.ctl(&["config", "check"]).ok();
+    let text = "[call.trade]\nroles = [\"admin\"]\n[tool.http_fetch]\napprovals = 2\n";
+    set(text);
+    host.ctl(&["config", "check"]).refused("no call can be approved under [call.trade]");
+    let refused = host.ctl(&["--json", "config", "reload"]).refused("[call.trade]");
+    assert!(refused.stderr.contains("config_refused"), "{}", refused.stderr);
+    host.down();
+    host.ctl(&["up", "--detach"]).ok();
+    let warnings = host.status()["host"]["warnings"].to_string();
+    assert!(warnings.contains("[call.trade]") && warnings.contains("[tool.http_fetch]"), "{warnings}");
+    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
+    assert_eq!(host.ctl(&["config", "check"]).ok().stderr, "");
+    assert_eq!(
+        host.ctl(&["--json", "config", "reload"]).ok().json()["policy_changed"],
+        false,
+        "it was read at the start"
+    );
+    // A member decides only if the rule names the role.
+    set("[call.send]\napprovals = 3\n");
+    host.ctl(&["person", "add", "mara"]).ok();
+    host.ctl(&["config", "check"]).refused("[call.send]");
+    set("[call.send]\napprovals = 3\nroles = [\"owner\", \"admin\", \"member\"]\n");
+    host.ctl(&["config", "check"]).ok();
+    assert_eq!(host.ctl(&["--json", "config", "reload"]).ok().json()["policy_changed"], true);
+}
+
+#[test]
 fn member_without_access_cannot_see_an_agent() {
     let host = with_policy("");
     let mara = Raw::of_person(&host, "mara");

@@ -6,8 +6,8 @@ use super::{CallContext, Granted, Mode, Reason, Stage};
 use crate::class::Class;
 use crate::manifest::{Manifest, Reach};
 use crate::principal::Principal;
+use crate::typed::is_typed_value;
 use ironclaw_contract::operator::DenialCode;
-use serde_json::Value;
 
 /// What a stage found.
 pub(super) enum Found {
@@ -82,23 +82,12 @@ fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {
         return Found::Nothing;
     }
     let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward);
-    let untyped = arguments.iter().filter(|(name, value)| leaves(name) && !is_typed(value, call.is_typed));
+    let untyped = arguments.iter().filter(|(name, value)| leaves(name) && !is_typed_value(value, call.is_typed));
     let arguments: Vec<String> = untyped.map(|(name, _)| name.clone()).collect();
     if arguments.is_empty() {
         return Found::Nothing;
     }
     Found::Reason(Reason { stage: Stage::Outward, code: DenialCode::CallOutward, arguments })
-}
-
-/// Returns whether a person typed each text and number of a value.
-fn is_typed(value: &Value, typed: &dyn Fn(&str) -> bool) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) => true,
-        Value::Number(number) => typed(&number.to_string()),
-        Value::String(text) => typed(text),
-        Value::Array(values) => values.iter().all(|value| is_typed(value, typed)),
-        Value::Object(fields) => fields.iter().all(|(name, value)| typed(name) && is_typed(value, typed)),
-    }
 }
 
 fn always_ask(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {

@@ -2,7 +2,8 @@
 //!
 //! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
-use super::{own, read_view, stages, with_wait_reason};
+use super::follow::stages;
+use super::{own, read_view, with_wait_reason};
 use crate::api::{Answer, Api, Reply, forgotten, status};
 use crate::registry::Person;
 use crate::turns::turn;

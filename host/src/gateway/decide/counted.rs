@@ -1,30 +1,32 @@
-//! The count of the approvals of a change: those that are valid now, by different people who are independent of each other.
+//! The count of the approvals of a change or of a call: those that are valid now, by different people who are independent of each other.
 //!
-//! Takes back every other approval, with its reason. Never approves a change. See [`crate::approval`] and
+//! Takes back every other approval, with its reason. Never approves anything. See [`crate::approval`] and
 //! [`crate::gateway::independence`].
 
-use super::super::independence::{self, Backers, NOT_INDEPENDENT};
+use super::super::independence::{self, Asked, Backers, NOT_INDEPENDENT};
 use super::super::policy::Rule;
-use super::super::store::{self, ApprovalRow, Row};
-use super::{DecisionContext, Error, may_decide, subject};
-use crate::approval::{self, Token};
-use crate::registry::{self, TokenId, TokenState, tokens};
-use ironclaw_contract::canonical::Digest;
+use super::super::store::{self, ApprovalRow};
+use crate::approval::{self, Subject, Token};
+use crate::registry::{self, Person, TokenId, TokenState, tokens};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
+use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeSet;
 
 /// A valid approval with its backers.
-pub(super) struct ValidApproval {
-    pub(super) given: ApprovalRow,
-    pub(super) proof: String,
+pub struct ValidApproval {
+    /// Its row.
+    pub given: ApprovalRow,
+    /// The token that the approver used.
+    pub proof: String,
     backers: Backers,
 }
 
 impl ValidApproval {
-    pub(super) fn people(&self) -> impl Iterator<Item = PersonId> {
+    /// Returns the people behind it.
+    pub fn people(&self) -> impl Iterator<Item = PersonId> {
         match &self.backers {
             Backers::People(people) => people.iter().copied().collect::<Vec<_>>(),
             Backers::Unknown => vec![self.given.person],
@@ -36,18 +38,33 @@ impl ValidApproval {
 /// An approval that does not count beside others, with the reason.
 type Dependent = (ApprovalRow, String);
 
+/// The subject of a count, and the people whose approvals count.
+pub struct Ballot<'a> {
+    /// The word for the subject in the ledger: `change` or `request`.
+    pub sort: &'static str,
+    /// The subject of each approval, as it must be now.
+    pub subject: Subject,
+    /// The request for approvals.
+    pub asked: Asked,
+    /// The rule of the policy.
+    pub rule: &'a Rule,
+    /// True if the approval of the requester counts.
+    pub own_counts: bool,
+    /// Returns whether a person may decide now.
+    pub may_decide: &'a dyn Fn(&ReadTx<'_>, &Person) -> Result<bool, ironclaw_state::Error>,
+}
+
 /// Divides valid approvals into those that are independent of each other, and the others with the reason for each.
 fn independent(
     tx: &ReadTx<'_>,
-    row: &Row,
-    rule: &Rule,
+    ballot: &Ballot<'_>,
     mut approvals: Vec<ValidApproval>,
 ) -> Result<(Vec<ValidApproval>, Vec<Dependent>), ironclaw_state::Error> {
     // Approvals with one backer come first. Otherwise a person that an approver created could displace that approver.
     approvals.sort_by_key(|approval| !approval.backers.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
     for approval in approvals {
-        match independence::dependence(&approval.backers, &people, row, rule) {
+        match independence::dependence(&approval.backers, &people, ballot.asked, ballot.rule) {
             None => {
                 people.extend(approval.people());
                 counted.push(approval);
@@ -61,14 +78,14 @@ fn independent(
 /// Takes back an approval that is not valid, and records the reason.
 fn take_back(
     tx: &mut WriteTx<'_>,
-    row: &Row,
+    ballot: &Ballot<'_>,
     given: &ApprovalRow,
     code: DenialCode,
     words: &str,
 ) -> Result<(), ironclaw_state::Error> {
     store::void_approval(tx, given.id)?;
     Entry::new(LedgerEvent::ApprovalRefused)
-        .with("change", row.id)
+        .with(ballot.sort, ballot.subject.id.clone())
         .with("approval", given.id)
         .with("code", code)
         .reason(words)
@@ -76,25 +93,25 @@ fn take_back(
     Ok(())
 }
 
-/// Returns the approvals that are valid for this change now, by different and independent people. Takes back the others, each with its
+/// Returns the approvals that are valid for this subject now, by different and independent people. Takes back the others, each with its
 /// reason.
-pub(super) fn count(
+///
+/// # Errors
+/// Errors of the record.
+pub fn count(
     tx: &mut WriteTx<'_>,
-    context: &DecisionContext<'_>,
-    row: &Row,
-    shown: Digest,
-) -> Result<Vec<ValidApproval>, Error> {
-    let rule = &row.rule(context.policy);
-    let subject = subject(row, rule, shown);
+    root: &ApprovalRoot,
+    ballot: &Ballot<'_>,
+) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
     let now = tx.wall();
     let mut valid: Vec<ValidApproval> = Vec::new();
-    for given in store::approvals(tx, row.id)? {
+    for given in store::approvals(tx, &ballot.subject.id)? {
         if given.state != "live" {
             continue;
         }
         let found = Token::from_json(&given.token).and_then(|token| {
             // If the clock was set back, an approval of the record must not count as one from the future.
-            approval::verify(context.root, &token, &subject, now.max(token.issued()))
+            approval::verify(root, &token, &ballot.subject, now.max(token.issued()))
         });
         let proof = found.as_ref().map_or_else(|_| String::new(), |verified| verified.approver().proof.clone());
         let why = match found {
@@ -106,9 +123,9 @@ pub(super) fn count(
                 Some((DenialCode::ApproverProofLost, "the token of the approver was revoked".to_owned()))
             }
             Ok(_) => match registry::person_by_id(tx, given.person)? {
-                Some(person) if may_decide(tx, context.policy, &person, row)? => {
+                Some(person) if (ballot.may_decide)(tx, &person)? => {
                     let again = valid.iter().any(|other| other.given.person == given.person);
-                    let own = !rule.requester_may_approve && given.person == row.principal();
+                    let own = !ballot.own_counts && given.person == ballot.asked.principal;
                     match (again, own) {
                         (false, false) => None,
                         (true, _) => Some((DenialCode::ApprovalTwice, "the same person approved twice".to_owned())),
@@ -125,15 +142,15 @@ pub(super) fn count(
         };
         match why {
             None => {
-                let backers = independence::backers(tx, row, rule, given.person, &proof)?;
+                let backers = independence::backers(tx, ballot.asked, ballot.rule, given.person, &proof)?;
                 valid.push(ValidApproval { given, proof, backers });
             }
-            Some((code, words)) => take_back(tx, row, &given, code, &words)?,
+            Some((code, words)) => take_back(tx, ballot, &given, code, &words)?,
         }
     }
-    let (counted, others) = independent(tx, row, rule, valid)?;
+    let (counted, others) = independent(tx, ballot, valid)?;
     for (given, words) in others {
-        take_back(tx, row, &given, NOT_INDEPENDENT, &words)?;
+        take_back(tx, ballot, &given, NOT_INDEPENDENT, &words)?;
     }
     Ok(counted)
 }

@@ -4,19 +4,20 @@
 
 use crate::approval::Token;
 use crate::tables::changes;
-use ironclaw_contract::ids::{ApprovalId, ChangeId, PersonId};
+use ironclaw_contract::ids::{ApprovalId, PersonId};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ApprovalRoot;
+use rusqlite::ToSql;
 
-/// Records an approval.
+/// Records an approval of a change or a request.
 pub fn add_approval(
     tx: &mut WriteTx<'_>,
-    change: ChangeId,
+    subject: impl ToSql,
     person: PersonId,
     token: &Token,
 ) -> Result<ApprovalId, ironclaw_state::Error> {
     let id = ApprovalId::new();
-    changes::insert_approval(tx, id, change, person, &token.to_json())?;
+    changes::insert_approval(tx, id, subject, person, &token.to_json())?;
     Ok(id)
 }
 

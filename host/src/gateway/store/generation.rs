@@ -2,7 +2,7 @@
 //!
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
-use crate::tables::{changes, facts};
+use crate::tables::{changes, facts, requests};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
@@ -32,6 +32,11 @@ pub fn begin_generation(
     changes::void_all_approvals(tx)?;
     let outcome = "the record was put back to an earlier state: this may have been decided or applied since";
     let unknown = changes::mark_unknown(tx, next, outcome)?;
-    Entry::new(LedgerEvent::StateGeneration).with("generation", next).with("changes_unknown", unknown).append(tx)?;
+    let withdrawn = requests::withdraw_all(tx, outcome)?;
+    Entry::new(LedgerEvent::StateGeneration)
+        .with("generation", next)
+        .with("changes_unknown", unknown)
+        .with("requests_withdrawn", withdrawn)
+        .append(tx)?;
     Ok(Some(unknown))
 }

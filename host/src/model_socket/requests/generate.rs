@@ -2,14 +2,17 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::{Answer, agent_of, facts, open_turn, refuse};
+use super::{Answer, agent_of, open_turn, refuse};
 use crate::error::Error;
+use crate::executor::facts;
+use crate::model_socket::ModelServers;
 use crate::model_socket::report::note_unsealed;
 use crate::model_socket::request_budget::{self, Failed};
 use crate::model_socket::{Server, endpoints};
 use crate::open_turns::OpenTurns;
 use crate::open_turns::streaming::ActiveRequest;
 use crate::registry::Agent;
+use crate::requests::{self, Asked, Asking};
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
@@ -19,7 +22,7 @@ use crate::turns::memories::{self, Found};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -111,7 +114,7 @@ impl Server {
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            let facts = facts::of_turn(tx, &shared, (&open, &agent), &labels, &key)?;
+            let facts = facts::of_turn(tx, &shared.settings, (&open, &agent), &labels, &key)?;
             Ok((Prepared { agent, prompt, chain, labels, facts, covers, booked, bounds }, working))
         })
         .await
@@ -186,7 +189,7 @@ impl Server {
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
                 let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
-                let judged: Vec<calls::Judged> = output
+                let mut judged: Vec<calls::Judged> = output
                     .calls
                     .iter()
                     .enumerate()
@@ -213,7 +216,10 @@ impl Server {
                     .append(tx)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
-                for (position, judged) in judged.iter().enumerate() {
+                let asks =
+                    Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
+                for (position, judged) in judged.iter_mut().enumerate() {
+                    asks.ask(tx, item.tuple.item, judged)?;
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
                     let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
@@ -358,6 +364,44 @@ fn compose(
     Ok((prompt, Some(Covers { items, ordinal })))
 }
 
+/// The output whose calls may need people.
+struct Asks<'a> {
+    shared: &'a ModelServers,
+    turn: &'a Turn,
+    agent: &'a Agent,
+    labels: &'a [Label],
+    facts: &'a TurnFacts,
+    key: &'a ContentKey,
+}
+
+impl Asks<'_> {
+    /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one.
+    fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<(), Error> {
+        let Judgement::NeedsPerson { class, reasons, detail } = &judged.judgement else { return Ok(()) };
+        let asking = Asking {
+            turn: self.turn,
+            agent: self.agent,
+            output,
+            labels: self.labels,
+            typed: &self.facts.network.typed,
+            key: self.key,
+            call: &judged.call,
+            class: *class,
+            digest: judged.digest,
+            reasons,
+        };
+        let asked = requests::ask(tx, &self.shared.executor.requests, &asking)?;
+        if let Asked::Refused(code) = asked {
+            let refused = match code {
+                DenialCode::CallNeedsPerson => calls::needs_person(reasons, detail),
+                code => Judgement::Refused { code, detail: String::new() },
+            };
+            judged.judgement = refused;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
 fn verdict(
     tx: &mut WriteTx<'_>,
@@ -369,7 +413,7 @@ fn verdict(
     let (code, detail) = match &judged.judgement {
         Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
         Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
-        Judgement::Permitted { runs: Runs::Await, .. } => return Ok(Verdict::Await),
+        Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => return Ok(Verdict::Await),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
             let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;

@@ -26,6 +26,19 @@ pub const fn advice(code: DenialCode) -> &'static str {
         DenialCode::CallRepeated => {
             "the same call may have happened already, before the host restarted; say so in your answer, and do not try again"
         }
+        DenialCode::CallAskedTooOften => {
+            "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"
+        }
+        DenialCode::CallRejected => {
+            "a person said no to exactly this call, or no person decided in time; do not make it again until the person writes again"
+        }
+        DenialCode::CallWithdrawn => {
+            "the question about this call was withdrawn, so it did not run; say so in your answer"
+        }
+        DenialCode::CallExpired => "no person decided about this call in time; say so in your answer",
+        DenialCode::ApprovalLost | DenialCode::ApprovalUsed => {
+            "its approval is no longer valid, so it did not run; say so in your answer"
+        }
         DenialCode::CallAlwaysAsks | DenialCode::CallNeedsPerson => {
             "it needs the yes of a person, and no person can be asked; say in your answer what you would do"
         }

@@ -12,7 +12,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
-use ironclaw_judge::call::{self, Answer, CallContext, Mode, Reason, Stage, Verdict};
+use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy, manifest};
 use ironclaw_model::WantedCall;
 use serde_json::Value;
@@ -26,8 +26,8 @@ pub struct Judged {
     pub digest: Digest,
     /// The judgement.
     pub judgement: Judgement,
-    /// The answers of the stages.
-    pub stages: Vec<(Stage, Answer)>,
+    /// The judgement by the stages, with the answer of each.
+    pub by_stages: call::Judgement,
 }
 
 /// The judgement of a call.
@@ -40,6 +40,15 @@ pub enum Judgement {
         /// The place where it runs.
         runs: Runs,
     },
+    /// It runs after the yes of people for each reason.
+    NeedsPerson {
+        /// Its class.
+        class: Class,
+        /// The reasons.
+        reasons: Vec<Reason>,
+        /// Details that may quote the model: for the model alone, if no person can be asked.
+        detail: String,
+    },
     /// It does not run, and the model receives the reason.
     Refused {
         /// The code.
@@ -47,6 +56,16 @@ pub enum Judgement {
         /// Details that may quote the model: for the model alone, never for the ledger or a person.
         detail: String,
     },
+}
+
+impl Judgement {
+    /// Returns the code of a refusal that no approval changes.
+    pub const fn refusal_code(&self) -> Option<DenialCode> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::Permitted { .. } | Self::NeedsPerson { .. } => None,
+        }
+    }
 }
 
 /// What a turn brings to the judgement of its calls.
@@ -95,7 +114,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical::to_string);
     let call = Call { call_id: CallId::new(), tool: recorded_name(&wanted.tool), arguments: text };
-    let judgement = match (judged.verdict, tools::find(&wanted.tool)) {
+    let judgement = match (judged.verdict.clone(), tools::find(&wanted.tool)) {
         (Verdict::Permitted(permit), Some(tool)) => permitted(&call, permit.class(), tool.runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
@@ -105,9 +124,18 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
             refused(DenialCode::CallMalformed, detail)
         }
         (Verdict::Denied(code), _) => refused(code, unknown_arguments(code, wanted, arguments)),
-        (Verdict::NeedsPerson(reasons), _) => needs_person(&reasons, looked.map(|looked| looked.detail)),
+        (Verdict::NeedsPerson(reasons), tool) => {
+            let detail = looked.map(|looked| looked.detail).unwrap_or_default();
+            match (judged.class, tool) {
+                // Only a call that the host runs later can wait, and only a person can be asked.
+                (Some(class), Some(tool)) if tool.runs == Runs::Await && turn.principal == Principal::Person => {
+                    Judgement::NeedsPerson { class, reasons, detail }
+                }
+                _ => needs_person(&reasons, &detail),
+            }
+        }
     };
-    Judged { digest: digest(&call.tool, &call.arguments), call, judgement, stages: judged.trace }
+    Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
 }
 
 const fn refused(code: DenialCode, detail: String) -> Judgement {
@@ -125,13 +153,17 @@ fn permitted(call: &Call, class: Class, runs: Runs) -> Judgement {
     }
 }
 
-/// Refuses a call that needs a person, with all its reasons.
-fn needs_person(reasons: &[Reason], detail: Option<String>) -> Judgement {
-    // A missing grant comes first: without it, no declaration of the person helps.
+/// Returns the code of the first reason that a person reads. A missing grant comes first: without it, no declaration of the person helps.
+pub fn main_code(reasons: &[Reason]) -> DenialCode {
     let granting = reasons.iter().find(|reason| reason.stage == Stage::AlwaysAsk);
-    let code = granting.or(reasons.first()).map_or(DenialCode::CallNeedsPerson, |reason| reason.code);
+    granting.or(reasons.first()).map_or(DenialCode::CallNeedsPerson, |reason| reason.code)
+}
+
+/// Refuses a call that needs a person, with all its reasons.
+pub fn needs_person(reasons: &[Reason], detail: &str) -> Judgement {
+    let code = main_code(reasons);
     let words = reasons.iter().map(|reason| reason.code.name().to_owned());
-    let words = words.chain(detail.filter(|detail| !detail.is_empty()));
+    let words = words.chain(Some(detail.to_owned()).filter(|detail| !detail.is_empty()));
     refused(code, words.collect::<Vec<_>>().join(", "))
 }
 
@@ -275,7 +307,7 @@ mod tests {
         ] {
             match judgement(&agent, tool, arguments) {
                 Judgement::Refused { code, .. } => assert_eq!(code, wanted, "{tool} {arguments}"),
-                Judgement::Permitted { .. } => panic!("{tool} {arguments} must be refused"),
+                other => panic!("{tool} {arguments}: {other:?}"),
             }
         }
         assert!(matches!(

@@ -192,8 +192,9 @@ impl Fixture<'_, '_> {
         let item = new.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
-            let id = call.call_id;
-            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement, stages: Vec::new() };
+            let (id, verdict) = (call.call_id, ironclaw_judge::call::Verdict::NeedsPerson(Vec::new()));
+            let by_stages = ironclaw_judge::call::Judgement { verdict, class: None, trace: Vec::new() };
+            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement, by_stages };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };

@@ -1,0 +1,137 @@
+//! Approval requests: calls that wait for a person, and the inbox of requests and changes.
+//!
+//! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::Decision).
+
+use super::Digest;
+use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A reason why a call needs a person, and the people who can remove it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RequestReason {
+    /// The code of the stage that found it.
+    pub reason: String,
+    /// A sentence about the code.
+    pub meaning: String,
+    /// `principal`: the person of the turn. `policy`: people with the roles of the policy.
+    pub decider: String,
+    /// The arguments that it concerns; empty for the whole call.
+    pub arguments: Vec<String>,
+}
+
+/// The source of the value of an argument that leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ValueOrigin {
+    /// The name of the argument.
+    pub argument: String,
+    /// `typed` by the person of the turn in this task, or written by the `model`.
+    pub origin: String,
+}
+
+/// An entry of the inbox: a call or a change that waits for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct InboxEntry {
+    /// `req_…` or `chg_…`.
+    pub id: String,
+    /// `call` or `change`.
+    #[serde(rename = "type")]
+    pub entry_type: String,
+    /// The name of the agent; null for a change that concerns none.
+    pub agent: Option<String>,
+    /// Its status.
+    pub status: String,
+    /// The effect in the words of the host; for a change its kind.
+    pub effect: String,
+    /// The arguments of a call; null for a change, whose page has its values.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub arguments: Option<Value>,
+    /// The source of each value that leaves.
+    pub origins: Vec<ValueOrigin>,
+    /// The reasons why it needs people.
+    pub reasons: Vec<RequestReason>,
+    /// SHA-256 of the page, 64 hex characters.
+    pub shown_digest: Digest,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339; without a decision it expires then.
+    pub expires_at: String,
+    /// The places in which people were told.
+    pub told: Vec<String>,
+    /// True if the caller may decide.
+    pub yours: bool,
+}
+
+/// An approval request of a call: `GET /v1/requests/{id}`, and the answer of each decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CallRequest {
+    /// `req_…`.
+    pub id: RequestId,
+    /// The name of the agent.
+    pub agent: String,
+    /// `pending approved running done rejected expired withdrawn unknown`.
+    pub status: String,
+    /// The call that runs after the approvals.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The class of the call.
+    pub class: String,
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn that asked.
+    pub turn_id: TurnId,
+    /// The message on which the turn worked.
+    pub message_id: MessageId,
+    /// The name of the person on whose behalf the turn works.
+    pub requested_by: String,
+    /// The effect in the words of the host.
+    pub effect: String,
+    /// The arguments exactly as hashed; null if the caller may not see them, or the conversation was erased.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub arguments: Option<Value>,
+    /// The source of each value that leaves.
+    pub origins: Vec<ValueOrigin>,
+    /// The reasons why it needs people.
+    pub reasons: Vec<RequestReason>,
+    /// The page: lines of printable characters, each ended by a line feed.
+    pub shown: String,
+    /// SHA-256 of `shown`, 64 hex characters.
+    pub shown_digest: Digest,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339; without a decision it expires then.
+    pub expires_at: String,
+    /// The places in which people were told.
+    pub told: Vec<String>,
+    /// True if the caller may decide now.
+    pub yours: bool,
+    /// The outcome in the words of the host, or the reason of the person who rejected it.
+    pub outcome: Option<String>,
+    /// The request is the n-th of this number of requests of one model output.
+    pub position: u32,
+    /// The number of requests of that output.
+    pub of: u32,
+}
+
+/// A call of a message, as the view of the message shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MessageCall {
+    /// `call_…`.
+    pub id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its class; null for a call that was denied before it had one.
+    pub class: Option<String>,
+    /// `permitted asked running refused done unknown void`.
+    pub status: String,
+    /// The code of a refused call, or of the first reason of one that waits.
+    pub code: Option<String>,
+    /// The approval request of a call that waits or waited for a person.
+    pub request: Option<RequestId>,
+}

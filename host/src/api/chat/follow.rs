@@ -1,0 +1,155 @@
+//! The stream of a message: its stages, the partial answer, the approval requests of its turn, then the message.
+//!
+//! All answers come from the record. A client that decides counts as present while its stream is open. See [`crate::requests::Presence`].
+
+use super::super::auth::{Current, check_still_valid};
+use super::super::streaming::PartialOutput;
+use super::super::{Answer, Api, requests};
+use super::{own_message, read_view, settled, with_wait_reason};
+use crate::refusal::Refusal;
+use crate::registry::Person;
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::{CallRequest, DenialCode, Draft, MessageView, Stage};
+use ironclaw_state::Committed;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Query of `GET /v1/messages/{id}/events`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Follow {
+    /// True for a client that shows the page of a call that waits and sends the decision of its person. The call then waits for it.
+    #[serde(default)]
+    decides: bool,
+}
+
+/// `GET /v1/messages/{id}/events?decides=B`: each stage, the message as `waiting` when its wait has another reason, the partial answer, then the
+/// message.
+pub async fn events(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
+    Path(message): Path<String>,
+    Query(query): Query<Follow>,
+) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
+    let found = own_message(&api, &person, &message).await?;
+    let present = query.decides.then(|| api.requests.presence.enter(found.session, person.id));
+    let id = found.id;
+    let (sender, receiver) = tokio::sync::mpsc::channel(16);
+    tokio::spawn(async move {
+        // Ends when the client disconnects, the token ends, or the host cannot read.
+        let _ = follow(&api, id, (&person, &current), &sender).await;
+        drop(present);
+    });
+    Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
+}
+
+type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
+
+async fn follow(
+    api: &Api,
+    id: MessageId,
+    (person, current): (&Person, &Current),
+    to: &EventSender,
+) -> Result<(), Answer> {
+    let mut changed = api.requests.watch();
+    let mut shown = Vec::new();
+    let mut events = api.record.state.events();
+    let mut shortages = api.sessions.shortages();
+    let (mut last, mut said) = (None, None);
+    let mut words: Option<PartialOutput> = None;
+    loop {
+        let stages = stages(api, id, last).await?;
+        for stage in stages {
+            last = Some(stage.seq);
+            send_event(api, current, to, "stage", stage).await?;
+        }
+        let view = read_view(api, id).await?;
+        changed.mark_unchanged();
+        for request in requests_of(api, person, &view).await? {
+            let told = (request.id, request.status.clone());
+            if !shown.contains(&told) {
+                shown.push(told);
+                send_event(api, current, to, "request", request).await?;
+            }
+        }
+        if settled(&view) {
+            return send_event(api, current, to, "message", view).await;
+        }
+        let view = with_wait_reason(api, view);
+        if view.reason != said {
+            said.clone_from(&view.reason);
+            send_event(api, current, to, "waiting", &view).await?;
+        }
+        check_still_valid(api, current).await?;
+        follow_output(api, &view, &mut words);
+        loop {
+            tokio::select! {
+                // A stage comes before the words that the model wrote after it.
+                biased;
+                event = events.recv() => match event {
+                    Ok(event) if !concerns(&event, &view) => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Ok(()),
+                },
+                draft = next_draft(&mut words) => send_event(api, current, to, "draft", draft).await?,
+                Ok(()) = shortages.changed() => break,
+                Ok(()) = changed.changed() => break,
+                () = to.closed() => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns the approval requests of the message's turn that this person may see.
+async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<CallRequest>, Answer> {
+    let Some(turn) = view.turn_id else { return Ok(Vec::new()) };
+    let (all, person) = (Arc::clone(&api.requests), person.clone());
+    Ok(api.state().read(move |tx| requests::of_turn(tx, &all, &person, turn)).await?)
+}
+
+/// Returns true if an event may change the view of this message.
+fn concerns(event: &Committed, view: &MessageView) -> bool {
+    event.session.is_none_or(|session| session == view.session_id)
+}
+
+/// Follows the partial output of the turn that works on the message, once there is some.
+fn follow_output(api: &Api, view: &MessageView, words: &mut Option<PartialOutput>) {
+    let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
+    if words.as_ref().is_none_or(|words| words.turn != turn) {
+        let watched = api.sessions.words(view.session_id, turn);
+        *words = watched.map(|watched| PartialOutput::new(turn, watched));
+    }
+}
+
+async fn next_draft(words: &mut Option<PartialOutput>) -> Draft {
+    match words {
+        Some(words) => words.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends one event, unless the token ended before the channel had room for it.
+async fn send_event(
+    api: &Api,
+    current: &Current,
+    to: &EventSender,
+    name: &str,
+    what: impl Serialize,
+) -> Result<(), Answer> {
+    let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
+    let room = to.reserve().await.map_err(|_| gone())?;
+    check_still_valid(api, current).await?;
+    room.send(Ok(Event::default().event(name).json_data(what).map_err(|_| gone())?));
+    Ok(())
+}
+
+pub(super) async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
+    let home = api.about.home.clone();
+    Ok(api.record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
+}

@@ -1,0 +1,250 @@
+//! Approval requests over the API: the inbox of calls and changes, the page of a request, and the decisions of people.
+//!
+//! Decides nothing: a decision goes to [`crate::requests`] with the digest of the shown page.
+
+use super::auth::Current;
+use super::{Answer, Api, Body, Reply, agents, changes, id};
+use crate::error::Error;
+use crate::refusal::Denied;
+use crate::registry::{self, Person};
+use crate::requests::{self, Requests, Row, Shown, Status};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::{AgentId, RequestId};
+use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, InboxEntry, Rejection};
+use ironclaw_state::ReadTx;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Requests in one answer.
+const AT_ONCE_MAX: usize = 200;
+
+/// The word for requests of every status.
+const EVERY: &str = "all";
+
+/// Query of `GET /v1/requests`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// `pending approved running done rejected expired withdrawn unknown`, several with commas between, or `all`; without it, the pending
+    /// ones.
+    #[serde(default)]
+    status: Option<String>,
+    /// An agent by name or id; only its requests.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// `GET /v1/inbox`: the calls and changes that wait and that the caller may decide or asked for, the oldest first.
+pub async fn inbox(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<InboxEntry>> {
+    let (all, by) = (Arc::clone(&api.requests), person.clone());
+    let calls = api.state().read(move |tx| {
+        let mut entries = Vec::new();
+        for (row, shown) in visible(tx, &all, &by, &[Status::Pending], None)? {
+            let is_own = row.principal == by.id;
+            if is_own || requests::may_decide(&all.settings.now().policy, &by, &row)? {
+                entries.push((row.created_at, entry(tx, &all, &by, &row, shown)?));
+            }
+        }
+        Ok::<_, Error>(entries)
+    });
+    let mut entries = calls.await?;
+    entries.extend(changes::inbox(&api, &person).await?);
+    entries.sort_by_key(|(at, _)| *at);
+    Ok(Json(entries.into_iter().map(|(_, entry)| entry).collect()))
+}
+
+/// `GET /v1/requests?status=S&agent=A`: the requests that the caller may see, the oldest first.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<CallRequest>> {
+    let statuses = statuses(query.status.as_deref())?;
+    let agent = match query.agent {
+        Some(agent) => Some(match agent.parse::<AgentId>() {
+            Ok(id) => id,
+            Err(_) => agents::find(&api, &person, agent).await?.id,
+        }),
+        None => None,
+    };
+    let all = Arc::clone(&api.requests);
+    let found = api.state().read(move |tx| {
+        let found = visible(tx, &all, &person, &statuses, agent)?;
+        found.into_iter().map(|(row, shown)| view(tx, &all, &person, &row, shown)).collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(Json(found.await?))
+}
+
+/// `GET /v1/requests/{id}`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<CallRequest> {
+    Ok(Json(whole(&api, &person, known(&named)?).await?))
+}
+
+/// `POST /v1/requests/{id}/approve`: approves exactly the shown page.
+pub async fn approve(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Extension(Current(token)): Extension<Current>,
+    Path(named): Path<String>,
+    Body(decision): Body<Decision>,
+) -> Reply<CallRequest> {
+    let request = known(&named)?;
+    api.requests.approve(&person, token.to_string(), request, decision.shown).await?;
+    Ok(Json(whole(&api, &person, request).await?))
+}
+
+/// `POST /v1/requests/{id}/reject`
+pub async fn reject(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+    Body(rejection): Body<Rejection>,
+) -> Reply<CallRequest> {
+    let request = known(&named)?;
+    api.requests.reject(&person, request, rejection.reason).await?;
+    Ok(Json(whole(&api, &person, request).await?))
+}
+
+fn known(named: &str) -> Result<RequestId, Answer> {
+    id(named, DenialCode::RequestUnknown, "approval request")
+}
+
+fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
+    match named {
+        None => Ok(vec![Status::Pending]),
+        Some(EVERY) => Ok(Status::ALL.to_vec()),
+        Some(names) => {
+            let read = names.split(',').map(|name| {
+                name.parse::<Status>().map_err(|()| {
+                    let shown: String = name.chars().take(64).collect();
+                    let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
+                    let message = format!("there is no status {shown:?}: use {}, or {EVERY}", known.join(", "));
+                    crate::refusal::Refusal::new(DenialCode::StatusMalformed, message)
+                })
+            });
+            Ok(read.collect::<Result<_, _>>()?)
+        }
+    }
+}
+
+/// Returns the requests with these statuses that a person may see, each with its page.
+fn visible(
+    tx: &ReadTx<'_>,
+    all: &Requests,
+    by: &Person,
+    statuses: &[Status],
+    agent: Option<AgentId>,
+) -> Result<Vec<(Row, Shown)>, Error> {
+    let policy = &all.settings.now().policy;
+    let mut found = Vec::new();
+    for row in requests::list(tx, statuses, AT_ONCE_MAX)? {
+        if agent.is_none_or(|agent| agent == row.agent) && requests::may_read(policy, by, &row)? {
+            let shown = requests::show(tx, &all.record, policy, &row)?;
+            found.push((row, shown));
+        }
+    }
+    Ok(found)
+}
+
+async fn whole(api: &Api, person: &Person, request: RequestId) -> Result<CallRequest, Answer> {
+    let (all, person) = (Arc::clone(&api.requests), person.clone());
+    let found = api.state().read(move |tx| look(tx, &all, &person, request));
+    Ok(found.await?)
+}
+
+/// Returns a request that a person may see.
+///
+/// # Errors
+/// Refuses any other one as unknown.
+fn look(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) -> Result<CallRequest, Denied<Error>> {
+    let row = requests::known(tx, request)?;
+    let policy = &all.settings.now().policy;
+    if !requests::may_read(policy, person, &row)? {
+        return Err(requests::unknown(request).into());
+    }
+    let shown = requests::show(tx, &all.record, policy, &row)?;
+    Ok(view(tx, all, person, &row, shown)?)
+}
+
+/// Returns the requests of a message's turn in the view for this person, without those that they may not see.
+pub(super) fn of_turn(
+    tx: &ReadTx<'_>,
+    all: &Requests,
+    person: &Person,
+    turn: ironclaw_contract::ids::TurnId,
+) -> Result<Vec<CallRequest>, Error> {
+    let policy = &all.settings.now().policy;
+    let mut found = Vec::new();
+    for row in requests::of_turn(tx, turn)? {
+        if requests::may_read(policy, person, &row)? {
+            let shown = requests::show(tx, &all.record, policy, &row)?;
+            found.push(view(tx, all, person, &row, shown)?);
+        }
+    }
+    Ok(found)
+}
+
+fn agent_name(tx: &ReadTx<'_>, row: &Row) -> Result<String, Error> {
+    Ok(registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent))
+}
+
+fn is_theirs(all: &Requests, person: &Person, row: &Row) -> Result<bool, Error> {
+    let may = requests::may_decide(&all.settings.now().policy, person, row)?;
+    Ok(may && row.status == Status::Pending)
+}
+
+fn told(row: &Row) -> Vec<String> {
+    row.told.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+fn entry(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Shown) -> Result<InboxEntry, Error> {
+    Ok(InboxEntry {
+        id: row.id.to_string(),
+        entry_type: "call".to_owned(),
+        agent: Some(agent_name(tx, row)?),
+        status: row.status.name().to_owned(),
+        effect: shown.effect,
+        arguments: Some(Value::Object(shown.arguments)),
+        origins: shown.origins.iter().map(requests::Origin::view).collect(),
+        reasons: shown.reasons.iter().map(requests::StoredReason::view).collect(),
+        shown_digest: shown.digest,
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+        told: told(row),
+        yours: is_theirs(all, person, row)?,
+    })
+}
+
+fn view(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Shown) -> Result<CallRequest, Error> {
+    Ok(CallRequest {
+        id: row.id,
+        agent: agent_name(tx, row)?,
+        status: row.status.name().to_owned(),
+        call_id: row.call,
+        tool: row.tool.clone(),
+        class: row.class.clone(),
+        session_id: row.session,
+        turn_id: row.turn,
+        message_id: row.root,
+        requested_by: registry::person_name(tx, row.principal)?,
+        effect: shown.effect,
+        arguments: Some(Value::Object(shown.arguments)),
+        origins: shown.origins.iter().map(requests::Origin::view).collect(),
+        reasons: shown.reasons.iter().map(requests::StoredReason::view).collect(),
+        shown: shown.text,
+        shown_digest: shown.digest,
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+        told: told(row),
+        yours: is_theirs(all, person, row)?,
+        outcome: row.outcome.clone(),
+        position: shown.position.0,
+        of: shown.position.1,
+    })
+}

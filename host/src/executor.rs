@@ -1,0 +1,280 @@
+//! The execution of calls that the host runs: requests to hosts of the network.
+//!
+//! A call is judged again at the moment of its effect, its approvals are used up, and it is marked as running with its ledger entries,
+//! all in one transaction; then it runs once. A crash after that leaves an unknown outcome, and never a second request. See
+//! [`crate::requests`] for the approvals, and [`crate::turns::calls::http`] for the arguments.
+
+pub mod facts;
+mod late;
+
+pub use late::LateCalls;
+
+use crate::error::Error;
+use crate::gateway::live_settings::Live;
+use crate::latch::Latch;
+use crate::record::Record;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Agent};
+use crate::requests::{self, Requests};
+use crate::secrets::{self, SecretName};
+use crate::session::store;
+use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs, http};
+use crate::turns::context::OutputBody;
+use crate::turns::items;
+use crate::turns::turn;
+use ironclaw_contract::ids::{CallId, SessionId, TurnId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::egress::{Loopback, Request};
+use ironclaw_ledger::Entry;
+use ironclaw_model::WantedCall;
+use ironclaw_model::fetch::{Credential, Fetcher, Form, Limits};
+use ironclaw_state::keys::{ContentKey, SecretText};
+use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The senders of requests to granted hosts.
+#[derive(Debug, Default)]
+pub struct Fetchers {
+    public: Fetcher,
+    with_loopback: OnceLock<Fetcher>,
+}
+
+impl Fetchers {
+    /// Returns the sender for the present settings.
+    fn of(&self, loopback: Loopback) -> &Fetcher {
+        match loopback {
+            Loopback::Refused => &self.public,
+            Loopback::DangerousAllowed => self.with_loopback.get_or_init(Fetcher::dangerous_with_loopback),
+        }
+    }
+}
+
+/// Runs the calls that the host runs.
+pub struct Executor {
+    /// The record of the calls.
+    pub record: Arc<Record>,
+    /// Have `[egress]`.
+    pub settings: Arc<Live>,
+    /// The emergency stop, which prevents effects.
+    pub latch: Arc<Latch>,
+    /// Have the approvals.
+    pub requests: Arc<Requests>,
+    /// Sends the requests.
+    pub fetchers: Fetchers,
+    /// Changes whenever a call has run.
+    pub ran: watch::Sender<u64>,
+}
+
+/// A call and its place.
+#[derive(Clone)]
+pub struct Place {
+    /// The session.
+    pub session: SessionId,
+    /// The turn that made the call.
+    pub turn: TurnId,
+    /// The call.
+    pub call: CallId,
+    /// The key of the session's contents.
+    pub key: Arc<ContentKey>,
+}
+
+/// The time at which a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Its turn waits for the result.
+    InTurn,
+    /// The model knows that it waited, so the result opens a follow-up turn.
+    Late,
+}
+
+/// A request that is marked as running.
+struct Started {
+    request: Request,
+    body: Option<String>,
+    host: String,
+    port: u16,
+    secret: Option<SecretText>,
+}
+
+impl Executor {
+    /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
+    /// time that the request may take.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn run(self: &Arc<Self>, place: Place, when: When, left: Duration) -> Result<(), Error> {
+        let (executor, of) = (Arc::clone(self), place.clone());
+        let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
+        let Some(started) = started else {
+            self.announce();
+            return Ok(());
+        };
+        failpoint::reach("call_started");
+        // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
+        let executor = Arc::clone(self);
+        let sent = tokio::spawn(async move {
+            let result = executor.fetch(&started, left).await;
+            failpoint::reach("call_sent");
+            let (of, settling) = (place.clone(), Arc::clone(&executor));
+            let settled = executor.record.state.write(move |tx| match when {
+                When::InTurn => settling.settle(tx, &of, &result),
+                When::Late => late::settle(tx, &settling.record, &of, &result),
+            });
+            let settled = settled.await;
+            executor.announce();
+            settled
+        });
+        match sent.await {
+            Ok(settled) => settled,
+            Err(_) => Err(Error::Stopping),
+        }
+    }
+
+    fn announce(&self) {
+        self.ran.send_modify(|count| *count = count.wrapping_add(1));
+        self.requests.announce();
+    }
+
+    /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.
+    fn start(&self, tx: &mut WriteTx<'_>, place: &Place, when: When) -> Result<Option<Started>, Error> {
+        let Some(row) = runnable(tx, place)? else { return Ok(None) };
+        let Some(open) = turn::find(tx, place.turn)?.filter(|turn| turn.open || when == When::Late) else {
+            return Ok(None);
+        };
+        let (call, labels) = recorded(tx, &row, &place.key)?;
+        let agent = agent_of(tx, place.session)?;
+        let facts = facts::of_turn(tx, &self.settings, (&open, &agent), &labels, &place.key)?;
+        let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
+        let judged = calls::judge(&agent, &facts, &wanted, true);
+        let permitted = match calls::may_have_happened(tx, &row)? {
+            true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
+            false => requests::use_approvals(tx, &self.requests, row.id, &judged.by_stages),
+        };
+        let refusal = match permitted {
+            Ok(permitted) => {
+                let started = self.prepare(tx, &permitted, &call, &facts.network)?;
+                calls::start(tx, row.id)?;
+                let begun = entry(LedgerEvent::CallStarted, place, &row);
+                begun.with("arguments_digest", row.digest).with("host", started.host.clone()).append(tx)?;
+                return Ok(Some(started));
+            }
+            Err(Denied::Refused(refusal)) => refusal,
+            Err(Denied::Failed(error)) => return Err(error),
+        };
+        let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
+        if when == When::InTurn {
+            let target = self.target(place);
+            let result = calls::refusal(code, &refusal.message);
+            let item = calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?;
+            calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), item.tuple.item)?;
+        } else if let Some(pending) = row.result {
+            calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), pending)?;
+        }
+        entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
+        Ok(None)
+    }
+
+    /// Records the result of a call for its turn.
+    fn settle(&self, tx: &mut WriteTx<'_>, place: &Place, result: &ResultBody) -> Result<(), Error> {
+        let found = calls::find(tx, place.call)?;
+        let Some(row) = found.filter(|row| row.state == CallState::Running) else {
+            // The turn ended meanwhile, and said that the outcome is unknown.
+            return Ok(requests::finish(tx, place.call, false)?);
+        };
+        let author = Author::Tool { tool: row.tool.clone() };
+        let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, result)?;
+        calls::settle(tx, row.id, item.tuple.item)?;
+        requests::finish(tx, row.id, true)?;
+        let ran = entry(LedgerEvent::CallRan, place, &row);
+        ran.with("ok", result.ok).with("digest", item.tuple.digest).append(tx)?;
+        Ok(())
+    }
+
+    fn target<'a>(&'a self, place: &'a Place) -> ResultTarget<'a> {
+        let Place { session, turn, key, .. } = place;
+        ResultTarget { session: *session, turn: *turn, key, sealer: &self.record.sealer }
+    }
+
+    /// Reads the request of a judged call, and the secret of its grant. A request without a grant, which people approved, has no secret.
+    fn prepare(
+        &self,
+        tx: &ReadTx<'_>,
+        permitted: &requests::Permitted,
+        call: &Call,
+        network: &http::Network,
+    ) -> Result<Started, Error> {
+        let id = permitted.call();
+        let changed = || ironclaw_state::Error::Stored(format!("{id} changed after its judgement"));
+        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).map_err(|_| changed())?;
+        let arguments = arguments.as_object().ok_or_else(changed)?;
+        let (request, body) = http::request(arguments, network).map_err(|_| changed())?;
+        let (host, port) = (request.url().host().to_string(), request.url().port());
+        let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
+        let secret = match granted {
+            Some(name) => {
+                let name: SecretName = name.as_str().parse().map_err(|_| changed())?;
+                let found = secrets::get(tx, &self.record.wrapping, &name).map_err(|_| changed())?;
+                Some(found.ok_or_else(changed)?)
+            }
+            None => None,
+        };
+        Ok(Started { request, body, host, port, secret })
+    }
+
+    async fn fetch(&self, started: &Started, left: Duration) -> ResultBody {
+        let Started { request, body, host, port, secret, .. } = started;
+        let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
+        let method = request.method().to_string().parse().expect("a method of the closed list");
+        let sent = ironclaw_model::fetch::Request {
+            method,
+            url: request.url().as_str(),
+            headers: request.headers().map(|(header, value)| (header.name(), value)).collect(),
+            body: body.clone().map(String::into_bytes),
+            credential,
+        };
+        let limits = Limits::default();
+        let limits = Limits {
+            begin: limits.begin.min(left),
+            whole: limits.whole.min(left),
+            body_bytes_max: http::PAGE_BYTES_MAX,
+        };
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        match self.fetchers.of(loopback).fetch(sent, limits).await {
+            Ok(fetched) => http::answer(&fetched),
+            Err(error) => http::no_answer(&error),
+        }
+    }
+}
+
+/// Returns the call if it is one that the host still has to run.
+fn runnable(tx: &ReadTx<'_>, place: &Place) -> Result<Option<CallRow>, ironclaw_state::Error> {
+    let found = calls::find(tx, place.call)?.filter(|row| row.session == place.session && row.turn == place.turn);
+    let waits = |row: &CallRow| matches!(row.state, CallState::Permitted | CallState::Asked);
+    Ok(found.filter(|row| row.runs == Some(Runs::Await) && waits(row)))
+}
+
+/// Returns the recorded arguments of a call, exactly those that were hashed, and the labels of its output.
+fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<(Call, Vec<Label>), Error> {
+    let damaged = || ironclaw_state::Error::Stored(format!("the output of {} is damaged", row.id));
+    let output = items::find(tx, row.output)?.ok_or_else(damaged)?;
+    let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?).map_err(|_| damaged())?;
+    let call = body.calls.into_iter().find(|call| call.call_id == row.id).ok_or_else(damaged)?;
+    if calls::digest(&call.tool, &call.arguments) != row.digest {
+        return Err(damaged().into());
+    }
+    Ok((call, output.tuple.labels))
+}
+
+fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
+    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
+    let session = store::find(tx, session)?.ok_or_else(gone)?;
+    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
+}
+
+fn entry(event: LedgerEvent, place: &Place, row: &CallRow) -> Entry {
+    Entry::new(event).session(place.session).turn(place.turn).with("call", row.id).with("tool", row.tool.clone())
+}

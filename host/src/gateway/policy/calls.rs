@@ -1,0 +1,210 @@
+//! The rules for calls of tools that need a person.
+//!
+//! A rule says who decides on a call, and never whether a call needs a decision. See [`ironclaw_judge::call`] for the reasons to ask.
+
+use super::{Bounds, Rule, WrittenRule, rule};
+use crate::registry::Role;
+use crate::tools;
+use ironclaw_judge::{Class, Classes, manifest};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The bound on the wait of a call for a decision.
+const EXPIRES_HOURS_MAX: u32 = 24;
+
+/// The classes that a rule can name. A call of the class `ask` asks a person itself.
+const DECIDED: [Class; 5] = [Class::Read, Class::Write, Class::Send, Class::Exec, Class::Trade];
+
+/// The beginning of the part of a new home's policy about calls.
+const TEMPLATE: &str = "
+# For tool calls that need a person: [call.CLASS], where CLASS is one of
+# read write send exec trade, and [tool.NAME] for one tool. A tool's rule
+# extends the rule of the class; [default] does not hold for calls.
+# Without a rule: roles = [\"owner\", \"admin\"] (\"member\" is possible too), approvals = 1,
+# requester_may_approve = true, expires_hours = 24 (at most 24).
+";
+
+/// Examples for the policy of a new home: the people that they are for, and the rules.
+const EXAMPLES: [(&str, &str); 2] = [
+    ("one owner", "[call.send]\nexpires_hours = 2\n[call.trade]\nexpires_hours = 1\n"),
+    (
+        "three people (owner, admin, member), where another person confirms what leaves",
+        "[call.send]\nroles = [\"owner\", \"admin\", \"member\"]\nrequester_may_approve = false\n\
+         [call.trade]\napprovals = 2\n\
+         [tool.http_fetch]\nroles = [\"owner\", \"admin\"]\n",
+    ),
+];
+
+/// Returns the part of a new home's policy about calls, as comments.
+pub(super) fn template() -> String {
+    let examples = EXAMPLES.iter().map(|(people, example)| {
+        let lines: String = example.lines().map(|line| format!("# {line}\n")).collect();
+        format!("#\n# For {people}:\n{lines}")
+    });
+    TEMPLATE.to_owned() + &examples.collect::<String>()
+}
+
+/// The calls of one table of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// The calls of a class.
+    OfClass(Class),
+    /// The calls of a tool.
+    OfTool(&'static str),
+}
+
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfClass(class) => write!(f, "call.{class}"),
+            Self::OfTool(tool) => write!(f, "tool.{tool}"),
+        }
+    }
+}
+
+/// A rule for each class of calls, and for each tool that the policy names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallRules {
+    classes: BTreeMap<Class, Rule>,
+    /// The rules of a named tool, for every class that a call can have.
+    tools: BTreeMap<&'static str, BTreeMap<Class, Rule>>,
+}
+
+impl CallRules {
+    pub(super) fn rule(&self, class: Class, tool: &str) -> &Rule {
+        &self.tools.get(tool).unwrap_or(&self.classes)[&class]
+    }
+
+    /// Returns the rule of each class, and of each named tool for the classes that its calls can have.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Calls, Class, &Rule)> {
+        let of_classes = DECIDED.into_iter().map(|class| (Calls::OfClass(class), class, &self.classes[&class]));
+        let of_tools = self.tools.iter().flat_map(|(tool, rules)| {
+            classes_of(tool).iter().map(|class| (Calls::OfTool(tool), class, &rules[&class])).collect::<Vec<_>>()
+        });
+        of_classes.chain(of_tools)
+    }
+}
+
+fn classes_of(tool: &str) -> Classes {
+    manifest::built_in(tool).map_or(Classes::NONE, manifest::Manifest::classes)
+}
+
+/// Reads the rules of `[call.CLASS]` and `[tool.NAME]`.
+///
+/// # Errors
+/// Names the table and the setting that is wrong, with what to write.
+pub(super) fn compile(
+    of_classes: &BTreeMap<String, WrittenRule>,
+    of_tools: &BTreeMap<String, WrittenRule>,
+) -> Result<CallRules, String> {
+    let bounds = Bounds { has_members: true, expires_hours_max: EXPIRES_HOURS_MAX };
+    let roles = vec![Role::Owner, Role::Admin];
+    let usual = Rule { roles, approvals: 1, requester_may_approve: true, expires_hours: EXPIRES_HOURS_MAX };
+    let mut classes: BTreeMap<Class, Rule> = Class::ALL.into_iter().map(|class| (class, usual.clone())).collect();
+    for (name, written) in of_classes {
+        let class = class_of(name)?;
+        classes.insert(class, rule(&Calls::OfClass(class).to_string(), written, &usual, bounds)?);
+    }
+    let mut tools = BTreeMap::new();
+    for (name, written) in of_tools {
+        let tool = tool_of(name)?;
+        let of = Calls::OfTool(tool).to_string();
+        let rules = classes.iter().map(|(class, of_class)| Ok((*class, rule(&of, written, of_class, bounds)?)));
+        tools.insert(tool, rules.collect::<Result<_, String>>()?);
+    }
+    Ok(CallRules { classes, tools })
+}
+
+fn class_of(name: &str) -> Result<Class, String> {
+    DECIDED.into_iter().find(|class| class.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = DECIDED.iter().map(|class| class.name()).collect();
+        let what = match name.parse() {
+            Ok(class @ Class::Ask) => format!("no person decides on a call of the class {class}"),
+            _ => format!("there is no class {name:?}"),
+        };
+        format!("call.{name}: {what}: use one of {}", known.join(", "))
+    })
+}
+
+fn tool_of(name: &str) -> Result<&'static str, String> {
+    tools::find(name).map(|tool| tool.name).ok_or_else(|| {
+        let known: Vec<&str> = tools::builtin().iter().map(|tool| tool.name).collect();
+        format!("tool.{name}: there is no tool {name:?}: use one of {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::parse;
+    use super::super::{Policy, template};
+    use super::*;
+    use ironclaw_contract::seam::change::ChangeKind;
+
+    #[test]
+    fn wrong_rule_of_calls_is_refused_with_what_to_write() {
+        for (text, why) in [
+            ("[call.delete]\napprovals = 1", "call.delete: there is no class \"delete\": use one of read, write, send"),
+            ("[call.Send]\napprovals = 1", "call.Send"),
+            ("[call.ask]\napprovals = 1", "no person decides on a call of the class ask"),
+            ("[tool.rm]\napprovals = 1", "tool.rm: there is no tool \"rm\": use one of read_file"),
+            ("[call.send]\napprovals = 0", "call.send.approvals must be 1 to 8: a person always decides"),
+            ("[call.send]\napprovals = 9", "1 to 8"),
+            ("[call.send]\nroles = []", "call.send.roles is empty: name owner, admin, member or several of them"),
+            ("[call.send]\nroles = [\"guest\"]", "unknown role"),
+            ("[call.send]\nroles = [\"member\", \"member\"]", "twice"),
+            ("[call.send]\nexpires_hours = 0", "call.send.expires_hours must be 1 to 24"),
+            ("[call.send]\nexpires_hours = 25", "call.send.expires_hours must be 1 to 24"),
+            ("[tool.http_fetch]\nexpires_hours = 168", "tool.http_fetch.expires_hours must be 1 to 24"),
+            ("[tool.http_fetch]\napprovals = 0", "tool.http_fetch.approvals"),
+            ("[call.send]\naproval = 2", "did you mean `approvals`?"),
+            ("[calls.send]\napprovals = 2", "did you mean `call`?"),
+            ("[call]\nsend = 2", "expected"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn rule_of_a_tool_wins_over_its_class_and_the_default() {
+        let text = "[default]\napprovals = 3\n[call.send]\napprovals = 2\nroles = [\"member\"]\n\
+                    [tool.http_fetch]\nroles = [\"owner\"]\n";
+        let policy = parse(text).expect("a policy");
+        let send = policy.call_rule(Class::Send, "send_message");
+        assert_eq!((send.approvals, send.roles.as_slice(), send.expires_hours), (2, &[Role::Member][..], 24));
+        let fetch = policy.call_rule(Class::Send, "http_fetch");
+        assert_eq!((fetch.approvals, fetch.roles.as_slice()), (2, &[Role::Owner][..]), "it extends its class");
+        let read = policy.call_rule(Class::Read, "http_fetch");
+        assert_eq!((read.approvals, read.roles.as_slice()), (1, &[Role::Owner][..]));
+        let usual = policy.call_rule(Class::Exec, "an_unknown_tool");
+        assert_eq!((usual.approvals, usual.requester_may_approve, usual.expires_hours), (1, true, 24));
+        assert_eq!(usual.roles, [Role::Owner, Role::Admin]);
+        assert_eq!(policy.call_rule(Class::Ask, "http_fetch").roles, [Role::Owner]);
+    }
+
+    #[test]
+    fn digest_of_a_rule_differs_by_rule_class_and_tool() {
+        let (one, two) = (Policy::default(), parse("[call.send]\napprovals = 2\n").expect("a policy"));
+        let of = |policy: &Policy, class, tool| policy.call_rule(class, tool).call_digest(class, tool);
+        let usual = of(&one, Class::Send, "http_fetch");
+        assert_eq!(usual, of(&one, Class::Send, "http_fetch"));
+        assert_ne!(usual, of(&two, Class::Send, "http_fetch"));
+        assert_ne!(usual, of(&one, Class::Read, "http_fetch"));
+        assert_ne!(usual, of(&one, Class::Send, "send_message"));
+        assert_ne!(usual, one.rule(ChangeKind::Egress).digest(ChangeKind::Egress));
+        let policies = ["", "[call.send]\napprovals = 2\n", "[tool.http_fetch]\napprovals = 2\n"];
+        let digests: std::collections::BTreeSet<String> =
+            policies.iter().map(|text| parse(text).expect("a policy").digest().to_string()).collect();
+        assert_eq!(digests.len(), policies.len());
+    }
+
+    #[test]
+    fn each_example_of_the_template_is_a_policy() {
+        let template = template();
+        for (_, example) in EXAMPLES {
+            let commented: String = example.lines().map(|line| format!("# {line}\n")).collect();
+            assert!(template.contains(&commented), "{commented}");
+            assert_ne!(parse(example).expect("a policy"), Policy::default(), "{example}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The creation of an approval request, in the transaction that records its call.
+//!
+//! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
+
+use super::reasons::{Origin, StoredReason};
+use super::{Requests, Row, Status, decide, ending};
+use crate::error::Error;
+use crate::registry::{self, Agent};
+use crate::tables::{facts, messages, requests};
+use crate::turns::calls::Call;
+use crate::turns::items::BodyError;
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{ItemId, RequestId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::Class;
+use ironclaw_judge::call::{Reason, Stage};
+use ironclaw_judge::manifest;
+use ironclaw_judge::typed::Typed;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::ContentKey;
+use serde_json::{Map, Value};
+
+/// The bound on the pending requests of an agent.
+const PENDING_OF_AGENT_MAX: i64 = 5;
+
+/// The bound on the requests on behalf of a person in a day.
+const OF_PERSON_A_DAY_MAX: i64 = 20;
+
+/// The bound on the pending requests of an agent for requests over the network without a grant.
+const PENDING_WITHOUT_GRANT_MAX: usize = 1;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// Milliseconds of an hour.
+const HOUR_MS: i64 = 3_600_000;
+
+/// The call that needs people, with its turn.
+pub struct Asking<'a> {
+    /// The open turn.
+    pub turn: &'a Turn,
+    /// The agent that calls.
+    pub agent: &'a Agent,
+    /// The output that names the call.
+    pub output: ItemId,
+    /// The labels of the output.
+    pub labels: &'a [Label],
+    /// The values that the turn's person typed.
+    pub typed: &'a Typed,
+    /// The key of the session's contents.
+    pub key: &'a ContentKey,
+    /// The call.
+    pub call: &'a Call,
+    /// Its class.
+    pub class: Class,
+    /// The digest of tool and arguments.
+    pub digest: Digest,
+    /// The reasons.
+    pub reasons: &'a [Reason],
+}
+
+/// The answer to a call that needs people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The call waits for this request.
+    Waits(RequestId),
+    /// No person is asked.
+    Refused(DenialCode),
+}
+
+/// Records the request of a call, or finds the request of an equal call of the same task.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<Asked, Error> {
+    let Asking { turn, agent, output, labels, key, call, class, digest, reasons, .. } = asking;
+    let principal = turn.person()?;
+    let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
+    let reasons: Vec<StoredReason> = reasons.iter().map(StoredReason::from).collect();
+    if let Some(equal) = requests::equal(tx, turn.session, root, *digest)? {
+        match equal.status {
+            Status::Pending | Status::Approved if is_current(tx, &equal, &reasons)? => {
+                requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
+                return Ok(Asked::Waits(equal.id));
+            }
+            Status::Pending | Status::Approved => {
+                ending::end(tx, &all.record, &equal, Status::Withdrawn, None, "the call needs other people now")?;
+            }
+            Status::Running | Status::Unknown => return Ok(Asked::Refused(DenialCode::CallRepeated)),
+            Status::Rejected | Status::Expired => return Ok(Asked::Refused(DenialCode::CallRejected)),
+            // The call had its effect, and a second one is another call.
+            Status::Done | Status::Withdrawn => {}
+        }
+    }
+    let Some(person) = registry::person_by_id(tx, principal)? else {
+        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    };
+    let settings = all.settings.now();
+    let rule = settings.policy.call_rule(*class, &call.tool);
+    if !decide::principal_may(rule, *class, &person) && reasons.iter().any(|reason| !reason.by_policy) {
+        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    }
+    if is_too_often(tx, asking, principal)? {
+        return Ok(Asked::Refused(DenialCode::CallAskedTooOften));
+    }
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
+        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
+    let manifest = manifest::built_in(&call.tool)
+        .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
+    let origins = Origin::of_call(manifest, &arguments, asking.typed);
+    let (id, now) = (RequestId::new(), tx.wall());
+    let expires_at = now + i64::from(rule.expires_hours) * HOUR_MS;
+    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
+    let entry = Entry::new(LedgerEvent::CallAsked)
+        .session(turn.session)
+        .turn(turn.id)
+        .with("call", call.call_id)
+        .with("request", id)
+        .with("tool", call.tool.clone())
+        .with("class", class.name())
+        .with("arguments_digest", *digest)
+        .with("reasons", codes.join(" "))
+        .with("principal", principal)
+        .with("expires", expires_at);
+    let asked_seq = entry.append(tx)?;
+    let row = Row {
+        id,
+        session: turn.session,
+        agent: agent.id,
+        turn: turn.id,
+        call: call.call_id,
+        output: *output,
+        root,
+        principal,
+        scope: turn.scope,
+        tool: call.tool.clone(),
+        class: class.name().to_owned(),
+        digest: *digest,
+        arguments: key.seal(id.item(), call.arguments.as_bytes()).map_err(BodyError::from)?,
+        labels: labels.to_vec(),
+        reasons: canonical::to_string(&reasons),
+        origins: canonical::to_string(&origins),
+        generation: facts::generation(tx)?,
+        status: Status::Pending,
+        told: String::new(),
+        created_at: now,
+        expires_at,
+        asked_seq,
+        decided_by: None,
+        outcome: None,
+    };
+    requests::insert(tx, &row)?;
+    Ok(Asked::Waits(id))
+}
+
+/// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.
+fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<bool, ironclaw_state::Error> {
+    let is_same = row.reasons == canonical::to_string(&reasons);
+    Ok(is_same && row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
+}
+
+fn is_too_often(
+    tx: &WriteTx<'_>,
+    asking: &Asking<'_>,
+    principal: ironclaw_contract::ids::PersonId,
+) -> Result<bool, ironclaw_state::Error> {
+    if requests::pending_of_agent(tx, asking.agent.id)? >= PENDING_OF_AGENT_MAX
+        || requests::of_person_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
+    {
+        return Ok(true);
+    }
+    // Only a missing grant asks for people of the policy at this stage of a call over the network.
+    let is_without_grant = |code: &str| code.starts_with("egress_");
+    if !asking.reasons.iter().any(|reason| reason.stage == Stage::AlwaysAsk && is_without_grant(reason.code.name())) {
+        return Ok(false);
+    }
+    let pending = requests::list(tx, &[Status::Pending], usize::MAX >> 1)?;
+    let same = |row: &&Row| row.agent == asking.agent.id && row.reasons.contains("\"egress_");
+    Ok(pending.iter().filter(same).count() >= PENDING_WITHOUT_GRANT_MAX)
+}

@@ -1,0 +1,414 @@
+//! Decisions of people about calls. An approval is used once, for exactly the page that was shown.
+//!
+//! Each reason names its decider: the person of the turn, or people with the roles of the policy. A request is approved once every
+//! reason has its yes. The executor counts the approvals again when it uses them up. See [`crate::gateway::decide::counted`].
+
+use super::page::{self, class_of, reasons_of};
+use super::reasons::StoredReason;
+use super::{Requests, Row, Status, ending};
+use crate::approval::{self, Approver, Domain, Subject};
+use crate::error::Error;
+use crate::gateway::decide::counted::{self, Ballot, ValidApproval};
+use crate::gateway::independence::{self, Asked, NOT_INDEPENDENT};
+use crate::gateway::policy::{Policy, Rule};
+use crate::gateway::store;
+use crate::inbound::inbox;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Person, Role};
+use crate::tables::{facts, requests};
+use crate::tools;
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{CallId, PersonId, RequestId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
+use ironclaw_judge::call::{Judgement, Permit};
+use ironclaw_judge::{Class, manifest};
+use ironclaw_ledger::Entry;
+use ironclaw_state::{ReadTx, WriteTx};
+use std::collections::BTreeSet;
+
+/// Milliseconds for which the approvals of a request are valid before the call runs.
+const USE_MS: i64 = 600_000;
+
+/// Returns whether the person of a turn may remove reasons of their own call: any role for reading, writing and sending, and a role of
+/// the rule for everything else.
+pub fn principal_may(rule: &Rule, class: Class, person: &Person) -> bool {
+    match class {
+        Class::Read | Class::Write | Class::Send | Class::Ask => true,
+        Class::Exec | Class::Trade => rule.admits(person.role),
+    }
+}
+
+/// A request with what its decision needs.
+pub struct Open {
+    row: Row,
+    class: Class,
+    reasons: Vec<StoredReason>,
+}
+
+impl Open {
+    fn of(row: Row) -> Result<Self, ironclaw_state::Error> {
+        Ok(Self { class: class_of(&row)?, reasons: reasons_of(&row)?, row })
+    }
+
+    fn rule<'p>(&self, policy: &'p Policy) -> &'p Rule {
+        policy.call_rule(self.class, &self.row.tool)
+    }
+
+    fn needs_principal(&self) -> bool {
+        self.reasons.iter().any(|reason| !reason.by_policy)
+    }
+
+    fn needs_policy(&self) -> bool {
+        self.reasons.iter().any(|reason| reason.by_policy)
+    }
+
+    /// Returns whether this person can remove a reason.
+    fn admits(&self, policy: &Policy, person: &Person) -> bool {
+        let rule = self.rule(policy);
+        let is_principal = person.id == self.row.principal;
+        let as_principal = is_principal && self.needs_principal() && principal_may(rule, self.class, person);
+        let as_policy =
+            self.needs_policy() && rule.admits(person.role) && (rule.requester_may_approve || !is_principal);
+        as_principal || as_policy
+    }
+
+    /// Returns whether these approvals remove every reason.
+    fn is_approved(
+        &self,
+        tx: &ReadTx<'_>,
+        policy: &Policy,
+        by: &[ValidApproval],
+    ) -> Result<bool, ironclaw_state::Error> {
+        let rule = self.rule(policy);
+        let (mut principal, mut others) = (false, 0);
+        for approval in by {
+            let Some(person) = registry::person_by_id(tx, approval.given.person)? else { continue };
+            let is_principal = person.id == self.row.principal;
+            principal |= is_principal && principal_may(rule, self.class, &person);
+            others += u32::from(rule.admits(person.role) && (rule.requester_may_approve || !is_principal));
+        }
+        Ok((principal || !self.needs_principal()) && (others >= rule.approvals || !self.needs_policy()))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked { seq: self.row.asked_seq, principal: self.row.principal, agent: None }
+    }
+
+    /// Returns the subject that an approval of this request must have now.
+    fn subject(&self, policy: &Policy, shown: Digest) -> Subject {
+        let manifest = manifest::built_in(&self.row.tool).map(canonical::to_vec).unwrap_or_default();
+        Subject {
+            domain: Domain::Call,
+            id: self.row.id.to_string(),
+            session: Some(self.row.session.to_string()),
+            agent: Some(self.row.agent.to_string()),
+            name: self.row.tool.clone(),
+            schema: Digest::of(&manifest),
+            server: None,
+            arguments: self.row.digest,
+            principal: self.row.principal.to_string(),
+            labels: Digest::of(&canonical::to_vec(&self.row.labels)),
+            policy: self.rule(policy).call_digest(self.class, &self.row.tool),
+            shown,
+            generation: self.row.generation,
+        }
+    }
+
+    fn count(
+        &self,
+        tx: &mut WriteTx<'_>,
+        all: &Requests,
+        policy: &Policy,
+        shown: Digest,
+    ) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
+        let rule = self.rule(policy);
+        let ballot = Ballot {
+            sort: "request",
+            subject: self.subject(policy, shown),
+            asked: self.asked(),
+            rule,
+            own_counts: self.needs_principal() || rule.requester_may_approve,
+            may_decide: &|_, person| Ok(self.admits(policy, person)),
+        };
+        counted::count(tx, all.root(), &ballot)
+    }
+}
+
+/// Returns the request of this id.
+///
+/// # Errors
+/// Refuses an id that no request has.
+pub fn known(tx: &ReadTx<'_>, id: RequestId) -> Result<Row, Denied<Error>> {
+    requests::find(tx, id)?.ok_or_else(|| unknown(id).into())
+}
+
+/// Returns the refusal of an id that no request has. It is the same for a request that a person may not see.
+pub fn unknown(id: RequestId) -> Refusal {
+    Refusal::new(DenialCode::RequestUnknown, format!("there is no approval request {id}"))
+        .hint("`ironctl inbox` shows the requests that wait")
+}
+
+/// Returns whether this person can remove a reason of a request.
+///
+/// # Errors
+/// Errors of the record.
+pub fn may_decide(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
+    Ok(Open::of(row.clone())?.admits(policy, by))
+}
+
+/// Returns whether this person may see a request: its own person, the people who can decide it, admins and owners.
+///
+/// # Errors
+/// Errors of the record.
+pub fn may_read(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
+    Ok(by.id == row.principal || matches!(by.role, Role::Owner | Role::Admin) || may_decide(policy, by, row)?)
+}
+
+/// Returns in the host's words the reason that a request can no longer be decided, if there is one.
+fn why_stale(tx: &ReadTx<'_>, open: &Open) -> Result<Option<String>, ironclaw_state::Error> {
+    let row = &open.row;
+    if row.generation != facts::generation(tx)? {
+        return Ok(Some("the record was put back to an earlier state".to_owned()));
+    }
+    let Some(agent) = registry::agent_by_id(tx, row.agent)? else {
+        return Ok(Some("the agent was removed".to_owned()));
+    };
+    if !tools::offered(&agent.enabled_tools).any(|tool| tool.name == row.tool) {
+        return Ok(Some(format!("the agent no longer has the tool {}", row.tool)));
+    }
+    if registry::person_by_id(tx, row.principal)?.is_none() {
+        return Ok(Some("the person who asked was removed".to_owned()));
+    }
+    Ok(None)
+}
+
+fn decided(row: &Row) -> Refusal {
+    let outcome = row.outcome.as_deref().unwrap_or_default();
+    match row.status {
+        Status::Expired => Refusal::new(DenialCode::CallExpired, format!("{} has expired", row.id)),
+        Status::Withdrawn => Refusal::new(DenialCode::CallWithdrawn, format!("{} is withdrawn: {outcome}", row.id)),
+        status => Refusal::new(DenialCode::RequestDecided, format!("{} is {status} already", row.id)),
+    }
+}
+
+/// Returns the pending request, and the person with their present role.
+fn open(tx: &mut WriteTx<'_>, all: &Requests, by: &Person, id: RequestId) -> Result<(Open, Person), Denied<Error>> {
+    let row = known(tx, id)?;
+    let policy = &all.settings.now().policy;
+    // Read again: the role may have been revoked while the request was in flight.
+    let Some(by) = registry::person_by_id(tx, by.id)? else {
+        return Err(Refusal::new(DenialCode::PersonUnknown, "the deciding person no longer exists").into());
+    };
+    if !may_read(policy, &by, &row)? {
+        return Err(unknown(id).into());
+    }
+    let open = Open::of(row)?;
+    if !open.admits(policy, &by) {
+        refuse_decision(tx, &open.row, by.id, DenialCode::NotYoursToDecide, "the person can remove no reason")?;
+        let message = format!("{id} cannot be decided by {}: other people decide on its reasons", by.name);
+        return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
+    }
+    if open.row.status != Status::Pending {
+        return Err(decided(&open.row).into());
+    }
+    if open.row.expires_at <= tx.wall() {
+        ending::end(tx, &all.record, &open.row, Status::Expired, None, "no decision in time")?;
+        return Err(Refusal::new(DenialCode::CallExpired, format!("{id} has expired")).into());
+    }
+    Ok((open, by))
+}
+
+fn refuse_decision(
+    tx: &mut WriteTx<'_>,
+    row: &Row,
+    by: PersonId,
+    code: DenialCode,
+    why: &str,
+) -> Result<(), ironclaw_state::Error> {
+    let entry = Entry::new(LedgerEvent::RequestDecisionRefused).session(row.session).with("request", row.id);
+    entry.with("by", by).with("code", code).reason(why).append(tx)?;
+    Ok(())
+}
+
+/// Records the approval of a person for exactly the page with the digest `shown`.
+///
+/// # Errors
+/// Refuses a person who can remove no reason, a request that is decided, over or stale, and a page that differs from the present one.
+pub fn approve(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    by: &Person,
+    proof: &str,
+    id: RequestId,
+    shown: &Digest,
+) -> Result<(), Denied<Error>> {
+    let (open, by) = open(tx, all, by, id)?;
+    let policy = &all.settings.now().policy;
+    if let Some(why) = why_stale(tx, &open)? {
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
+        return Err(Refusal::new(DenialCode::CallWithdrawn, format!("{id} is withdrawn: {why}")).into());
+    }
+    let page = page::show(tx, &all.record, policy, &open.row)?;
+    if page.digest != *shown {
+        refuse_decision(tx, &open.row, by.id, DenialCode::ShownDiffers, "another page was shown")?;
+        let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} differs from the page that was shown"));
+        return Err(refusal.hint("read it again: `ironctl inbox`").into());
+    }
+    let counted = open.count(tx, all, policy, page.digest)?;
+    if counted.iter().any(|approval| approval.given.person == by.id) {
+        return Err(Refusal::new(DenialCode::RequestDecided, format!("{} already approved {id}", by.name)).into());
+    }
+    let rule = open.rule(policy);
+    if let Some(refusal) = not_independent(tx, &open, rule, (&by, proof), &counted)? {
+        return Err(refusal.into());
+    }
+    let now = tx.wall();
+    let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
+    // The request itself expires before an approval that waits for others does.
+    let expires = open.row.expires_at.max(now) + USE_MS;
+    let token = approval::mint(all.root(), open.subject(policy, page.digest), approver, now, expires)
+        .map_err(|error| Error::from(inbox::Error::Key(error)))?;
+    let given = store::add_approval(tx, id, by.id, &token)?;
+    let codes: Vec<&str> = open.reasons.iter().map(|reason| reason.code.name()).collect();
+    Entry::new(LedgerEvent::RequestApprovedBy)
+        .session(open.row.session)
+        .with("request", id)
+        .with("approval", given)
+        .with("by", by.id)
+        .with("shown", page.digest)
+        .with("reasons", codes.join(" "))
+        .append(tx)?;
+    let valid = open.count(tx, all, policy, page.digest)?;
+    if open.is_approved(tx, policy, &valid)? {
+        requests::mark_approved(tx, id, by.id, now + USE_MS)?;
+        let entry = Entry::new(LedgerEvent::RequestApproved).session(open.row.session).with("request", id);
+        entry.with("arguments_digest", open.row.digest).with("shown", page.digest).append(tx)?;
+    }
+    Ok(())
+}
+
+/// Returns the refusal of an approval that is not independent of another approver, or of a requester who must not approve.
+fn not_independent(
+    tx: &mut WriteTx<'_>,
+    open: &Open,
+    rule: &Rule,
+    (by, proof): (&Person, &str),
+    counted: &[ValidApproval],
+) -> Result<Option<Refusal>, Denied<Error>> {
+    let backers = independence::backers(tx, open.asked(), rule, by.id, proof)?;
+    let others = match backers.is_direct() {
+        true => BTreeSet::new(),
+        false => counted.iter().flat_map(ValidApproval::people).collect(),
+    };
+    let Some(dependence) = independence::dependence(&backers, &others, open.asked(), rule) else { return Ok(None) };
+    if by.id == open.row.principal && open.needs_principal() {
+        return Ok(None);
+    }
+    let why = dependence.words(tx)?;
+    refuse_decision(tx, &open.row, by.id, NOT_INDEPENDENT, &why)?;
+    let message = format!("the approval of {} does not count for {}: {why}", by.name, open.row.id);
+    Ok(Some(Refusal::new(NOT_INDEPENDENT, message)))
+}
+
+/// Records the rejection by a person.
+///
+/// # Errors
+/// Refuses a person who can remove no reason, and a request that is decided or over.
+pub fn reject(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    by: &Person,
+    id: RequestId,
+    reason: &str,
+) -> Result<(), Denied<Error>> {
+    if reason.len() > REASON_BYTES_MAX {
+        let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
+        return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
+    }
+    let (open, by) = open(tx, all, by, id)?;
+    ending::end(tx, &all.record, &open.row, Status::Rejected, Some(by.id), reason)?;
+    Ok(())
+}
+
+/// The proof that a call may run now. Only this module makes it: of the permit of a judgement, or of approvals that it used up.
+#[derive(Debug)]
+pub struct Permitted {
+    call: CallId,
+    permit: Permit,
+}
+
+impl Permitted {
+    /// Returns the call that may run.
+    pub const fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Returns the permit of the judgement.
+    pub const fn permit(&self) -> Permit {
+        self.permit
+    }
+}
+
+/// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
+///
+/// # Errors
+/// Refuses, by the code of the cause, a call that is neither permitted by its judgement nor approved for each of its reasons.
+pub fn use_approvals(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    call: CallId,
+    judgement: &Judgement,
+) -> Result<Permitted, Denied<Error>> {
+    if let Some(permit) = judgement.permit(|_| false) {
+        return Ok(Permitted { call, permit });
+    }
+    let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
+    let Some(row) = requests::of_call(tx, call)? else {
+        return refuse(DenialCode::CallNeedsPerson, "no person was asked");
+    };
+    let open = Open::of(row)?;
+    match open.row.status {
+        Status::Approved if open.row.expires_at <= tx.wall() => {
+            ending::end(tx, &all.record, &open.row, Status::Expired, None, "its approvals were not used in time")?;
+            return refuse(DenialCode::CallExpired, "its approvals were not used in time");
+        }
+        Status::Approved => {}
+        Status::Rejected => return refuse(DenialCode::CallRejected, "a person rejected it"),
+        Status::Expired => return refuse(DenialCode::CallExpired, "it was not decided in time"),
+        Status::Withdrawn => return refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
+        Status::Pending => return refuse(DenialCode::CallNeedsPerson, "it waits for people"),
+        Status::Running | Status::Done | Status::Unknown => {
+            return refuse(DenialCode::CallRepeated, "its approvals are used up");
+        }
+    }
+    let policy = &all.settings.now().policy;
+    let is_approved = |reason: &_| open.reasons.iter().any(|stored| stored.covers(reason));
+    let stale = why_stale(tx, &open)?;
+    let Some(permit) = judgement.permit(is_approved).filter(|_| stale.is_none()) else {
+        let why = stale.unwrap_or_else(|| "the call needs other people now, or it is denied".to_owned());
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
+        return refuse(DenialCode::CallWithdrawn, &why);
+    };
+    let page = page::show(tx, &all.record, policy, &open.row)?;
+    let valid = open.count(tx, all, policy, page.digest)?;
+    if permit.class() != open.class || !open.is_approved(tx, policy, &valid)? {
+        let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        return refuse(DenialCode::ApprovalLost, why);
+    }
+    for approval in &valid {
+        if !store::use_approval(tx, approval.given.id)? {
+            return refuse(DenialCode::ApprovalUsed, "an approval is already used");
+        }
+    }
+    requests::set_status(tx, open.row.id, &[Status::Approved], Status::Running)?;
+    let ids: Vec<String> = valid.iter().map(|approval| approval.given.id.to_string()).collect();
+    Entry::new(LedgerEvent::RequestUsed)
+        .session(open.row.session)
+        .with("request", open.row.id)
+        .with("call", call)
+        .with("approvals", ids.join(" "))
+        .append(tx)?;
+    Ok(Permitted { call, permit })
+}

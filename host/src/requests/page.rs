@@ -1,0 +1,178 @@
+//! The page of a request: exactly what the call would do, with each string made safe to read.
+//!
+//! Never shows two different calls alike, and never names the turn and the call: a later try at the same message has others. All canonical arguments are on the page, and the digest of the page is bound by each approval.
+//! See [`crate::gateway::review_page`] for the lines.
+
+use super::Row;
+use super::reasons::{Origin, StoredReason};
+use crate::error::Error;
+use crate::gateway::policy::{Policy, Rule};
+use crate::gateway::review_page::{self, Page};
+use crate::record::Record;
+use crate::registry;
+use crate::session::store as sessions;
+use crate::tables::requests;
+use crate::turns::items::BodyError;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_judge::Class;
+use ironclaw_judge::manifest;
+use ironclaw_state::keys;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::visible;
+use serde_json::{Map, Value};
+
+/// A request in the form that a person is shown.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The exact text of the page.
+    pub text: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// The effect in the words of the host.
+    pub effect: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The reasons.
+    pub reasons: Vec<StoredReason>,
+    /// The sources of the values that leave.
+    pub origins: Vec<Origin>,
+    /// The position of the request among those of its output, from 1, and their number.
+    pub position: (u32, u32),
+}
+
+/// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
+/// values.
+pub fn effect(tool: &str, class: Class, arguments: &Map<String, Value>) -> String {
+    let template = manifest::built_in(tool).map_or("runs", |manifest| manifest.effect.as_str());
+    let mut words = format!("This host runs {tool} (class {class}): it ");
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        words.push_str(before);
+        words.push_str(&match arguments.get(name) {
+            Some(Value::String(text)) => visible::name(text),
+            Some(value) => visible::name(&value.to_string()),
+            None if name == "method" => "\"GET\"".to_owned(),
+            None => "(nothing)".to_owned(),
+        });
+        rest = after;
+    }
+    words.push_str(rest);
+    words.push('.');
+    words
+}
+
+/// Returns the arguments of a request, exactly as hashed.
+///
+/// # Errors
+/// Errors of the record and of the key, and damaged arguments.
+pub(super) fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
+    let damaged = || ironclaw_state::Error::Stored(format!("{}: its arguments", row.id));
+    let session = sessions::find(tx, row.session)?.ok_or_else(damaged)?;
+    let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
+    let text = key.open(row.id.item(), &row.arguments).map_err(BodyError::from)?;
+    let text = String::from_utf8(text).map_err(|_| BodyError::from(keys::Error::Sealed("the arguments of a call")))?;
+    if crate::turns::calls::digest(&row.tool, &text) != row.digest {
+        return Err(damaged().into());
+    }
+    Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
+}
+
+/// Returns the class of a request.
+pub(super) fn class_of(row: &Row) -> Result<Class, ironclaw_state::Error> {
+    row.class.parse().map_err(|_| ironclaw_state::Error::Stored(format!("{}: its class", row.id)))
+}
+
+/// Returns the reasons of a request.
+pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state::Error> {
+    serde_json::from_str(&row.reasons).map_err(|_| ironclaw_state::Error::Stored(format!("{}: its reasons", row.id)))
+}
+
+/// Returns the page of a request.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Result<Shown, Error> {
+    let (class, reasons) = (class_of(row)?, reasons_of(row)?);
+    let origins: Vec<Origin> = serde_json::from_str(&row.origins)
+        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
+    let arguments = arguments(tx, record, row)?;
+    let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
+    let person = registry::person_name(tx, row.principal)?;
+    let sheet = requests::of_output(tx, row.session, row.output)?;
+    let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
+    let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
+    let effect = effect(&row.tool, class, &arguments);
+    let rule = policy.call_rule(class, &row.tool);
+
+    let mut page = Page::default();
+    page.heading(&format!("APPROVAL REQUEST {}", row.id));
+    page.sentence("  ", &effect);
+    page.sentence(
+        "  ",
+        &format!("Agent {} asks for it on behalf of {}.", visible::name(&agent), visible::name(&person)),
+    );
+    page.sentence("  ", "An approval permits exactly this call, once.");
+    page.heading("ALL ARGUMENTS");
+    review_page::put_fields(&mut page, &Value::Object(arguments.clone()));
+    page.heading("VALUES THAT LEAVE THIS MACHINE");
+    for origin in &origins {
+        let source = match origin.typed {
+            true => format!("typed by {} in this task", visible::name(&person)),
+            false => "written by the model".to_owned(),
+        };
+        page.sentence("  ", &format!("{}: {source}", visible::name(&origin.argument)));
+    }
+    if origins.is_empty() {
+        page.sentence("  ", "(none)");
+    }
+    page.heading("REASONS");
+    for reason in &reasons {
+        let about = match reason.arguments.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", reason.arguments.join(", ")),
+        };
+        let who = decides(reason, rule, &person);
+        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
+    }
+    if reasons.iter().any(|reason| reason.code.name().starts_with("egress_")) {
+        page.sentence(
+            "  ",
+            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
+        );
+    }
+    page.heading("IDENTIFIERS");
+    page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
+    page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
+    page.sentence("  ", &format!("digest of tool and arguments {}", row.digest));
+    page.sentence(
+        "  ",
+        &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
+    );
+    let text = page.finish();
+    let digest = Digest::of(text.as_bytes());
+    Ok(Shown { text, digest, effect, arguments, reasons, origins, position })
+}
+
+fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {
+    if !reason.by_policy {
+        return visible::name(person);
+    }
+    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
+    let count = if rule.approvals == 1 { "one person".to_owned() } else { format!("{} people", rule.approvals) };
+    let own = if rule.requester_may_approve { String::new() } else { format!(", and not {}", visible::name(person)) };
+    format!("{count} with role {}{own}", roles.join(" or "))
+}
+
+/// Adds a place in which people were told of a request.
+///
+/// # Errors
+/// Errors of the record.
+pub fn note_told(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), ironclaw_state::Error> {
+    let mut places: Vec<&str> = row.told.split_ascii_whitespace().collect();
+    if places.contains(&place) {
+        return Ok(());
+    }
+    places.push(place);
+    requests::set_told(tx, row.id, &places.join(" "))
+}

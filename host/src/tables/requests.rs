@@ -1,0 +1,433 @@
+//! Approval requests of calls, and the approvals of requests and of changes. Tables: `requests`, `approvals`.
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::Classes;
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{Params, Row as SqlRow, ToSql, params};
+use std::str::FromStr;
+
+/// The status of an approval request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It waits for people.
+    Pending,
+    /// Every reason has its yes; the call runs next.
+    Approved,
+    /// The approvals are used up, and the call runs.
+    Running,
+    /// The call has its outcome.
+    Done,
+    /// A person said no.
+    Rejected,
+    /// It was not decided in time, or not used in time.
+    Expired,
+    /// It can no longer be decided.
+    Withdrawn,
+    /// The approvals are used up, and the outcome of the call is unknown.
+    Unknown,
+}
+
+impl Status {
+    /// All statuses.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Running,
+        Self::Done,
+        Self::Rejected,
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Unknown,
+    ];
+
+    /// Returns its name in the record and for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl FromStr for Status {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(Status);
+
+/// The row of an approval request.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its id.
+    pub id: RequestId,
+    /// The session of the call.
+    pub session: SessionId,
+    /// The agent that calls.
+    pub agent: AgentId,
+    /// The newest turn that asked.
+    pub turn: TurnId,
+    /// The newest call that asked.
+    pub call: CallId,
+    /// The output of that call.
+    pub output: ItemId,
+    /// The message whose task it is.
+    pub root: MessageId,
+    /// The person of the turn.
+    pub principal: PersonId,
+    /// The classes that the turn asked for.
+    pub scope: Classes,
+    /// The tool.
+    pub tool: String,
+    /// The name of the class.
+    pub class: String,
+    /// Digest of tool and arguments.
+    pub digest: Digest,
+    /// The encrypted arguments.
+    pub arguments: Vec<u8>,
+    /// The labels of the output.
+    pub labels: Vec<Label>,
+    /// The reasons, canonical JSON.
+    pub reasons: String,
+    /// The sources of the values that leave, canonical JSON.
+    pub origins: String,
+    /// The generation of the record.
+    pub generation: u64,
+    /// Its status.
+    pub status: Status,
+    /// The places in which people were told, with blanks between.
+    pub told: String,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch: the end of the request, or once it is approved, of its approvals.
+    pub expires_at: i64,
+    /// The number of its ledger entry.
+    pub asked_seq: u64,
+    /// The person who decided last.
+    pub decided_by: Option<PersonId>,
+    /// The outcome in words.
+    pub outcome: Option<String>,
+}
+
+fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        agent: row.get("agent_id")?,
+        turn: row.get("turn_id")?,
+        call: row.get("call_id")?,
+        output: row.get("output_item")?,
+        root: row.get("root")?,
+        principal: row.get("principal")?,
+        scope: super::turns::scope(row)?,
+        tool: row.get("tool")?,
+        class: row.get("class")?,
+        digest: row.get("digest")?,
+        arguments: row.get("arguments")?,
+        labels: stored_json(row, "labels")?,
+        reasons: row.get("reasons")?,
+        origins: row.get("origins")?,
+        generation: row.get::<_, i64>("generation")? as u64,
+        status: row.get("status")?,
+        told: row.get("told")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
+        decided_by: row.get("decided_by")?,
+        outcome: row.get("outcome")?,
+    })
+}
+
+fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
+    tx.list(sql, params, row)
+}
+
+/// Inserts an approval request.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
+    let sql = "INSERT INTO requests (id, session_id, agent_id, turn_id, call_id, output_item, root, principal, scope, tool, class, \
+               digest, arguments, labels, reasons, origins, generation, status, told, created_at, expires_at, asked_seq) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
+    tx.execute(
+        sql,
+        params![
+            new.id,
+            new.session,
+            new.agent,
+            new.turn,
+            new.call,
+            new.output,
+            new.root,
+            new.principal,
+            new.scope.to_string(),
+            new.tool,
+            new.class,
+            new.digest,
+            new.arguments,
+            ironclaw_contract::canonical::to_string(&new.labels),
+            new.reasons,
+            new.origins,
+            new.generation as i64,
+            new.status,
+            new.told,
+            new.created_at,
+            new.expires_at,
+            new.asked_seq as i64
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the request of this id.
+pub fn find(tx: &ReadTx<'_>, id: RequestId) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM requests WHERE id = ?1", [id], row)
+}
+
+/// Returns the newest request that this call made.
+pub fn of_call(tx: &ReadTx<'_>, call: CallId) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM requests WHERE call_id = ?1 ORDER BY ordinal DESC LIMIT 1", [call], row)
+}
+
+/// Returns the newest request for an equal call of the same task.
+pub fn equal(tx: &ReadTx<'_>, session: SessionId, root: MessageId, digest: Digest) -> Result<Option<Row>, Error> {
+    let sql =
+        "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 AND digest = ?3 ORDER BY ordinal DESC LIMIT 1";
+    tx.find(sql, params![session, root, digest], row)
+}
+
+/// Returns the requests that the calls of one output made, in their order.
+pub fn of_output(tx: &ReadTx<'_>, session: SessionId, output: ItemId) -> Result<Vec<Row>, Error> {
+    rows(
+        tx,
+        "SELECT * FROM requests WHERE session_id = ?1 AND output_item = ?2 ORDER BY ordinal",
+        params![session, output],
+    )
+}
+
+/// Returns at most `limit` requests of these statuses, oldest first.
+pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Row>, Error> {
+    let mut all = Vec::new();
+    for status in statuses {
+        let sql = "SELECT * FROM requests WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
+        all.extend(rows(tx, sql, params![status, limit as i64])?);
+    }
+    all.sort_by_key(|row| (row.created_at, row.id.to_string()));
+    Ok(all.split_off(all.len().saturating_sub(limit)))
+}
+
+/// Returns the requests of a turn, in their order.
+pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE turn_id = ?1 ORDER BY ordinal", [turn])
+}
+
+/// Returns the pending and approved requests whose time ended at `at` or before, earliest first.
+pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM requests WHERE status IN ('pending','approved') AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
+    rows(tx, sql, params![at, limit as i64])
+}
+
+/// Returns the next end of a pending or approved request, milliseconds since the epoch.
+pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT min(expires_at) FROM requests WHERE status IN ('pending','approved')", [], |row| row.get(0))
+}
+
+/// Returns the number of pending requests of an agent.
+pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<i64, Error> {
+    tx.get("SELECT count(*) FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent], |row| row.get(0))
+}
+
+/// Returns the number of pending requests.
+pub fn pending_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM requests WHERE status = 'pending'";
+    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns the number of requests on behalf of a person since a time.
+pub fn of_person_since(tx: &ReadTx<'_>, person: PersonId, since: i64) -> Result<i64, Error> {
+    let sql = "SELECT count(*) FROM requests WHERE principal = ?1 AND created_at >= ?2";
+    tx.get(sql, params![person, since], |row| row.get(0))
+}
+
+/// Moves a pending or approved request to a later try at the same call.
+pub fn move_to(tx: &mut WriteTx<'_>, id: RequestId, turn: TurnId, call: CallId, output: ItemId) -> Result<(), Error> {
+    let sql = "UPDATE requests SET turn_id = ?2, call_id = ?3, output_item = ?4 WHERE id = ?1";
+    tx.execute(sql, params![id, turn, call, output])?;
+    Ok(())
+}
+
+/// Adds a place in which people were told.
+pub fn set_told(tx: &mut WriteTx<'_>, id: RequestId, told: &str) -> Result<(), Error> {
+    tx.execute("UPDATE requests SET told = ?2 WHERE id = ?1", params![id, told])?;
+    Ok(())
+}
+
+/// Marks a pending request as approved; its approvals are valid until `until`.
+pub fn mark_approved(tx: &mut WriteTx<'_>, id: RequestId, by: PersonId, until: i64) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE requests SET status = 'approved', decided_by = ?2, decided_at = ?3, expires_at = ?4 \
+               WHERE id = ?1 AND status = 'pending'";
+    tx.execute(sql, params![id, by, now, until])?;
+    Ok(())
+}
+
+/// Sets the status of a request that had one of the statuses in `from`, and returns whether it had.
+pub fn set_status(tx: &mut WriteTx<'_>, id: RequestId, from: &[Status], to: Status) -> Result<bool, Error> {
+    for status in from {
+        let sql = "UPDATE requests SET status = ?3 WHERE id = ?1 AND status = ?2";
+        if tx.execute(sql, params![id, status, to])? == 1 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Ends a request with a status and an outcome, and returns whether it was open.
+pub fn end(
+    tx: &mut WriteTx<'_>,
+    id: RequestId,
+    status: Status,
+    by: Option<PersonId>,
+    outcome: &str,
+) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE requests SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(decided_at, ?4), outcome = ?5 \
+               WHERE id = ?1 AND status IN ('pending','approved')";
+    Ok(tx.execute(sql, params![id, status, by, now, outcome])? == 1)
+}
+
+/// Sets the outcome of a request whose call ran.
+pub fn finish(tx: &mut WriteTx<'_>, call: CallId, status: Status) -> Result<(), Error> {
+    tx.execute("UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status = 'running'", params![call, status])?;
+    Ok(())
+}
+
+/// Returns the requests whose calls run, or were running at the end of the host.
+pub fn running(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE status = 'running' ORDER BY ordinal", [])
+}
+
+/// Returns the open requests of the whole host.
+pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE status IN ('pending','approved') ORDER BY ordinal", [])
+}
+
+/// Withdraws every open request in a record that was put back to an earlier state. Returns their number.
+pub fn withdraw_all(tx: &mut WriteTx<'_>, outcome: &str) -> Result<usize, Error> {
+    let sql = "UPDATE requests SET status = 'withdrawn', outcome = ?1 WHERE status IN ('pending','approved')";
+    tx.execute(sql, [outcome])
+}
+
+/// Deletes the requests of a session with their approvals.
+pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    let sql = "DELETE FROM approvals WHERE subject IN (SELECT id FROM requests WHERE session_id = ?1)";
+    tx.execute(sql, [session])?;
+    tx.execute("DELETE FROM requests WHERE session_id = ?1", [session])?;
+    Ok(())
+}
+
+/// Deletes the approvals of a change or a request.
+pub fn delete_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(), Error> {
+    tx.execute("DELETE FROM approvals WHERE subject = ?1", [subject])?;
+    Ok(())
+}
+
+/// An approval of a change or a request.
+#[derive(Debug, Clone)]
+pub struct ApprovalRow {
+    /// Its id.
+    pub id: ApprovalId,
+    /// The person who approved.
+    pub person: PersonId,
+    /// The stored token, not verified yet.
+    pub token: String,
+    /// `live used void`.
+    pub state: String,
+}
+
+/// The token of an unused approval.
+#[derive(Debug, Clone)]
+pub struct LiveToken {
+    /// The approval.
+    pub id: ApprovalId,
+    /// The stored token, not verified yet.
+    pub token: String,
+}
+
+/// Returns every approval of a change or a request, oldest first.
+pub fn approvals(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<Vec<ApprovalRow>, Error> {
+    let sql = "SELECT * FROM approvals WHERE subject = ?1 ORDER BY given_at, id";
+    tx.list(sql, [subject], |row| {
+        Ok(ApprovalRow {
+            id: row.get("id")?,
+            person: row.get("person_id")?,
+            token: row.get("token")?,
+            state: row.get("state")?,
+        })
+    })
+}
+
+/// Inserts an approval.
+pub fn insert_approval(
+    tx: &mut WriteTx<'_>,
+    id: ApprovalId,
+    subject: impl ToSql,
+    person: PersonId,
+    token: &str,
+) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "INSERT INTO approvals (id, subject, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)";
+    tx.execute(sql, params![id, subject, person, token, now])?;
+    Ok(())
+}
+
+/// Marks an approval as used, and returns whether it was live before.
+pub fn use_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'used', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    Ok(tx.execute(sql, params![approval, now])? == 1)
+}
+
+/// Voids an approval, unless it is used.
+pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
+    tx.execute(sql, params![approval, now])?;
+    Ok(())
+}
+
+/// Voids every unused approval of a change or a request.
+pub fn void_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE subject = ?1 AND state = 'live'";
+    tx.execute(sql, params![subject, now])?;
+    Ok(())
+}
+
+/// Voids every unused approval of the host.
+pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now])?;
+    Ok(())
+}
+
+/// Returns the token of every unused approval.
+pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
+    let sql = "SELECT id, token FROM approvals WHERE state = 'live'";
+    tx.list(sql, [], |row| Ok(LiveToken { id: row.get(0)?, token: row.get(1)? }))
+}
+
+/// Sets the token of an approval.
+pub fn set_token(tx: &mut WriteTx<'_>, approval: ApprovalId, token: &str) -> Result<(), Error> {
+    tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token])?;
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! Tests of approval requests: calls that wait for people, their decisions, and the turns that follow.
+//!
+//! They use the real programs with the scripted model, and a server on loopback that records its requests. See `calls`.
+
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::site::{Site, grant};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+
+/// Returns a host of this user, with an agent that has the tool and the grant of a site.
+fn host_of(site: &Site, methods: &Value, paths: &Value) -> TestHost {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    grant(&host, site, methods, paths);
+    host
+}
+
+/// Asks an agent to post a text, and returns the id of the message once it is answered.
+fn post(raw: &Raw, host: &TestHost, text: &str, url: &str) -> String {
+    let (status, recorded) = raw.say("a", &format!("post {text} at {url}"), None);
+    assert_eq!(status, 202, "{recorded}");
+    let id = recorded["message_id"].as_str().expect("an id").to_owned();
+    answered(host, &id);
+    id
+}
+
+fn answered(host: &TestHost, message: &str) {
+    wait_for("an answer", || host.ctl(&["--json", "why", message]).ok().json()["message"]["status"] == "delivered");
+}
+
+/// Returns the only request that waits.
+fn waiting(raw: &Raw) -> Value {
+    let (status, inbox) = raw.get("/v1/inbox");
+    assert_eq!(status, 200, "{inbox}");
+    let entries = inbox.as_array().expect("a list");
+    assert_eq!(entries.len(), 1, "{inbox}");
+    entries[0].clone()
+}
+
+fn approve(raw: &Raw, request: &Value) -> (u16, Value) {
+    let path = format!("/v1/requests/{}/approve", request["id"].as_str().expect("an id"));
+    raw.ask("POST", &path, &json!({ "shown": request["shown_digest"] }).to_string())
+}
+
+fn reject(raw: &Raw, request: &Value, reason: &str) -> (u16, Value) {
+    let path = format!("/v1/requests/{}/reject", request["id"].as_str().expect("an id"));
+    raw.ask("POST", &path, &json!({ "reason": reason }).to_string())
+}
+
+fn request(raw: &Raw, id: &Value) -> Value {
+    raw.get(&format!("/v1/requests/{}", id.as_str().expect("an id"))).1
+}
+
+/// Returns the text of the last answer in the conversation with the agent.
+fn last_answer(host: &TestHost) -> String {
+    let history = client::Client::of(host).history("a");
+    let said = history.iter().rev().find(|line| line["role"] != "person" && line["text"].is_string());
+    said.and_then(|line| line["text"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let message = post(&raw, &host, "tulips", &site.url("/notes"));
+    assert!(site.lines().is_empty(), "nothing is sent before the yes");
+    let entry = waiting(&raw);
+    assert_eq!(
+        (entry["type"].as_str(), entry["agent"].as_str(), entry["yours"].as_bool()),
+        (Some("call"), Some("a"), Some(true))
+    );
+    assert_eq!(entry["arguments"]["body"], "tulips");
+    assert_eq!(entry["reasons"][0]["reason"], "call_scope");
+    assert_eq!(entry["reasons"][0]["decider"], "principal");
+    let calls = raw.get(&format!("/v1/messages/{message}")).1["calls"].clone();
+    assert_eq!((calls[0]["status"].as_str(), &calls[0]["request"]), (Some("asked"), &entry["id"]));
+    let (status, approved) = approve(&raw, &entry);
+    assert_eq!(status, 200, "{approved}");
+    wait_for("the request at the site", || !site.lines().is_empty());
+    wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
+    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
+    assert_eq!(request(&raw, &entry["id"])["status"], "done");
+    let (status, again) = approve(&raw, &entry);
+    assert_eq!((status, again["error"]["code"].as_str()), (409, Some("request_decided")));
+    for event in ["call.asked", "request.approved_by", "request.approved", "request.used", "call.started", "call.ran"] {
+        assert_eq!(host.entries(event).len(), 1, "{event}");
+    }
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn another_page_or_person_decides_nothing() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    let mut other = entry.clone();
+    other["shown_digest"] = json!("0".repeat(64));
+    assert_eq!(approve(&raw, &other).1["error"]["code"], "shown_differs");
+    host.ctl(&["person", "add", "mara"]).ok();
+    let mara = Raw::of_person(&host, "mara");
+    assert_eq!(mara.get("/v1/inbox").1, json!([]));
+    assert_eq!(approve(&mara, &entry).1["error"]["code"], "request_unknown");
+    assert_eq!(reject(&mara, &entry, "no").1["error"]["code"], "request_unknown");
+    host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
+    let ada = Raw::of_person(&host, "ada");
+    assert_eq!(approve(&ada, &entry).1["error"]["code"], "not_yours_to_decide", "only the person of the turn decides");
+    assert!(site.lines().is_empty());
+    assert_eq!(request(&raw, &entry["id"])["status"], "pending");
+}
+
+#[test]
+fn equal_call_after_rejection_is_denied_until_the_person_writes() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    let (status, rejected) = reject(&raw, &entry, "not today");
+    assert_eq!((status, rejected["status"].as_str()), (200, Some("rejected")), "{rejected}");
+    assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_decided");
+    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert!(site.lines().is_empty());
+    // The person writes again, so an equal call is asked for again.
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    assert_ne!(waiting(&raw)["id"], entry["id"]);
+}
+
+#[test]
+fn request_without_a_grant_is_sent_once_after_the_yes() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
+    let raw = Raw::of(&host);
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    let reasons: Vec<&str> =
+        entry["reasons"].as_array().expect("a list").iter().filter_map(|one| one["decider"].as_str()).collect();
+    assert!(reasons.contains(&"policy"), "{entry}");
+    assert_eq!(approve(&raw, &entry).0, 200);
+    wait_for("the request at the site", || !site.lines().is_empty());
+    wait_for("the end of the call", || request(&raw, &entry["id"])["status"] == "done");
+    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
+    assert_eq!(
+        host.ctl(&["--json", "egress", "list", "a"]).ok().json()[0]["methods"],
+        json!(["GET"]),
+        "no grant is made"
+    );
+}
+
+#[test]
+fn asked_too_often_is_denied_by_name() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    for n in 0..6 {
+        post(&raw, &host, &format!("tulip{n}"), &site.url("/notes"));
+    }
+    let inbox = raw.get("/v1/inbox").1;
+    assert_eq!(inbox.as_array().expect("a list").len(), 5, "{inbox}");
+    let refused = host.entries("call.refused");
+    assert_eq!(refused.last().expect("an entry")["data"]["reason"], "call_asked_too_often");
+    assert!(last_answer(&host).contains("call_asked_too_often"));
+}
+
+#[test]
+fn cancel_panic_erase_withdraw() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    host.ctl(&["panic"]).ok();
+    host.ctl(&["resume"]).ok();
+    assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
+    assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
+    post(&raw, &host, "roses", &site.url("/notes"));
+    let entry = waiting(&raw);
+    host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
+    assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_unknown");
+    assert!(site.lines().is_empty());
+    assert_eq!(host.entries("request.withdrawn").len(), 1);
+}
+
+#[test]
+fn lost_tool_or_changed_policy_withdraws_an_approved_call() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    post(&raw, &host, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    host.change("a", "enabled_tools", &json!({ "remove": ["http_fetch"] }));
+    assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
+    assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
+    assert!(site.lines().is_empty());
+}
+
+/// A stream of a message whose client decides.
+struct Stream(BufReader<UnixStream>);
+
+impl Stream {
+    fn open(raw: &Raw, message: &str) -> Self {
+        Self(BufReader::new(raw.begin("GET", &format!("/v1/messages/{message}/events?decides=true"), "")))
+    }
+
+    /// Returns the data of the next event with this name.
+    fn next(&mut self, name: &str) -> Value {
+        let wanted = format!("event: {name}");
+        let (mut is_wanted, mut line) = (false, String::new());
+        loop {
+            line.clear();
+            assert_ne!(self.0.read_line(&mut line).expect("an event"), 0, "the stream ended before {name}");
+            if let Some(data) = line.trim_end().strip_prefix("data: ")
+                && is_wanted
+            {
+                return serde_json::from_str(data).expect("JSON");
+            }
+            is_wanted = line.trim_end() == wanted;
+        }
+    }
+}
+
+#[test]
+fn present_person_decides_and_the_same_turn_goes_on() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    // The first message makes the session, so that the stream of the second one can be open before the call.
+    let hello = raw.say("a", "hello", None).1["message_id"].as_str().expect("an id").to_owned();
+    answered(&host, &hello);
+    let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
+    let message = recorded["message_id"].as_str().expect("an id");
+    let mut stream = Stream::open(&raw, message);
+    let asked = stream.next("request");
+    assert_eq!((asked["status"].as_str(), asked["yours"].as_bool()), (Some("pending"), Some(true)), "{asked}");
+    // The call may have met no present person yet: then it is decided late.
+    assert_eq!(approve(&raw, &asked).0, 200);
+    let ended = stream.next("message");
+    wait_for("the request at the site", || site.lines().len() == 1);
+    wait_for("the end of the call", || request(&raw, &asked["id"])["status"] == "done");
+    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
+    assert!(!ended["reply"].is_null());
+}
+
+#[test]
+fn retried_turn_reuses_request() {
+    for (point, sent) in [("call_pending", 0), ("request_approved", 1), ("call_started", 0)] {
+        let site = Site::start();
+        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+        host.down();
+        host.set_env("IRONCLAW_FAILPOINT", Some(point));
+        host.up();
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        let pid = host.pid().expect("the host runs");
+        let raw = Raw::of(&host);
+        let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
+        let message = recorded["message_id"].as_str().expect("an id").to_owned();
+        if point != "call_pending" {
+            wait_for("a request", || raw.get("/v1/inbox").1.as_array().is_some_and(|all| !all.is_empty()));
+            answered(&host, &message);
+            // The host dies before it answers.
+            let entry = waiting(&raw);
+            let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
+            drop(raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+        }
+        wait_for(&format!("the host to die at {point}"), || !alive(pid));
+        host.up();
+        let raw = Raw::of(&host);
+        answered(&host, &message);
+        let all = raw.get("/v1/requests?status=all").1;
+        assert_eq!(all.as_array().expect("a list").len(), 1, "{point}: {all}");
+        let id = all[0]["id"].clone();
+        match point {
+            "call_pending" => assert_eq!(approve(&raw, &waiting(&raw)).0, 200),
+            "request_approved" => {}
+            _ => assert_eq!(all[0]["status"], "unknown", "{all}"),
+        }
+        if point != "call_started" {
+            wait_for("the end of the call", || request(&raw, &id)["status"] == "done");
+        }
+        let expected = if point == "call_pending" { 1 } else { sent };
+        assert_eq!(site.lines().len(), expected, "{point}");
+        host.ctl(&["audit", "verify"]).ok();
+    }
+}

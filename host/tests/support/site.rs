@@ -1,0 +1,94 @@
+//! A server on loopback that records its requests, and hosts with a grant of it.
+//!
+//! For tests of calls over the network.
+
+use super::host_fixture::TestHost;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// Hosts of this machine may be granted.
+pub(crate) const LOOPBACK: &str = "[egress]\nloopback = true\n";
+
+/// A server that answers each request with one page and keeps the requests.
+pub(crate) struct Site {
+    pub(crate) port: u16,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let Some(request) = read(&stream) else { continue };
+                let moved = request.starts_with("GET /moved ");
+                kept.lock().expect("a list").push(request);
+                answer(stream, moved);
+            }
+        });
+        Self { port, seen }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Returns the first lines of the requests so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let seen = self.seen.lock().expect("a list");
+        seen.iter().map(|request| request.lines().next().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// Reads a request with its body.
+fn read(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut text, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().ok()?;
+        }
+        text.push_str(&line);
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    text.push_str(&String::from_utf8(body).ok()?);
+    Some(text)
+}
+
+fn answer(mut stream: TcpStream, moved: bool) {
+    let page = "The page says tulip.";
+    let status = if moved { "302 Found\r\nlocation: http://127.0.0.1:1/elsewhere" } else { "200 OK" };
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", page.len());
+    // The client may have gone.
+    let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{page}").as_bytes());
+}
+
+/// Returns a host with an agent that has the tool, and the grant of a site to it.
+pub(crate) fn host_with(site: &Site, methods: &Value, paths: &Value) -> TestHost {
+    let host = TestHost::new();
+    grant(&host, site, methods, paths);
+    host
+}
+
+/// Starts a host with an agent that has the tool and the grant.
+pub(crate) fn grant(host: &TestHost, site: &Site, methods: &Value, paths: &Value) {
+    host.configure(LOOPBACK);
+    host.up();
+    host.agent("a");
+    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
+    let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": methods, "paths": paths });
+    host.change("a", "egress", &grant);
+}
