@@ -26,6 +26,7 @@ pub mod port;
 mod refusals;
 mod requests;
 mod routes;
+mod scope;
 mod secrets;
 mod sessions;
 mod settings;
@@ -222,6 +223,9 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         get("/v1/egress", Admin, "The granted hosts of the network of every agent", calls::egress),
         get("/v1/agents/{agent}/egress", Admin, "The granted hosts of the network of an agent", calls::egress_of),
         post("/v1/tools/{tool}/test", Admin, "Judge a call without making it", calls::test),
+        get("/v1/tools/schema", Admin, "The JSON Schema of manifests of tools", calls::schema),
+        post("/v1/scope/test", Admin, "Measure the lexicon over labelled requests", scope::test)
+            .up_to(MESSAGE_BYTES_MAX),
         get("/v1/usage", Member, "The usage of models, and the ceilings; a member sees only their own", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),

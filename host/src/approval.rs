@@ -6,10 +6,12 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::keys::{ApprovalRoot, random};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use std::fmt::Display;
 
 /// The first bytes of the authenticated encoding. Another encoding gets another name.
 const RECIPE: &[u8] = b"ironclaw/approval/1";
@@ -68,6 +70,29 @@ pub struct Subject {
     pub generation: u64,
 }
 
+/// The names of a subject, as they are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectNames {
+    /// The id of the change or the request.
+    pub id: String,
+    /// The session.
+    pub session: Option<String>,
+    /// The agent.
+    pub agent: Option<String>,
+    /// The person on whose behalf the request was made.
+    pub principal: String,
+}
+
+impl SubjectNames {
+    /// Returns the names of these ids.
+    pub fn of(id: impl Display, session: Option<SessionId>, agent: Option<AgentId>, principal: PersonId) -> Self {
+        fn name(of: impl Display) -> String {
+            of.to_string()
+        }
+        Self { id: name(id), session: session.map(name), agent: agent.map(name), principal: name(principal) }
+    }
+}
+
 /// The person who approves, with the proof of their identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +101,13 @@ pub struct Approver {
     pub person: String,
     /// The token that the person used, `tok_…`, or their identity.
     pub proof: String,
+}
+
+impl Approver {
+    /// Names a person, with the proof of their identity.
+    pub fn new(person: PersonId, proof: impl Into<String>) -> Self {
+        Self { person: person.to_string(), proof: proof.into() }
+    }
 }
 
 /// A stored approval. It holds no secret, and only a holder of the key can make one.

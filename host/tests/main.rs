@@ -44,6 +44,7 @@ mod e2e {
     mod regressions;
     mod requests;
     mod round;
+    mod scopes;
     mod small_model;
     pub(crate) mod streaming;
     mod tools;

@@ -14,8 +14,11 @@ mod events;
 mod files;
 mod models;
 mod people;
+mod requests;
 
-pub use events::MessageEvent;
+pub use events::{Events, MessageEvent};
+
+use events::Broken;
 
 use crate::access::{Access, Transport};
 use crate::failure::Error;
@@ -193,24 +196,16 @@ impl Client {
         parse(&self.ask(Method::POST, &path, None, REQUEST_TIMEOUT).await?)
     }
 
-    /// Follows a message until its answer or until `deadline`; calls `on_event` for each event before the answer.
-    ///
-    /// Returns `None` if the deadline passes, or the host ends the stream, before the message is settled.
-    pub async fn follow(
-        &self,
-        id: MessageId,
-        deadline: Instant,
-        on_event: impl FnMut(MessageEvent) -> Result<(), Error>,
-    ) -> Result<Option<MessageView>, Error> {
-        let path = format!("messages/{id}/events");
-        let body = self.request(Method::GET, &path, None, REQUEST_TIMEOUT).await?.into_body();
-        let following = events::until_settled(body, on_event);
-        match timeout_at(deadline, following).await {
-            Ok(Ok(settled)) => Ok(settled),
-            Ok(Err(events::Error::Caller(error))) => Err(error),
-            Ok(Err(events::Error::Stream(cause))) => Err(self.lost(&cause)),
-            Err(_) => Ok(None),
-        }
+    /// Opens the stream of events of a message. With `decides` the caller is present: calls of its turn wait for the caller's decision.
+    pub async fn events(&self, id: MessageId, decides: bool) -> Result<Events, Error> {
+        let decides = if decides { "?decides=true" } else { "" };
+        let path = format!("messages/{id}/events{decides}");
+        Ok(Events::new(self.request(Method::GET, &path, None, REQUEST_TIMEOUT).await?.into_body()))
+    }
+
+    /// Returns the next event; `None` if the host ends the stream. Cancel-safe.
+    pub async fn next_event(&self, events: &mut Events) -> Result<Option<MessageEvent>, Error> {
+        events.next().await.map_err(|Broken(cause)| self.lost(&cause))
     }
 
     /// Returns the stages of a message (`last`: the newest of the caller) with a summary.

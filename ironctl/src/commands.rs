@@ -6,12 +6,14 @@ mod agent;
 mod approve;
 mod audit;
 mod backup;
+mod call_request;
 mod change;
 mod channel;
 mod chat;
 mod completions;
 mod config;
 mod contract;
+mod decidable;
 mod delivery;
 mod doctor;
 mod down;
@@ -32,6 +34,7 @@ mod quickstart;
 mod reject;
 mod resume;
 mod review;
+mod scope;
 mod secret;
 mod service;
 mod session;
@@ -75,7 +78,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "change"]),
     ("Agents", &["agent"]),
-    ("Reach", &["mcp", "egress", "tool"]),
+    ("Reach", &["mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -115,15 +118,15 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
-    /// Decide about the changes that wait, one at a time
-    #[command(after_help = "Example:\n  ironctl inbox")]
+    /// Decide about the calls and changes that wait, one at a time
+    #[command(after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json")]
     Inbox,
     /// List, show and submit changes
     #[command(subcommand, after_help = "Example:\n  ironctl change list")]
     Change(change::Action),
-    /// Approve a change
+    /// Approve a call or a change
     Approve(approve::Args),
-    /// Reject a change
+    /// Reject a call or a change
     Reject(reject::Args),
     /// Add, list, test and remove channels
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
@@ -137,6 +140,9 @@ pub enum Command {
     /// List and show tools, and judge a call without making it
     #[command(subcommand, after_help = "Example:\n  ironctl tool list")]
     Tool(tool::Action),
+    /// Measure the lexicon that finds the scope of messages
+    #[command(subcommand, after_help = "Example:\n  ironctl scope test")]
+    Scope(scope::Action),
     /// Add, list, test and remove model endpoints, and set the default
     #[command(subcommand, after_help = "Example:\n  ironctl model add openai --default")]
     Model(model::Action),
@@ -178,7 +184,7 @@ pub enum Command {
     Key(key::Action),
     /// Show the usage of models, and the rest below each ceiling
     Usage(usage::Args),
-    /// Show each step of a message or a call, and the reason for its state
+    /// Show each step of a message, a call or an approval request, and the reason for its state
     Why(why::Args),
     /// Read, verify, export and rotate the ledger
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
@@ -223,6 +229,7 @@ impl Command {
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,
             Self::Tool(action) => tool::run(at, action).await,
+            Self::Scope(action) => scope::run(at, action).await,
             Self::Model(action) => model::run(at, action).await,
             Self::Secret(action) => secret::run(at, action).await,
             Self::Memory(action) => memory::run(at, action).await,

@@ -8,6 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+/// Bytes of a mebibyte.
+const MIB: usize = 1024 * 1024;
+
 /// Reads a file; refuses one with more than `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
     let refused =
@@ -16,7 +19,9 @@ pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
     let file = File::open(path).map_err(refused)?;
     file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(refused)?;
     if bytes.len() > bytes_max {
-        return Err(refused(io::Error::other(format!("it is longer than {} MiB", bytes_max / 1024 / 1024))));
+        let bound =
+            if bytes_max < MIB { format!("{} KiB", bytes_max / 1024) } else { format!("{} MiB", bytes_max / MIB) };
+        return Err(refused(io::Error::other(format!("it is longer than {bound}"))));
     }
     Ok(bytes)
 }

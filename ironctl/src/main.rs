@@ -18,6 +18,7 @@ mod own_command;
 mod probe;
 mod processes;
 mod secret_input;
+mod terminal_line;
 
 use clap::Parser;
 use clap::error::ErrorKind;

@@ -13,12 +13,26 @@ use std::io::{self, BufRead, IsTerminal, Write};
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
+    /// True if the brackets of [`MARKS`] are escaped in ordinary text.
+    reserves_marks: bool,
 }
 
 impl Output {
     /// Creates an output for scripts (`json`) or for people.
     pub fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, reserves_marks: false }
+    }
+
+    /// Returns this output with the brackets of the host's marks reserved: only [`Output::exact`] and [`Output::marked`] print them.
+    ///
+    /// The text of a model passes through such an output, so it cannot look like a question of the host.
+    pub fn reserving_marks(self) -> Self {
+        Self { reserves_marks: true, ..self }
+    }
+
+    /// Returns a text for a terminal, with unsafe characters and reserved marks escaped.
+    fn shown(self, text: &str) -> Cow<'_, str> {
+        if self.reserves_marks { without_marks(text) } else { safe(text) }
     }
 
     /// Returns whether the output is for a script.
@@ -31,7 +45,7 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        write_out(&format!("{}\n", safe(text.as_ref())))
+        write_out(&format!("{}\n", self.shown(text.as_ref())))
     }
 
     /// Refuses a text with unsafe characters, and a text with lines that are wider than the terminal.
@@ -77,6 +91,14 @@ impl Output {
         if self.json {
             return Ok(());
         }
+        write_out(&self.shown(text))
+    }
+
+    /// Prints a part of a line in the words of the host, which may have marks, to stdout; escapes unsafe characters.
+    pub fn marked(self, text: &str) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
         write_out(&safe(text))
     }
 
@@ -85,7 +107,7 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        writeln!(io::stderr().lock(), "{}", safe(text.as_ref()))?;
+        writeln!(io::stderr().lock(), "{}", self.shown(text.as_ref()))?;
         Ok(())
     }
 
@@ -126,9 +148,9 @@ impl Output {
         if self.json {
             text = to_json(&failure).unwrap_or_default();
         } else {
-            let _ = write!(text, "error: {}", safe(&failure.error.message));
+            let _ = write!(text, "error: {}", self.shown(&failure.error.message));
             if !failure.error.hint.is_empty() {
-                let _ = write!(text, "\nhint: {}", safe(&failure.error.hint));
+                let _ = write!(text, "\nhint: {}", self.shown(&failure.error.hint));
             }
         }
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -141,7 +163,7 @@ impl Output {
             return Ok(());
         }
         // A wrapped line cannot be erased, so the text is cut to one line.
-        let one_line: String = safe(text).chars().take(PROGRESS_CHARS_MAX).map(spaced).collect();
+        let one_line: String = self.shown(text).chars().take(PROGRESS_CHARS_MAX).map(spaced).collect();
         write!(stderr, "\r\x1b[K{one_line}")?;
         stderr.flush()?;
         Ok(())
@@ -183,6 +205,26 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_unsafe(character) {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The brackets of the host's marks, and the brackets that look like them.
+const MARKS: [char; 4] = ['⟦', '⟧', '〚', '〛'];
+
+/// Escapes the brackets of the host's marks, besides the characters of [`safe`].
+fn without_marks(text: &str) -> Cow<'_, str> {
+    let shown = safe(text);
+    if !shown.contains(MARKS) {
+        return shown;
+    }
+    let mut out = String::with_capacity(shown.len() + 16);
+    for character in shown.chars() {
+        if MARKS.contains(&character) {
             out.extend(character.escape_unicode());
         } else {
             out.push(character);
@@ -326,6 +368,14 @@ mod tests {
     fn reordering_and_hiding_characters_become_visible() {
         assert_eq!(safe("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(safe("\u{200b}\u{2028}\u{feff}\u{e0041}"), "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}");
+    }
+
+    #[test]
+    fn marks_of_the_host_are_escaped_in_other_text() {
+        assert_eq!(without_marks("⟦a⟧ 〚b〛\u{1b}"), "\\u{27e6}a\\u{27e7} \\u{301a}b\\u{301b}\\u{1b}");
+        assert!(matches!(without_marks("[a] 【b】"), Cow::Borrowed(_)));
+        let (plain, reserving) = (Output::new(false), Output::new(false).reserving_marks());
+        assert_eq!((plain.shown("⟦").as_ref(), reserving.shown("⟦").as_ref()), ("⟦", "\\u{27e6}"));
     }
 
     #[test]

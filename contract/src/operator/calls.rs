@@ -2,7 +2,7 @@
 //!
 //! Plain data. `host/src/api/calls.rs` makes it.
 
-use crate::ids::{CallId, SessionId, TurnId};
+use crate::ids::{CallId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// The answer of one stage of a judgement.
@@ -41,6 +41,9 @@ pub struct CallWhy {
     pub stages: Vec<CallStage>,
     /// A sentence about the outcome.
     pub summary: String,
+    /// The approval request of a call that waits or waited for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestId>,
 }
 
 /// The rule of an argument of a tool.

@@ -218,6 +218,7 @@ denial_codes! {
 
     // Tool calls
     ScopeMalformed = "scope_malformed", 400, Sender, "A message declares classes of calls that do not exist, none, or twice.";
+    ScopeCasesMalformed = "scope_cases_malformed", 400, Operator, "The labelled requests of a scope test have another shape.";
     CallUnknown = "call_unknown", 404, Operator, "There is no such call, or it is of another person.";
     CallMalformed = "call_malformed", 400, Sandbox, "The arguments of a call are not a JSON object of the tool's shape.";
     CallNoRoom = "call_no_room", 429, Sandbox, "The turn has used all its calls.";

@@ -3,9 +3,10 @@
 //! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::Decision).
 
 use super::Digest;
-use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
+use crate::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// A reason why a call needs a person, and the people who can remove it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,12 +32,32 @@ pub struct ValueOrigin {
     pub origin: String,
 }
 
+/// The id of an entry of the inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum EntryId {
+    /// A call waits.
+    Call(RequestId),
+    /// A change waits.
+    Change(ChangeId),
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(id) => id.fmt(f),
+            Self::Change(id) => id.fmt(f),
+        }
+    }
+}
+
 /// An entry of the inbox: a call or a change that waits for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct InboxEntry {
     /// `req_…` or `chg_…`.
-    pub id: String,
+    pub id: EntryId,
     /// `call` or `change`.
     #[serde(rename = "type")]
     pub entry_type: String,

@@ -11,6 +11,7 @@ mod homes;
 mod models;
 mod operator;
 mod people;
+mod requests;
 mod rows;
 mod seam;
 mod usage;
@@ -108,6 +109,7 @@ fn all() -> Vec<Shape> {
         .chain(models::shapes())
         .chain(rows::shapes())
         .chain(calls::shapes())
+        .chain(requests::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())
         .chain(homes::shapes())

@@ -61,6 +61,14 @@ impl Report {
         self.json.insert(key.to_owned(), times);
     }
 
+    /// Adds a row with short times.
+    #[allow(dead_code)]
+    pub(crate) fn microseconds(&mut self, key: &str, what: &str, samples: &Samples) {
+        let [p50, p99] = [samples.p50(), samples.quantile(0.99)].map(|s| s * 1e6);
+        self.line(format!("{what:<52} {p50:>9.2} µs p50 {p99:>9.2} µs p99  ({} times)", samples.len()));
+        self.json.insert(key.to_owned(), json!({ "p50_us": p50, "p99_us": p99, "count": samples.len() }));
+    }
+
     /// Adds a row with a rate.
     #[allow(dead_code)] // each bench uses its own part of the table
     pub(crate) fn rate(&mut self, key: &str, what: &str, rate: f64) {

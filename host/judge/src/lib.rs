@@ -8,6 +8,7 @@ pub mod call;
 pub mod class;
 pub mod egress;
 pub mod manifest;
+pub mod place;
 pub mod principal;
 pub mod scope;
 pub mod typed;

@@ -2,7 +2,12 @@
 //!
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
+mod schema;
+
+pub use schema::schema;
+
 use crate::class::{Class, Classes};
+use crate::place::Mistake;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -24,6 +29,21 @@ pub enum Reach {
     Outside,
 }
 
+impl Reach {
+    /// Every place.
+    pub const ALL: [Self; 4] = [Self::Contained, Self::Action, Self::Http, Self::Outside];
+
+    /// Returns its word in manifests and in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Contained => "contained",
+            Self::Action => "action",
+            Self::Http => "http",
+            Self::Outside => "outside",
+        }
+    }
+}
+
 /// The rule of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,6 +54,20 @@ pub enum Rule {
     Content,
     /// Its value has no effect beyond the session.
     Free,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Self; 3] = [Self::Floor, Self::Content, Self::Free];
+
+    /// Returns its word in manifests and in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Content => "content",
+            Self::Free => "free",
+        }
+    }
 }
 
 /// An argument of a tool.
@@ -75,7 +109,7 @@ pub struct Manifest {
 pub enum Error {
     /// A field is missing, unknown or of the wrong type; a class or a rule is unknown.
     #[error("the manifest cannot be read: {0}")]
-    Malformed(#[from] toml::de::Error),
+    Malformed(#[from] Mistake),
     /// Two manifests have the same name.
     #[error("the tool {0:?} has two manifests: remove one")]
     Twice(String),
@@ -113,7 +147,7 @@ struct File {
 /// # Errors
 /// Names the tool and the argument that is wrong, with what to write.
 pub fn parse(text: &str) -> Result<BTreeMap<String, Manifest>, Error> {
-    let File { tool } = toml::from_str(text)?;
+    let File { tool } = toml::from_str(text).map_err(|error| Mistake::of(text, &error))?;
     let mut manifests = BTreeMap::new();
     for manifest in tool {
         manifest.check()?;

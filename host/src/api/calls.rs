@@ -19,11 +19,12 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::manifest::{self, Reach, Rule};
+use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
+use serde::Serialize;
 
 /// `GET /v1/calls/{id}/why`
 pub async fn why(
@@ -56,6 +57,7 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
         code: Some(judged.code).filter(|code| !code.is_empty()),
         stages,
         summary,
+        request: None,
     }))
 }
 
@@ -109,28 +111,28 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
     Ok(Json(tools::builtin().iter().filter_map(view).collect()))
 }
 
+/// The JSON Schema of manifests, in its own format.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(value_type = Object))]
+#[serde(transparent)]
+pub struct ManifestSchema(serde_json::Value);
+
+/// `GET /v1/tools/schema`
+pub async fn schema() -> Reply<ManifestSchema> {
+    Ok::<_, Answer>(Json(ManifestSchema(manifest::schema())))
+}
+
 fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>) -> Tool {
     let argument = |(name, argument): (&String, &manifest::Argument)| ToolArgument {
         name: name.clone(),
-        rule: match argument.rule {
-            Rule::Floor => "floor",
-            Rule::Content => "content",
-            Rule::Free => "free",
-        }
-        .to_owned(),
+        rule: argument.rule.name().to_owned(),
         outward: argument.outward,
     };
     Tool {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
         class: manifest.class.name().to_owned(),
-        reach: match manifest.reach {
-            Reach::Contained => "contained",
-            Reach::Action => "action",
-            Reach::Http => "http",
-            Reach::Outside => "outside",
-        }
-        .to_owned(),
+        reach: manifest.reach.name().to_owned(),
         available: !tools::UNHANDLED.contains(&tool.name),
         reversible: manifest.reversible,
         always_ask: manifest.always_ask,

@@ -16,8 +16,8 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
-    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, InboxEntry, NewChange, Rejection,
-    Requester as Asker, RequesterId, SubmittedChange,
+    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, EntryId, InboxEntry, NewChange,
+    Rejection, Requester as Asker, RequesterId, SubmittedChange,
 };
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
@@ -237,7 +237,7 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
             }
             let (_, digest) = decide::show(tx, &settings.policy, &row)?;
             let entry = InboxEntry {
-                id: row.id.to_string(),
+                id: EntryId::Change(row.id),
                 entry_type: "change".to_owned(),
                 agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?.map(|agent| agent.name),
                 status: row.status.name().to_owned(),

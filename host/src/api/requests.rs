@@ -11,7 +11,7 @@ use crate::requests::{self, Requests, Row, Shown, Status};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, RequestId};
-use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, InboxEntry, Rejection};
+use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, EntryId, InboxEntry, Rejection};
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use serde_json::Value;
@@ -205,7 +205,7 @@ fn told(row: &Row) -> Vec<String> {
 
 fn entry(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Shown) -> Result<InboxEntry, Error> {
     Ok(InboxEntry {
-        id: row.id.to_string(),
+        id: EntryId::Call(row.id),
         entry_type: "call".to_owned(),
         agent: Some(agent_name(tx, row)?),
         status: row.status.name().to_owned(),

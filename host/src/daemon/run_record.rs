@@ -21,7 +21,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
                 return Ok::<_, ironclaw_state::Error>(None);
             }
             let previous = facts::get(tx, Fact::Running)?;
-            facts::set(tx, Fact::Running, boot.to_string())?;
+            facts::set(tx, Fact::Running, boot)?;
             let entry = Entry::new(LedgerEvent::HostStarted)
                 .with("boot", boot)
                 .with("version", env!("CARGO_PKG_VERSION"))

@@ -5,6 +5,7 @@
 
 pub mod counted;
 pub mod proof;
+mod undecided;
 
 use super::checks;
 use super::independence::{self, NOT_INDEPENDENT};
@@ -13,9 +14,11 @@ use super::policy::{Policy, Rule};
 use super::review_page::{self, PageRequester, View};
 use super::store::{self, Row, Status};
 use super::{Checked, HostPolicy, Requester};
-use crate::approval::{self, Approver, Domain, Subject};
+use crate::approval::{self, Approver, Domain, Subject, SubjectNames};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Giver, Person, Role, roles};
+pub use undecided::Undecided;
+
 use counted::{Ballot, ValidApproval};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -61,61 +64,6 @@ impl From<Error> for Denied<Error> {
 impl From<Denied> for Denied<Error> {
     fn from(denied: Denied) -> Self {
         denied.widen()
-    }
-}
-
-/// The reason that the decision of a person was not recorded.
-#[derive(Debug)]
-pub enum Undecided {
-    /// Refused; the change is unchanged.
-    Refused(Refusal),
-    /// Refused, and the refusal ended the change. The caller notifies its requester.
-    Ended(Refusal, Box<Row>),
-    /// The host failed.
-    Failed(Error),
-}
-
-impl Undecided {
-    /// Notifies the requester with `notify` if the change ended.
-    pub fn notifying<E: From<Error>>(self, notify: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
-        match self {
-            Self::Refused(refusal) => Denied::Refused(refusal),
-            Self::Ended(refusal, row) => Denied::Refused(refusal).noted(|_| notify(&row)),
-            Self::Failed(error) => Denied::Failed(error.into()),
-        }
-    }
-}
-
-impl<E: Into<Error>> From<Denied<E>> for Undecided {
-    fn from(denied: Denied<E>) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Failed(error.into()),
-        }
-    }
-}
-
-impl From<Refusal> for Undecided {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<Error> for Undecided {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<ironclaw_state::Error> for Undecided {
-    fn from(error: ironclaw_state::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<keys::Error> for Undecided {
-    fn from(error: keys::Error) -> Self {
-        Self::Failed(error.into())
     }
 }
 
@@ -214,16 +162,18 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
 fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
     let arguments =
         canonical::to_vec(&serde_json::json!([canonical::RECIPE, row.change.payload(), row.before, row.facts]));
+    let SubjectNames { id, session, agent, principal } =
+        SubjectNames::of(row.id, row.session(), row.agent, row.principal());
     Subject {
         domain: Domain::Change,
-        id: row.id.to_string(),
-        session: row.session().map(|session| session.to_string()),
-        agent: row.agent.map(|agent| agent.to_string()),
+        id,
+        session,
+        agent,
         name: row.kind.name().to_owned(),
         schema: Digest::of(ironclaw_contract::seam::fingerprint().as_bytes()),
         server: None,
         arguments: Digest::of(&arguments),
-        principal: row.principal().to_string(),
+        principal,
         labels: Digest::of(&canonical::to_vec(&row.labels)),
         policy: rule.digest(row.kind),
         shown,
@@ -358,7 +308,7 @@ pub fn approve(
     }
     let now = tx.wall();
     let expires = now + i64::from(rule.expires_hours) * 3_600_000;
-    let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
+    let approver = Approver::new(by.id, proof);
     let token = approval::mint(context.root, subject(&row, rule, digest), approver, now, expires)?;
     let given = store::add_approval(tx, id, by.id, &token)?;
     Entry::new(LedgerEvent::ChangeApprovedBy)

@@ -164,11 +164,11 @@ fn content(message: &Authenticated, text: &str) -> (String, Vec<Span>) {
     (body, spans)
 }
 
-/// Returns the images of a message. The span of a file follows the one of the text.
+/// Returns the images of a message. The spans of files follow those of the text and of the quoted texts.
 fn images_of(received: &Received) -> Vec<SentImage> {
     let image = |(at, file): (usize, &MessageFile)| {
         let MessageImage { path, digest } = file.image.clone()?;
-        Some(SentImage { span: at + 1, path, digest })
+        Some(SentImage { span: 1 + received.quoted.len() + at, path, digest })
     };
     received.files.iter().enumerate().filter_map(image).collect()
 }

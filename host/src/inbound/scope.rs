@@ -5,6 +5,9 @@
 use super::channel::Received;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::place::Mistake;
+use ironclaw_judge::scope::lexicon::Lexicon;
+use ironclaw_judge::scope::report::{self, Report};
 use ironclaw_judge::scope::{self, Source, Span, declared};
 use ironclaw_judge::{Class, Classes};
 
@@ -45,6 +48,20 @@ pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
     // A channel that cannot tell quoted from typed text gives no scope beyond reading.
     let classes = if received.tells_quotes { classes } else { classes.and(Classes::of(&[Class::Read])) };
     Ok(Found { recorded: format!("{}:{classes}", name(source)), text })
+}
+
+/// Compiles the patterns of the lexicon, which takes a moment. The host calls it at its start, so that no message waits for it.
+pub fn prepare() {
+    let languages: Vec<_> = Lexicon::embedded().languages().collect();
+    tracing::info!(languages = languages.join(" "), "the lexicon is ready");
+}
+
+/// Measures the lexicon over labelled requests: those of the text, or those of this version.
+///
+/// # Errors
+/// The first mistake of the text, with its line and its field.
+pub fn measure(cases: Option<&str>) -> Result<Report, Mistake> {
+    report::report(cases.unwrap_or(report::EMBEDDED_CASES), Lexicon::embedded())
 }
 
 const fn name(source: Source) -> &'static str {

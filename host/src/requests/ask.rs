@@ -11,7 +11,7 @@ use crate::turns::calls::Call;
 use crate::turns::items::BodyError;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{ItemId, RequestId};
+use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
@@ -76,7 +76,7 @@ pub enum Asked {
 /// # Errors
 /// Errors of the record and of the key.
 pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<Asked, Error> {
-    let Asking { turn, agent, output, labels, key, call, class, digest, reasons, .. } = asking;
+    let Asking { turn, output, call, class, digest, reasons, .. } = asking;
     let principal = turn.person()?;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
     let reasons: Vec<StoredReason> = reasons.iter().map(StoredReason::from).collect();
@@ -106,13 +106,26 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     if is_too_often(tx, asking, principal)? {
         return Ok(Asked::Refused(DenialCode::CallAskedTooOften));
     }
+    insert(tx, asking, root, person.id, reasons, rule.expires_hours).map(Asked::Waits)
+}
+
+/// Records a new request, with its ledger entry.
+fn insert(
+    tx: &mut WriteTx<'_>,
+    asking: &Asking<'_>,
+    root: MessageId,
+    principal: PersonId,
+    reasons: Vec<StoredReason>,
+    expires_hours: u32,
+) -> Result<RequestId, Error> {
+    let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
     let manifest = manifest::built_in(&call.tool)
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
     let origins = Origin::of_call(manifest, &arguments, asking.typed);
     let (id, now) = (RequestId::new(), tx.wall());
-    let expires_at = now + i64::from(rule.expires_hours) * HOUR_MS;
+    let expires_at = now + i64::from(expires_hours) * HOUR_MS;
     let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
     let entry = Entry::new(LedgerEvent::CallAsked)
         .session(turn.session)
@@ -153,7 +166,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
         outcome: None,
     };
     requests::insert(tx, &row)?;
-    Ok(Asked::Waits(id))
+    Ok(id)
 }
 
 /// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.
@@ -162,11 +175,7 @@ fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<b
     Ok(is_same && row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
 }
 
-fn is_too_often(
-    tx: &WriteTx<'_>,
-    asking: &Asking<'_>,
-    principal: ironclaw_contract::ids::PersonId,
-) -> Result<bool, ironclaw_state::Error> {
+fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {
     if requests::pending_of_agent(tx, asking.agent.id)? >= PENDING_OF_AGENT_MAX
         || requests::of_person_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
     {

@@ -6,7 +6,7 @@
 use super::page::{self, class_of, reasons_of};
 use super::reasons::StoredReason;
 use super::{Requests, Row, Status, ending};
-use crate::approval::{self, Approver, Domain, Subject};
+use crate::approval::{self, Approver, Domain, Subject, SubjectNames};
 use crate::error::Error;
 use crate::gateway::decide::counted::{self, Ballot, ValidApproval};
 use crate::gateway::independence::{self, Asked, NOT_INDEPENDENT};
@@ -18,7 +18,7 @@ use crate::registry::{self, Person, Role};
 use crate::tables::{facts, requests};
 use crate::tools;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{CallId, PersonId, RequestId};
+use ironclaw_contract::ids::{ApprovalId, CallId, PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::call::{Judgement, Permit};
@@ -98,16 +98,19 @@ impl Open {
     /// Returns the subject that an approval of this request must have now.
     fn subject(&self, policy: &Policy, shown: Digest) -> Subject {
         let manifest = manifest::built_in(&self.row.tool).map(canonical::to_vec).unwrap_or_default();
+        let row = &self.row;
+        let SubjectNames { id, session, agent, principal } =
+            SubjectNames::of(row.id, Some(row.session), Some(row.agent), row.principal);
         Subject {
             domain: Domain::Call,
-            id: self.row.id.to_string(),
-            session: Some(self.row.session.to_string()),
-            agent: Some(self.row.agent.to_string()),
+            id,
+            session,
+            agent,
             name: self.row.tool.clone(),
             schema: Digest::of(&manifest),
             server: None,
             arguments: self.row.digest,
-            principal: self.row.principal.to_string(),
+            principal,
             labels: Digest::of(&canonical::to_vec(&self.row.labels)),
             policy: self.rule(policy).call_digest(self.class, &self.row.tool),
             shown,
@@ -264,7 +267,7 @@ pub fn approve(
         return Err(refusal.into());
     }
     let now = tx.wall();
-    let approver = Approver { person: by.id.to_string(), proof: proof.to_owned() };
+    let approver = Approver::new(by.id, proof);
     // The request itself expires before an approval that waits for others does.
     let expires = open.row.expires_at.max(now) + USE_MS;
     let token = approval::mint(all.root(), open.subject(policy, page.digest), approver, now, expires)
@@ -403,12 +406,12 @@ pub fn use_approvals(
         }
     }
     requests::set_status(tx, open.row.id, &[Status::Approved], Status::Running)?;
-    let ids: Vec<String> = valid.iter().map(|approval| approval.given.id.to_string()).collect();
+    let ids: Vec<ApprovalId> = valid.iter().map(|approval| approval.given.id).collect();
     Entry::new(LedgerEvent::RequestUsed)
         .session(open.row.session)
         .with("request", open.row.id)
         .with("call", call)
-        .with("approvals", ids.join(" "))
+        .with("approvals", canonical::to_string(&ids))
         .append(tx)?;
     Ok(Permitted { call, permit })
 }

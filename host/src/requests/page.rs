@@ -126,21 +126,7 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
     if origins.is_empty() {
         page.sentence("  ", "(none)");
     }
-    page.heading("REASONS");
-    for reason in &reasons {
-        let about = match reason.arguments.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", reason.arguments.join(", ")),
-        };
-        let who = decides(reason, rule, &person);
-        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
-    }
-    if reasons.iter().any(|reason| reason.code.name().starts_with("egress_")) {
-        page.sentence(
-            "  ",
-            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
-        );
-    }
+    put_reasons(&mut page, &reasons, rule, &person);
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
     page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
@@ -152,6 +138,25 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
     let text = page.finish();
     let digest = Digest::of(text.as_bytes());
     Ok(Shown { text, digest, effect, arguments, reasons, origins, position })
+}
+
+/// Writes the reasons with their deciders.
+fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &str) {
+    page.heading("REASONS");
+    for reason in reasons {
+        let about = match reason.arguments.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", reason.arguments.join(", ")),
+        };
+        let who = decides(reason, rule, person);
+        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
+    }
+    if reasons.iter().any(|reason| reason.code.name().starts_with("egress_")) {
+        page.sentence(
+            "  ",
+            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
+        );
+    }
 }
 
 fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {

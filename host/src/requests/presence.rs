@@ -7,10 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
+/// The present people of each session, each with the number of their stream.
+type People = HashMap<SessionId, Vec<(u64, PersonId)>>;
+
 /// The present people of each session.
 #[derive(Debug, Clone, Default)]
 pub struct Presence {
-    people: Arc<Mutex<HashMap<SessionId, Vec<(u64, PersonId)>>>>,
+    people: Arc<Mutex<People>>,
     changed: Arc<watch::Sender<u64>>,
 }
 
@@ -50,7 +53,7 @@ impl Presence {
         number
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<(u64, PersonId)>>> {
+    fn lock(&self) -> MutexGuard<'_, People> {
         self.people.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

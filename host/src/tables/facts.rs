@@ -2,6 +2,7 @@
 
 use super::deliveries;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use std::fmt::Display;
 
 /// A fact: one row of `meta`. The crate [`ironclaw_state`] has other rows there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,8 @@ pub fn get(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<String>, Error> {
 }
 
 /// Sets a fact, and replaces its earlier value.
-pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl AsRef<str>) -> Result<(), Error> {
-    tx.set_meta(fact.key(), value.as_ref())
+pub fn set(tx: &mut WriteTx<'_>, fact: Fact, value: impl Display) -> Result<(), Error> {
+    tx.set_meta(fact.key(), &value.to_string())
 }
 
 /// Removes a fact, and returns whether it was set.

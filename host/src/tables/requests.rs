@@ -221,7 +221,7 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
         let sql = "SELECT * FROM requests WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
         all.extend(rows(tx, sql, params![status, limit as i64])?);
     }
-    all.sort_by_key(|row| (row.created_at, row.id.to_string()));
+    all.sort_by_key(|row| (row.created_at, row.id));
     Ok(all.split_off(all.len().saturating_sub(limit)))
 }
 

@@ -10,9 +10,9 @@ pub use crate::tables::turns::{
     note_failure, open_of,
 };
 
+use crate::tables::items;
 use crate::tables::messages;
 use crate::tables::turns::{self, CallState};
-use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;

@@ -4,7 +4,8 @@
 
 use super::{Client, segment};
 use crate::failure::Error;
-use ironclaw_contract::operator::{CallWhy, EgressGrant, TestCall, TestedCall, Tool};
+use ironclaw_contract::operator::{CallWhy, EgressGrant, TestCall, TestScope, TestedCall, TestedScope, Tool};
+use serde_json::Value;
 
 impl Client {
     /// Returns the judgement of a call, and its outcome.
@@ -15,6 +16,16 @@ impl Client {
     /// Returns every tool with its manifest.
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
         self.get("tools").await
+    }
+
+    /// Returns the JSON Schema of manifests of tools.
+    pub async fn manifest_schema(&self) -> Result<Value, Error> {
+        self.get("tools/schema").await
+    }
+
+    /// Measures the lexicon over labelled requests.
+    pub async fn test_scope(&self, cases: &TestScope) -> Result<TestedScope, Error> {
+        self.post("scope/test", cases).await
     }
 
     /// Returns the granted hosts of every agent.

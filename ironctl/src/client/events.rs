@@ -1,16 +1,15 @@
 //! The server-sent events of the host about one message, up to the event that settles it.
 //!
-//! Keeps one event in memory at a time, and refuses an event over a bound. See `client::Client::follow`, the only caller.
+//! Keeps one event in memory at a time, and refuses an event over a bound. See `commands::chat::follow`, the only caller.
 
-use crate::failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ironclaw_contract::operator::{Draft, MessageView, Stage};
+use ironclaw_contract::operator::{CallRequest, Draft, MessageView, Stage};
 
 /// Bytes of an event and of an incomplete line; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// An event of a message before its answer.
+/// An event of a message.
 pub enum MessageEvent {
     /// A stage of the message.
     Stage(Stage),
@@ -18,54 +17,59 @@ pub enum MessageEvent {
     Draft(Draft),
     /// The message with a new reason for its wait; the reason is empty for an ordinary wait.
     Waiting(MessageView),
+    /// An approval request of the turn that is new, or whose status has changed.
+    Request(Box<CallRequest>),
+    /// The settled message, the last event.
+    Settled(MessageView),
 }
 
-/// The failure of a stream of events.
-pub enum Error {
-    /// A failure of the callback.
-    Caller(failure::Error),
-    /// A broken stream, or an invalid event.
-    Stream(String),
+/// The events of a message, in their order.
+pub struct Events {
+    body: Incoming,
+    lines: Lines,
+    event: Event,
 }
 
-/// Reads until the `message` event and calls `on_event` for each event before it; `None` if the stream ends without one.
-pub async fn until_settled(
-    mut body: Incoming,
-    mut on_event: impl FnMut(MessageEvent) -> Result<(), failure::Error>,
-) -> Result<Option<MessageView>, Error> {
-    let mut lines = Lines::default();
-    let mut event = Event::default();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|cause| Error::Stream(cause.to_string()))?;
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
-        lines.push(data)?;
-        while let Some(line) = lines.next_line()? {
-            match event.take(&line)? {
-                Some(Item::Before(event)) => on_event(event).map_err(Error::Caller)?,
-                Some(Item::Settled(view)) => return Ok(Some(view)),
-                None => {}
+impl Events {
+    /// Reads the events from the body of an answer.
+    pub fn new(body: Incoming) -> Self {
+        Self { body, lines: Lines::default(), event: Event::default() }
+    }
+
+    /// Returns the next event; `None` at the end of the stream. Cancel-safe: a dropped wait loses no event.
+    pub async fn next(&mut self) -> Result<Option<MessageEvent>, Broken> {
+        loop {
+            while let Some(line) = self.lines.next_line()? {
+                if let Some(event) = self.event.take(&line)? {
+                    return Ok(Some(event));
+                }
+            }
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            let frame = frame.map_err(|cause| Broken(cause.to_string()))?;
+            if let Some(data) = frame.data_ref() {
+                self.lines.push(data)?;
             }
         }
     }
-    Ok(None)
 }
+
+/// The failure of a broken stream, or of an invalid event.
+pub struct Broken(pub String);
 
 /// The bytes of the stream, split into lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
 impl Lines {
-    fn push(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn push(&mut self, data: &[u8]) -> Result<(), Broken> {
         if self.0.len() + data.len() > EVENT_BYTES_MAX {
-            return Err(Error::Stream("an event is too long".to_owned()));
+            return Err(Broken("an event is too long".to_owned()));
         }
         self.0.extend_from_slice(data);
         Ok(())
     }
 
-    fn next_line(&mut self) -> Result<Option<String>, Error> {
+    fn next_line(&mut self) -> Result<Option<String>, Broken> {
         let Some(end) = self.0.iter().position(|&byte| byte == b'\n') else {
             return Ok(None);
         };
@@ -74,15 +78,8 @@ impl Lines {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        String::from_utf8(line).map(Some).map_err(|_| Error::Stream("an event is not UTF-8".to_owned()))
+        String::from_utf8(line).map(Some).map_err(|_| Broken("an event is not UTF-8".to_owned()))
     }
-}
-
-enum Item {
-    /// An event before the answer.
-    Before(MessageEvent),
-    /// The settled message.
-    Settled(MessageView),
 }
 
 /// An event that is not complete yet.
@@ -94,7 +91,7 @@ struct Event {
 
 impl Event {
     /// Adds a line to the event; an empty line ends it. An event of an unknown name is ignored.
-    fn take(&mut self, line: &str) -> Result<Option<Item>, Error> {
+    fn take(&mut self, line: &str) -> Result<Option<MessageEvent>, Broken> {
         if line.is_empty() {
             return std::mem::take(self).finish();
         }
@@ -107,7 +104,7 @@ impl Event {
                     self.data.push('\n');
                 }
                 if self.data.len() + value.len() > EVENT_BYTES_MAX {
-                    return Err(Error::Stream("an event is too long".to_owned()));
+                    return Err(Broken("an event is too long".to_owned()));
                 }
                 self.data.push_str(value);
             }
@@ -116,21 +113,17 @@ impl Event {
         Ok(None)
     }
 
-    fn finish(self) -> Result<Option<Item>, Error> {
-        let unclear = |cause: serde_json::Error| Error::Stream(format!("invalid event: {cause}"));
-        match self.name.as_str() {
-            "stage" => {
-                serde_json::from_str(&self.data).map(MessageEvent::Stage).map(Item::Before).map(Some).map_err(unclear)
-            }
-            "draft" => {
-                serde_json::from_str(&self.data).map(MessageEvent::Draft).map(Item::Before).map(Some).map_err(unclear)
-            }
-            "waiting" => {
-                serde_json::from_str(&self.data).map(MessageEvent::Waiting).map(Item::Before).map(Some).map_err(unclear)
-            }
-            "message" => serde_json::from_str(&self.data).map(Item::Settled).map(Some).map_err(unclear),
-            _ => Ok(None),
-        }
+    fn finish(self) -> Result<Option<MessageEvent>, Broken> {
+        let data = self.data.as_str();
+        let read = match self.name.as_str() {
+            "stage" => serde_json::from_str(data).map(MessageEvent::Stage),
+            "draft" => serde_json::from_str(data).map(MessageEvent::Draft),
+            "waiting" => serde_json::from_str(data).map(MessageEvent::Waiting),
+            "request" => serde_json::from_str(data).map(|request| MessageEvent::Request(Box::new(request))),
+            "message" => serde_json::from_str(data).map(MessageEvent::Settled),
+            _ => return Ok(None),
+        };
+        read.map(Some).map_err(|cause| Broken(format!("invalid event: {cause}")))
     }
 }
 
@@ -149,8 +142,7 @@ mod tests {
             for chunk in stream.as_bytes().chunks(size) {
                 lines.push(chunk).ok().expect("short");
                 while let Some(line) = lines.next_line().ok().expect("UTF-8") {
-                    if let Some(Item::Before(MessageEvent::Stage(stage))) = event.take(&line).ok().expect("well-formed")
-                    {
+                    if let Some(MessageEvent::Stage(stage)) = event.take(&line).ok().expect("well-formed") {
                         stages.push(stage.stage);
                     }
                 }

@@ -1,52 +1,54 @@
-//! `ironctl approve`: approves one change by the digest of its review page.
+//! `ironctl approve`: approves one change or one call by the digest of its page.
 //!
-//! Never approves a page with a wrong digest. On a terminal it shows the page and asks. See [`crate::commands::review`],
-//! [`crate::commands::inbox`] for all waiting changes, [`crate::commands::change`] to show one.
+//! Never approves a page with a wrong digest. On a terminal it shows the page and asks. See [`crate::commands::review`], and
+//! [`crate::commands::inbox`] for everything that waits.
 
-use super::review::{self, Choice};
-use super::{At, change};
+use super::At;
+use super::decidable::Decidable;
+use super::review::{self, Choice, Words};
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Change, Digest};
-use std::time::Duration;
+use ironclaw_contract::operator::Digest;
 
 /// Options of `ironctl approve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl approve chg_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+#[command(
+    after_help = "Example:\n  ironctl approve req_01j9zq4w0v2m6n8p0r2t4v6x8z\n  ironctl approve chg_01j9zq4w0v2m6n8p0r2t4v6x8z"
+)]
 pub struct Args {
-    /// Id of the change
+    /// Id of the call's approval request (req_…) or of the change (chg_…)
     id: String,
-    /// Digest of the review page that you have read; the host refuses another [default: print the page and approve it]
-    #[arg(long, value_name = "DIGEST")]
-    shown: Option<Digest>,
-    /// Print the review page and approve it without a question, as without a terminal
+    /// Digest of the page that you have read; the host refuses another [default: print the page and approve it]
+    #[arg(long, alias = "shown", value_name = "DIGEST")]
+    digest: Option<Digest>,
+    /// Print the page and approve it without a question, as without a terminal
     #[arg(long)]
     yes: bool,
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
-    let decided = match args.shown {
-        Some(digest) => client.approve(&args.id, digest).await?,
+    let decided = match args.digest {
+        Some(digest) => Decidable::approve(&client, &args.id, digest).await?,
         None => {
-            let waiting = client.change(&args.id, Duration::ZERO).await?;
-            let asks = !args.yes && change::is_open(&waiting) && review::is_possible(at.out);
+            let waiting = Decidable::read(&client, &args.id).await?;
+            let asks = !args.yes && waiting.is_open() && review::is_possible(at.out);
             match asks {
-                true => ask(at, &client, &waiting).await?,
-                false => change::approve_printed(at.out, &client, &waiting).await?,
+                true => ask(at, &client, &args.id, &waiting).await?,
+                false => Decidable::approve(&client, &args.id, waiting.print_whole(at.out)?).await?,
             }
         }
     };
-    let decided = change::settled(&client, decided).await?;
+    let decided = decided.settled(&client).await?;
     at.out.json(&decided)?;
-    change::outcome(at.out, &decided)
+    decided.outcome(at.out)
 }
 
-/// Shows a change and applies the decision of the person.
-async fn ask(at: &At, client: &Client, waiting: &Change) -> Result<Change, Error> {
-    match review::ask(at.out, waiting, false, 0)? {
-        Choice::Approve(shown) => client.approve(&waiting.id.to_string(), shown).await,
-        Choice::Reject(reason) => client.reject(&waiting.id.to_string(), reason).await,
-        Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{} was not decided", waiting.id))),
+/// Shows a change or a call and applies the decision of the person.
+async fn ask(at: &At, client: &Client, id: &str, waiting: &Decidable) -> Result<Decidable, Error> {
+    match waiting.ask(at.out, Words::One, 0).await? {
+        Choice::Approve(shown) => Decidable::approve(client, id, shown).await,
+        Choice::Reject(reason) => Decidable::reject(client, id, reason).await,
+        Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),
     }
 }

@@ -3,13 +3,14 @@
 //! Never decides: `approve`, `reject` and the `inbox` do. See [`crate::commands::inbox`].
 
 use super::At;
+use super::review::{self, Subject};
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, ChangeSummary, Digest, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
+    Change, ChangeKind, ChangeSummary, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,7 +24,7 @@ pub const LIST_MAX: usize = 200;
 pub const APPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between two requests for the result of a change.
-const POLL_PAUSE: Duration = Duration::from_millis(200);
+pub const POLL_PAUSE: Duration = Duration::from_millis(200);
 
 /// The verbs of `ironctl change`.
 #[derive(Debug, Subcommand)]
@@ -87,7 +88,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Show { id } => {
             let change = at.client()?.change(&id, Duration::ZERO).await?;
             if is_open(&change) {
-                verified(&change)?;
+                Subject::from(&change).verified()?;
             }
             at.out.json(&change)?;
             at.out.exact(&change.shown)?;
@@ -112,17 +113,6 @@ pub fn is_open(change: &Change) -> bool {
     matches!(change.status.as_str(), "pending" | "unknown")
 }
 
-/// Returns the digest of the review page of a change; fails if the host names another digest. [`Output::exact`] checks the text
-/// itself.
-pub fn verified(change: &Change) -> Result<Digest, Error> {
-    let digest = Digest::of(change.shown.as_bytes());
-    if digest != change.shown_digest {
-        let message = format!("the text of {} does not match its digest; nothing was decided", change.id);
-        return Err(Error::failed("shown_forged", message).hinting("look at `ironctl audit verify` and `ironctl logs`"));
-    }
-    Ok(digest)
-}
-
 /// Waits a short time for the result of an approved change.
 pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> {
     settled_within(client, decided, APPLY_TIMEOUT).await
@@ -143,9 +133,7 @@ pub async fn settled_within(client: &Client, mut decided: Change, patience: Dura
 
 /// Prints the review page of a change and approves it.
 pub async fn approve_printed(out: Output, client: &Client, waiting: &Change) -> Result<Change, Error> {
-    let digest = verified(waiting)?;
-    out.exact(&waiting.shown)?;
-    out.line("")?;
+    let digest = review::print_whole(out, &waiting.into())?;
     client.approve(&waiting.id.to_string(), digest).await
 }
 
@@ -164,14 +152,18 @@ pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
 
 fn print_status(out: Output, change: &Change) -> Result<(), Error> {
     let (id, approvals) = (&change.id, &change.approvals);
-    // On one line, because a reason of several lines could look like the next question.
-    let words = |outcome: &String| outcome.split_whitespace().collect::<Vec<_>>().join(" ");
-    let outcome = change.outcome.as_ref().map(|outcome| format!(": {}", words(outcome))).unwrap_or_default();
+    let outcome = in_words(change.outcome.as_deref());
     match change.status.as_str() {
         "pending" => out.line(format!("{id} waits: {} of {} approvals", approvals.by.len(), approvals.needed)),
         "approved" => out.line(format!("{id} is approved and is being applied: ironctl change show {id}")),
         status => out.line(format!("{id} is {status}{outcome}")),
     }
+}
+
+/// Formats an outcome behind a status, on one line: a reason of several lines could look like the next question.
+pub fn in_words(outcome: Option<&str>) -> String {
+    let words = |outcome: &str| outcome.split_whitespace().collect::<Vec<_>>().join(" ");
+    outcome.map(|outcome| format!(": {}", words(outcome))).unwrap_or_default()
 }
 
 fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {

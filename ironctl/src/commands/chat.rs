@@ -5,12 +5,15 @@
 
 mod attach;
 pub mod conversation;
+mod follow;
 mod live_answer;
+mod patience;
 mod progress;
+mod prompt;
 mod slash;
 mod waiting;
 
-use super::{At, change, inbox};
+use super::{At, inbox, review};
 use crate::client::{Client, POLL_MAX};
 use crate::clock;
 use crate::failure::Error;
@@ -19,7 +22,6 @@ use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
 use jiff::SignedDuration;
 use progress::LiveTurn;
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +38,9 @@ const POLL_PAUSE: Duration = Duration::from_millis(200);
 
 /// Time of the first poll. Its answer may have the reason for the wait, which a person sees then.
 const POLL_FIRST: Duration = Duration::from_secs(2);
+
+/// The code of a message with a call that waits for a person, where no person is present.
+const NEEDS_PERSON: &str = "needs_person";
 
 /// Options of `ironctl chat`.
 #[derive(Debug, clap::Args)]
@@ -84,11 +89,13 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
             return conversation::run(at, &client, options).await;
         }
         None => {
+            let text = from_stdin()?;
             // The person may not have typed what a pipe carries, so it asks for no more than a plain message.
             if allow.is_empty() {
+                refuse_declaration(&text)?;
                 allow.extend(PIPED.map(str::to_owned));
             }
-            from_stdin()?
+            text
         }
     };
     if text.trim().is_empty() {
@@ -101,7 +108,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         NewMessage { text, files: Vec::new(), event_id: None, speak_as, thread: of_thread, quoted: Vec::new(), allow };
     let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
     let shown = show_answer(at.out, &client, &recorded, args.wait, thread.as_deref()).await;
-    if !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {
+    let names_the_inbox = matches!(shown, Err(Error::Failed { code: NEEDS_PERSON, .. }));
+    if !names_the_inbox && !matches!(shown, Err(Error::Lost { .. } | Error::Unreachable { .. })) {
         remind(at.out, &client, &args.agent).await?;
     }
     shown
@@ -138,21 +146,20 @@ fn remark_thread(out: Output, agent: &str, name: &str) -> Result<(), Error> {
     out.remark(format!("new conversation; return to it with `ironctl chat {agent} --thread {name}`"))
 }
 
-/// Prints a reminder if changes of the agent wait for a decision. Ignores a failed request, because the answer did arrive.
+/// Prints a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
     }
-    match client.changes(None, Some(agent), change::LIST_MAX).await {
-        Ok(found) if !found.changes.is_empty() => {
-            out.remark(format!("{}: ironctl inbox", inbox::count(found.changes.len() as u64)))
-        }
-        Ok(_) | Err(_) => Ok(()),
+    let Ok(waiting) = inbox::of_agent(client, agent).await else { return Ok(()) };
+    match inbox::count_of(&waiting) {
+        Some(count) => out.remark(format!("{count}: ironctl inbox")),
+        None => Ok(()),
     }
 }
 
 /// Waits for the answer to a recorded message and shows it; a terminal shows the progress, and the words while the model writes them.
-/// A script gets the name of the conversation, if it has one.
+/// A script gets the name of the conversation, if it has one, and a failure if a call of the turn waits for a person.
 ///
 /// A notice of the host in place of an answer is a failure for a person. A script reads `notice` instead.
 pub async fn show_answer(
@@ -173,28 +180,45 @@ async fn wait_and_show(
     wait: Duration,
     thread: Option<&str>,
 ) -> Result<(), Error> {
-    let turn = RefCell::new(LiveTurn::new(out, ""));
-    if !turn.borrow().is_live() {
+    let mut turn = LiveTurn::new(out, "");
+    if !turn.is_live() {
         let view = answer(out, client, recorded, wait).await?;
         let mut document = answer_json(&view);
         if let Some(thread) = thread {
             document["thread"] = thread.into();
         }
         out.json(&document)?;
-        return match &view.reply {
-            Some(notice) if view.notice && !out.is_json() => Err(noticed(&view, notice)),
-            _ => print_reply(out, &view),
-        };
+        match &view.reply {
+            Some(notice) if view.notice && !out.is_json() => return Err(noticed(&view, notice)),
+            _ => print_reply(out, &view)?,
+        }
+        return check_calls(&view);
     }
-    let view = progress::follow(client, recorded, wait, &turn, false).await?;
-    let mut turn = turn.into_inner();
+    let view = follow::follow(client, recorded, wait, &mut turn, false).await?;
     match &view.reply {
         Some(notice) if view.notice => {
             turn.interrupt("no more of this answer came")?;
             Err(noticed(&view, notice))
         }
         Some(_) | None => turn.finish(&view, wait),
+    }?;
+    if review::is_possible(out) { Ok(()) } else { check_calls(&view) }
+}
+
+/// Fails if a call of the turn waits for a person: a script cannot decide.
+fn check_calls(view: &MessageView) -> Result<(), Error> {
+    let asked = view.calls.iter().filter(|call| call.status == "asked");
+    let waiting: Vec<String> = asked
+        .map(|call| {
+            let id = call.request.map_or_else(|| call.id.to_string(), |request| request.to_string());
+            format!("{id} ({})", call.tool)
+        })
+        .collect();
+    if waiting.is_empty() {
+        return Ok(());
     }
+    let message = format!("a call of {} waits for a person: {}", view.message_id, waiting.join(", "));
+    Err(Error::failed(NEEDS_PERSON, message).hinting("a person decides with: ironctl inbox"))
 }
 
 /// Converts a notice of the host in place of an answer into a failure.
@@ -270,6 +294,7 @@ pub fn answer_json(view: &MessageView) -> Value {
         "reply": view.reply,
         "notice": view.notice,
         "status": view.status,
+        "calls": view.calls,
     })
 }
 
@@ -286,6 +311,18 @@ fn is_lost(view: &MessageView) -> bool {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|_| format!("{text} is not a duration such as 90s or 2m"))?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is negative"))
+}
+
+/// Refuses a text from a pipe that declares classes of calls: it may be an old text, or that of another person.
+fn refuse_declaration(text: &str) -> Result<(), Error> {
+    match text.trim_start().strip_prefix("/allow") {
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => {
+            let message = "a text from a pipe cannot declare classes with /allow; nothing was sent";
+            Err(Error::failed("scope_malformed", message)
+                .hinting("name the classes with --allow, and leave out /allow"))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn from_stdin() -> Result<String, Error> {

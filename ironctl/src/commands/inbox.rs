@@ -1,38 +1,46 @@
-//! `ironctl inbox`: shows the changes that wait, one at a time, and asks a person for a decision on each.
+//! `ironctl inbox`: shows the calls and changes that wait, one at a time, and asks a person for a decision on each.
 //!
-//! Never decides by itself: `commands::review` reads the decision. See [`crate::commands::change`] for scripts.
+//! Never decides by itself: `commands::review` reads the decision. For scripts it lists them. See [`crate::commands::decidable`] for
+//! one of them by its id.
 
-use super::review::{self, Choice};
-use super::{At, change};
+use super::At;
+use super::decidable::Decidable;
+use super::review::{self, Choice, Words};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
-use ironclaw_contract::ids::ChangeId;
-use ironclaw_contract::operator::ChangeSummary;
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::{EntryId, InboxEntry};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-/// Least width of the terminal; the review pages are a little narrower.
+/// Least width of the terminal; the pages are a little narrower.
 const COLUMNS_MIN: usize = 80;
 
-/// Lines of the number of waiting changes, and of the result of a decision, each with an empty line below.
+/// Lines of the number of waiting entries, and of the result of a decision, each with an empty line below.
 const NUMBER_ROWS: usize = 2;
 const RESULT_ROWS: usize = 2;
 
-/// Shows each change that waits and applies the decision of the person.
+/// Characters of the effect of an entry in a list.
+const EFFECT_CHARS_MAX: usize = 100;
+
+/// Shows each call and change that waits and applies the decision of the person; lists them for a script.
 pub async fn run(at: &At) -> Result<(), Error> {
+    if at.out.is_json() {
+        return at.out.json(&at.client()?.inbox().await?);
+    }
     check_terminal(at.out)?;
     let client = at.client()?;
     let (mut seen, mut not_shown) = (BTreeSet::new(), 0);
     let mut above = NUMBER_ROWS;
-    while let Some((change, waiting)) = first_new(&client, &seen).await? {
-        seen.insert(change.id);
+    while let Some((id, waiting)) = first_new(&client, &seen).await? {
         at.out.line(format!("{waiting} to decide\n"))?;
-        match decide(at.out, &client, &change.id.to_string(), Some(above)).await {
+        let next = decide(at.out, &client, &id, Words::Inbox, above).await;
+        seen.insert(id);
+        match next {
             Ok(Next::Continue) => {}
             Ok(Next::Skip) => not_shown += 1,
             Ok(Next::Quit) => return result(not_shown),
-            // Another person decided first, the change expired, or this person may not decide it: continue with the next.
+            // Another person decided first, it expired, or this person may not decide on it: continue with the next.
             Err(Error::Refused(failure)) => {
                 at.out.failure(&Error::Refused(failure));
                 at.out.line("")?;
@@ -41,20 +49,50 @@ pub async fn run(at: &At) -> Result<(), Error> {
         }
         above = NUMBER_ROWS + RESULT_ROWS;
     }
-    match client.changes(None, None, change::LIST_MAX).await?.changes.len() {
-        0 => at.out.line("nothing waits")?,
-        left => at.out.line(format!("{} (already shown)", count(left as u64)))?,
-    }
+    print_rest(at.out, &client.inbox().await?)?;
     result(not_shown)
 }
 
-/// Shows one change and applies the decision of the person.
-pub async fn one(at: &At, client: &Client, id: ChangeId) -> Result<(), Error> {
+/// Prints the number of entries that this person skipped, and each entry that waits for other people.
+fn print_rest(out: Output, left: &[InboxEntry]) -> Result<(), Error> {
+    if left.is_empty() {
+        return out.line("nothing waits");
+    }
+    if let Some(count) = count_of(left) {
+        out.line(format!("{count} (already shown)"))?;
+    }
+    left.iter()
+        .filter(|entry| !entry.yours)
+        .try_for_each(|entry| out.line(format!("{} waits for other people: {}", entry.id, in_a_line(entry))))
+}
+
+/// Shows one call or change and applies the decision of the person.
+pub async fn one(at: &At, client: &Client, id: &str) -> Result<(), Error> {
     check_terminal(at.out)?;
-    match decide(at.out, client, &id.to_string(), None).await? {
+    match decide(at.out, client, id, Words::One, 0).await? {
         Next::Continue | Next::Quit => Ok(()),
         Next::Skip => result(1),
     }
+}
+
+/// Returns the calls and changes of an agent, by name or id, that wait for this person.
+pub async fn of_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
+    let mut waiting = client.inbox().await?;
+    waiting.retain(|entry| entry.yours);
+    if waiting.is_empty() {
+        return Ok(waiting);
+    }
+    let name = match agent.parse::<AgentId>() {
+        Ok(_) => client.agent(agent).await?.name,
+        Err(_) => agent.to_owned(),
+    };
+    waiting.retain(|entry| entry.agent.as_ref() == Some(&name));
+    Ok(waiting)
+}
+
+/// Returns whether a page fits on the width of the terminal.
+pub fn is_wide(out: Output) -> bool {
+    out.columns().is_none_or(|columns| columns >= COLUMNS_MIN)
 }
 
 /// Fails unless a person can read a page and answer.
@@ -62,7 +100,7 @@ fn check_terminal(out: Output) -> Result<(), Error> {
     if !review::is_possible(out) {
         return Err(Error::usage(
             "the inbox is for a person on a terminal",
-            "in a script use: ironctl change list, change show ID, approve ID, reject ID",
+            "in a script use: ironctl inbox --json, change show ID, why ID, approve ID, reject ID",
         ));
     }
     match out.columns().filter(|columns| *columns < COLUMNS_MIN) {
@@ -78,44 +116,66 @@ fn check_terminal(out: Output) -> Result<(), Error> {
 fn result(not_shown: u64) -> Result<(), Error> {
     match not_shown {
         0 => Ok(()),
-        1 => Err(Error::failed("shown_forged", "1 change was not shown and is undecided")),
-        many => Err(Error::failed("shown_forged", format!("{many} changes were not shown and are undecided"))),
+        1 => Err(Error::failed("shown_forged", "1 page was not shown and is undecided")),
+        many => Err(Error::failed("shown_forged", format!("{many} pages were not shown and are undecided"))),
     }
 }
 
-/// Formats `1 change waits`, `2 changes wait`.
-pub fn count(changes: u64) -> String {
-    if changes == 1 { "1 change waits".to_owned() } else { format!("{changes} changes wait") }
+/// Formats the number of entries that wait for this person; `None` without one.
+pub fn count_of(entries: &[InboxEntry]) -> Option<String> {
+    let mine = || entries.iter().filter(|entry| entry.yours);
+    let calls = mine().filter(|entry| matches!(entry.id, EntryId::Call(_))).count() as u64;
+    let changes = mine().count() as u64 - calls;
+    (calls + changes > 0).then(|| count(calls, changes))
+}
+
+/// Formats `1 change waits`, `2 calls and 1 change wait`.
+pub fn count(calls: u64, changes: u64) -> String {
+    let some = |number: u64, noun: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        many => Some(format!("{many} {noun}s")),
+    };
+    let both: Vec<String> = [some(calls, "call"), some(changes, "change")].into_iter().flatten().collect();
+    let verb = if calls + changes == 1 { "waits" } else { "wait" };
+    format!("{} {verb}", both.join(" and "))
+}
+
+/// Returns an entry for a list: its type and its effect, in a part of a line.
+pub fn in_a_line(entry: &InboxEntry) -> String {
+    let effect = entry.effect.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = if effect.chars().count() > EFFECT_CHARS_MAX { "…" } else { "" };
+    format!("{}: {}{cut}", entry.entry_type, effect.chars().take(EFFECT_CHARS_MAX).collect::<String>())
 }
 
 /// The next step of the inbox.
 enum Next {
     Continue,
-    /// Skip a change that could not be shown safely.
+    /// Skip an entry that could not be shown safely.
     Skip,
     Quit,
 }
 
-/// Returns the longest waiting change that was not shown yet, and the number of these changes.
-async fn first_new(client: &Client, seen: &BTreeSet<ChangeId>) -> Result<Option<(ChangeSummary, String)>, Error> {
-    let found = client.changes(None, None, change::LIST_MAX).await?;
-    let new: Vec<ChangeSummary> = found.changes.into_iter().filter(|change| !seen.contains(&change.id)).collect();
-    let waiting = format!("{}{}", if found.more { "more than " } else { "" }, new.len());
+/// Returns the longest waiting entry that this person may decide on and that was not shown yet, and the number of these entries.
+async fn first_new(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(String, usize)>, Error> {
+    let mut new = client.inbox().await?;
+    new.retain(|entry| entry.yours && !seen.contains(&entry.id.to_string()));
+    let waiting = new.len();
     // The host lists the oldest first.
-    Ok(new.into_iter().next().map(|change| (change, waiting)))
+    Ok(new.into_iter().next().map(|entry| (entry.id.to_string(), waiting)))
 }
 
-/// Shows a change and applies the decision of the person. In the inbox the person may skip it, and so many lines stay `above` it.
-async fn decide(out: Output, client: &Client, id: &str, above: Option<usize>) -> Result<Next, Error> {
-    let waiting = client.change(id, Duration::ZERO).await?;
-    let decided = match review::ask(out, &waiting, above.is_some(), above.unwrap_or(0)) {
+/// Shows a call or a change and applies the decision of the person. So many lines stay `above` it.
+async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usize) -> Result<Next, Error> {
+    let waiting = Decidable::read(client, id).await?;
+    let decided = match waiting.ask(out, words, above).await {
         Ok(Choice::Quit) => return Ok(Next::Quit),
         Ok(Choice::Skip) => {
             out.line("")?;
             return Ok(Next::Continue);
         }
-        Ok(Choice::Approve(shown)) => client.approve(id, shown).await?,
-        Ok(Choice::Reject(reason)) => client.reject(id, reason).await?,
+        Ok(Choice::Approve(shown)) => Decidable::approve(client, id, shown).await?,
+        Ok(Choice::Reject(reason)) => Decidable::reject(client, id, reason).await?,
         Err(error @ Error::Failed { code: "shown_forged" | "text_unsafe", .. }) => {
             let forged = Error::failed("shown_forged", format!("{id} is undecided: {error}"));
             out.failure(&forged.hinting("look at `ironctl audit verify` and `ironctl logs`"));
@@ -124,11 +184,23 @@ async fn decide(out: Output, client: &Client, id: &str, above: Option<usize>) ->
         }
         Err(error) => return Err(error),
     };
-    let decided = change::settled(client, decided).await?;
-    match change::outcome(out, &decided) {
+    let decided = decided.settled(client).await?;
+    match decided.outcome(out) {
         Err(error @ Error::Failed { .. }) => out.failure(&error),
         other => other?,
     }
     out.line("")?;
     Ok(Next::Continue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_calls_and_changes_is_in_words() {
+        assert_eq!((count(0, 1), count(1, 0)), ("1 change waits".to_owned(), "1 call waits".to_owned()));
+        assert_eq!(count(2, 1), "2 calls and 1 change wait");
+        assert_eq!((count(0, 2), count(1, 1)), ("2 changes wait".to_owned(), "1 call and 1 change wait".to_owned()));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Never approves without a person at a terminal or `--yes`. See [`crate::commands::review`] and [`crate::commands::change`].
 
-use super::review::{self, Choice};
+use super::review::{self, Choice, Words};
 use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
@@ -64,7 +64,7 @@ pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Opti
 /// Shows the review page and applies the decision of the person. Without an approval nothing is changed.
 async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Change) -> Result<Change, Error> {
     let id = submitted.id.to_string();
-    let reason = match review::ask(at.out, waiting, false, 0)? {
+    let reason = match review::ask(at.out, &waiting.into(), Words::One, 0).await? {
         Choice::Approve(shown) => return client.approve(&id, shown).await,
         Choice::Reject(reason) => Some(reason),
         Choice::Skip | Choice::Quit if submitted.again => None,

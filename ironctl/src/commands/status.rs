@@ -20,7 +20,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         at.out.line(format!("warning: {warning}"))?;
     }
     if status.changes_waiting > 0 {
-        at.out.line(format!("{}: ironctl inbox", inbox::count(status.changes_waiting)))?;
+        at.out.line(format!("{}: ironctl inbox", inbox::count(0, status.changes_waiting)))?;
     }
     host(at.out, &status)?;
     if status.sessions.is_empty() {

@@ -20,6 +20,9 @@ pub enum Action {
         /// Name of the tool
         tool: String,
     },
+    /// Print the JSON Schema of manifests: the fields, classes and rules
+    #[command(after_help = "Example:\n  ironctl tool schema")]
+    Schema,
     /// Judge a call without making it, and show each stage
     #[command(after_help = "Example:\n  ironctl tool test assistant read_file '{\"path\":\"notes.md\"}'")]
     Test {
@@ -42,6 +45,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List => list(at).await,
         Action::Show { tool } => show(at, &tool).await,
+        Action::Schema => schema(at).await,
         Action::Test { agent, tool, arguments, allow, external } => {
             test(at, &tool, TestCall { agent, arguments, allow, external, typed: false }).await
         }
@@ -81,6 +85,12 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
         [argument.name, argument.rule, if argument.outward { "a third party" } else { "" }.to_owned()]
     };
     at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))
+}
+
+async fn schema(at: &At) -> Result<(), Error> {
+    let schema = at.client()?.manifest_schema().await?;
+    at.out.json(&schema)?;
+    at.out.line(format!("{schema:#}"))
 }
 
 async fn test(at: &At, tool: &str, call: TestCall) -> Result<(), Error> {

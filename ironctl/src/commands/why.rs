@@ -1,12 +1,14 @@
-//! `ironctl why`: shows each step of a message or each stage of a call, and the reason for its state.
+//! `ironctl why`: shows each step of a message, each stage of a call, or an approval request, and the reason for its state.
 //!
 //! Never guesses: every line is in the record. See [`crate::commands::audit`] for the ledger itself.
 
 use super::At;
+use super::call_request::standing;
+use super::decidable::REQUEST_PREFIX;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallStage, Why};
+use ironclaw_contract::operator::{CallRequest, CallStage, RequestReason, Why};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -17,10 +19,10 @@ const CALL_PREFIX: &str = "call_";
 /// Options of `ironctl why`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
+    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why req_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
 )]
 pub struct Args {
-    /// Id of the message or the call [default: your newest message]
+    /// Id of the message, the call or the approval request [default: your newest message]
     id: Option<String>,
 }
 
@@ -30,18 +32,50 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if id.starts_with(CALL_PREFIX) {
         return call(at, id).await;
     }
+    if id.starts_with(REQUEST_PREFIX) {
+        return request(at, id).await;
+    }
     let why = at.client()?.why(id).await?;
     at.out.json(&why)?;
     print(at.out, why)
 }
 
 async fn call(at: &At, id: &str) -> Result<(), Error> {
-    let why = at.client()?.why_call(id).await?;
+    let client = at.client()?;
+    let why = client.why_call(id).await?;
     at.out.json(&why)?;
     let class = why.class.map(|class| format!(" ({class})")).unwrap_or_default();
     at.out.line(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
     at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(why.stages))?;
-    at.out.line(why.summary)
+    at.out.line(why.summary)?;
+    match why.request {
+        // Another person may see the call and not its request.
+        Some(request) if !at.out.is_json() => match client.call_request(&request.to_string()).await {
+            Ok(found) => at.out.line(format!("approval request: {}", standing(&found))),
+            Err(Error::Refused(_)) => at.out.line(format!("approval request: {request}")),
+            Err(error) => Err(error),
+        },
+        Some(_) | None => Ok(()),
+    }
+}
+
+async fn request(at: &At, id: &str) -> Result<(), Error> {
+    let request = at.client()?.call_request(id).await?;
+    at.out.json(&request)?;
+    let CallRequest { tool, class, agent, session_id, requested_by, effect, call_id, message_id, .. } = &request;
+    at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
+    at.out.line(effect)?;
+    let row = |reason: &RequestReason| {
+        [reason.reason.clone(), reason.decider.clone(), reason.arguments.join(" "), reason.meaning.clone()]
+    };
+    at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], request.reasons.iter().map(row))?;
+    let (asked, until) = (clock::date_and_time(&request.created_at), clock::date_and_time(&request.expires_at));
+    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
+    if !request.told.is_empty() {
+        at.out.line(format!("people were notified in: {}", request.told.join(", ")))?;
+    }
+    at.out.line(standing(&request))?;
+    at.out.line(format!("each stage of the call: ironctl why {call_id}"))
 }
 
 /// Returns the rows of a table of stages.

@@ -3,7 +3,7 @@
 //! See [`crate::fake_host`].
 
 use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
-use crate::inbox::summary;
+use crate::inbox::entry;
 use crate::terminal::Terminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,11 +12,11 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn host_that_answers(reply: &'static str) -> FakeHost {
+pub fn host_that_answers(reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| conversation(line, reply))
 }
 
-fn conversation(line: &str, reply: &str) -> Answer {
+pub fn conversation(line: &str, reply: &str) -> Answer {
     match line {
         "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_00000000000000000000000001/messages" => {
             Answer::json(
@@ -31,7 +31,7 @@ fn conversation(line: &str, reply: &str) -> Answer {
             {"at": "2026-01-02T03:04:05Z", "author": "person", "text": "earlier question"},
             {"at": "2026-01-02T03:04:06Z", "author": "agent", "text": "earlier answer"}
         ])),
-        "GET /v1/messages/msg_00000000000000000000000001/events" => Answer::events(&[
+        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => Answer::events(&[
             ("stage", json!({"seq": 1, "at": "t", "stage": "message.recorded", "outcome": "done"})),
             ("stage", json!({"seq": 2, "at": "t", "stage": "turn.opened", "outcome": "done"})),
             ("message", view(Some(reply), None)),
@@ -47,7 +47,7 @@ fn conversation(line: &str, reply: &str) -> Answer {
 }
 
 /// Runs `ironctl chat assistant` on a terminal of unknown size.
-fn open_chat(host: &FakeHost) -> Terminal {
+pub fn open_chat(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["chat", "assistant"], None)
 }
 
@@ -74,15 +74,17 @@ fn scripts_get_ids_and_the_reply() {
     assert_eq!(
         got,
         json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "reply": "hi",
-               "notice": false, "status": "delivered"})
+               "notice": false, "status": "delivered", "calls": []})
     );
 }
 
 #[test]
 fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     let host = FakeHost::new(|line, _| match line {
-        "GET /v1/changes?limit=200&agent=assistant" => {
-            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
+        "GET /v1/inbox" => {
+            let mut waiting = entry("chg_00000000000000000000000001");
+            waiting["agent"] = json!("assistant");
+            Answer::json(json!([waiting, entry("chg_00000000000000000000000002")]))
         }
         other => conversation(other, "hi"),
     });
@@ -93,7 +95,7 @@ fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(!out.contains("change"), "{out}");
     let asked = &host.asked()[before..];
-    assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/changes")), "{asked:?}");
+    assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/inbox")), "{asked:?}");
 }
 
 #[test]
@@ -243,7 +245,7 @@ fn commands_at_the_prompt_reach_no_agent() {
 /// Starts a host that streams these words (attempt, from, text) before this reply.
 fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| match line {
-        "GET /v1/messages/msg_00000000000000000000000001/events" => {
+        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
             let draft = |(attempt, from, text): &(u32, u64, &str)| {
                 ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
             };
@@ -305,7 +307,7 @@ fn draft(attempt: u32, text: &str) -> (&'static str, Value) {
 /// Returns the screen after one message with these events and this final state.
 fn screen_of(events: Vec<(&'static str, Value)>, last: Value) -> String {
     let host = FakeHost::new(move |line, _| match line {
-        "GET /v1/messages/msg_00000000000000000000000001/events" => {
+        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
             let mut events = events.clone();
             events.push(("message", last.clone()));
             Answer::events(&events)
@@ -392,7 +394,7 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
         "POST /v1/agents/agt_00000000000000000000000001/messages" => Answer::json(
             json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
         ),
-        "GET /v1/messages/msg_00000000000000000000000001/events" => Answer::hanging_events(&[(
+        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => Answer::hanging_events(&[(
             "stage",
             json!({"seq": 1, "at": "2026-01-02T03:04:05Z", "stage": "model.asked", "outcome": "done"}),
         )]),

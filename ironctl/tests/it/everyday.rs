@@ -4,7 +4,7 @@
 //! See [`crate::inbox`] for the page and its digest.
 
 use crate::fake_host::{Answer, FakeHost};
-use crate::inbox::{TEXT, change, digest, summary};
+use crate::inbox::{TEXT, change, digest, entry};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ fn host_that_takes_changes(yours: bool) -> FakeHost {
             let status = if is_decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
             Answer::json(change(ID, status, TEXT, &digest(TEXT)))
         }
-        line if line.starts_with("GET /v1/changes?") => Answer::json(json!({"changes": [summary(ID)], "more": false})),
+        "GET /v1/inbox" => Answer::json(json!([entry(ID)])),
         "GET /v1/models" => Answer::refusal("role_too_low", "only for admins", ""),
         line if line.ends_with("/model") => Answer::json(json!({"model": "m"})),
         line if line.starts_with("GET /v1/usage") => Answer::json(json!({"rows": [], "ceilings": []})),
@@ -166,10 +166,10 @@ fn waiting_changes_have_numbers_at_the_prompt() {
     let host = host_that_takes_changes(true);
     let mut terminal = Terminal::running(&host, &["chat", "helper"], Some(100));
     terminal.wait_for("1 change waits; /inbox NUMBER opens one:");
-    terminal.wait_for("  1  persona, requested by agent helper");
+    terminal.wait_for("  1  change: persona");
     terminal.wait_for("you> \r");
     terminal.type_in("/inbox 2\r");
-    terminal.wait_for("no change with number 2 waits here");
+    terminal.wait_for("no call or change with number 2 waits here");
     terminal.wait_for("you> \r");
     terminal.type_in("/inbox 1\r");
     terminal.wait_for("Replace the persona");

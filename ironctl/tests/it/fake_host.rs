@@ -9,6 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -44,18 +45,24 @@ pub struct Answer {
     body: String,
     /// True if the content length is larger than the body.
     hangs: bool,
+    /// Later server-sent events; the stream ends when their sender is dropped.
+    later: Option<Receiver<(&'static str, Value)>>,
+}
+
+fn event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
 }
 
 impl Answer {
     /// Returns a success with this body.
     pub fn json(body: Value) -> Self {
-        Self { status: 200, kind: "application/json", body: body.to_string(), hangs: false }
+        Self { status: 200, kind: "application/json", body: body.to_string(), hangs: false, later: None }
     }
 
     /// Returns a refusal.
     pub fn refusal(code: &str, message: &str, hint: &str) -> Self {
         let body = json!({"error": {"code": code, "message": message, "hint": hint}});
-        Self { status: 409, kind: "application/json", body: body.to_string(), hangs: false }
+        Self { status: 409, kind: "application/json", body: body.to_string(), hangs: false, later: None }
     }
 
     /// Returns the refusal of an unknown object.
@@ -70,8 +77,13 @@ impl Answer {
 
     /// Returns server-sent events and ends the stream.
     pub fn events(events: &[(&str, Value)]) -> Self {
-        let body = events.iter().map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
-        Self { status: 200, kind: "text/event-stream", body: body.collect(), hangs: false }
+        let body = events.iter().map(|(name, data)| event(name, data));
+        Self { status: 200, kind: "text/event-stream", body: body.collect(), hangs: false, later: None }
+    }
+
+    /// Returns the server-sent events that a test sends.
+    pub fn later_events(later: Receiver<(&'static str, Value)>) -> Self {
+        Self { later: Some(later), ..Self::events(&[]) }
     }
 
     /// Returns server-sent events and keeps the stream open.
@@ -164,7 +176,16 @@ fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &A
     asked.body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let answer = answer(&asked.line, &asked);
     kept.lock().expect("no test panics while it holds this").push(asked);
-    let Answer { status, kind, body, hangs } = answer;
+    let Answer { status, kind, body, hangs, later } = answer;
+    if let Some(later) = later {
+        let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_owned();
+        // The thread ends with the sender of the events, or with the client.
+        std::thread::spawn(move || {
+            let events = later.into_iter().map(|(name, data)| event(name, &data));
+            std::iter::once(head).chain(events).try_for_each(|part| (&stream).write_all(part.as_bytes()))
+        });
+        return;
+    }
     let length = body.len() + usize::from(hangs);
     if hangs {
         // The thread ends with the test process.

@@ -43,14 +43,23 @@ pub fn summary(id: &str) -> Value {
     summary
 }
 
+/// Returns a waiting change as an element of the inbox.
+pub fn entry(id: &str) -> Value {
+    json!({
+        "id": id, "type": "change", "agent": "helper", "status": "pending", "effect": "persona", "arguments": null, "origins": [],
+        "reasons": [], "shown_digest": "00".repeat(32), "created_at": "2026-01-02T03:04:05.000Z",
+        "expires_at": "2026-01-09T03:04:05.000Z", "told": [], "yours": true
+    })
+}
+
 /// Starts a host where `chg_00000000000000000000000001` waits for a decision.
 fn host_with_one() -> FakeHost {
     let decided = AtomicBool::new(false);
     FakeHost::new(move |line, _: &Asked| match line {
-        line if line.starts_with("GET /v1/changes?") => {
+        "GET /v1/inbox" => {
             let waiting =
-                if decided.load(Ordering::SeqCst) { vec![] } else { vec![summary("chg_00000000000000000000000001")] };
-            Answer::json(json!({"changes": waiting, "more": false}))
+                if decided.load(Ordering::SeqCst) { vec![] } else { vec![entry("chg_00000000000000000000000001")] };
+            Answer::json(json!(waiting))
         }
         line if line.starts_with("GET /v1/changes/chg_00000000000000000000000001") => {
             let status = if decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
@@ -71,9 +80,7 @@ fn host_with_one() -> FakeHost {
 /// Starts a host that shows this text with this digest.
 pub fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     FakeHost::new(move |line, _| match line {
-        line if line.starts_with("GET /v1/changes?") => {
-            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
-        }
+        "GET /v1/inbox" => Answer::json(json!([entry("chg_00000000000000000000000001")])),
         line if line.starts_with("GET /v1/changes/") => {
             Answer::json(change("chg_00000000000000000000000001", "pending", text, &digest))
         }
@@ -123,11 +130,9 @@ fn text_with_control_characters_is_never_shown_or_approved() {
 #[test]
 fn inbox_needs_a_terminal_and_names_the_script_commands() {
     let host = host_with_one();
-    for words in [&["inbox"][..], &["inbox", "--json"]] {
-        let (code, out, err) = host.ironctl(words);
-        assert_eq!((code, out.as_str()), (2, ""));
-        assert!(err.contains("change list") && err.contains("approve ID"), "{err}");
-    }
+    let (code, out, err) = host.ironctl(&["inbox"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("inbox --json") && err.contains("approve ID"), "{err}");
     assert!(host.asked().is_empty());
 }
 
@@ -290,11 +295,11 @@ fn only_a_whole_word_decides() {
 /// Starts a host where three changes wait, the oldest first. The second has this text and digest.
 pub fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
-        if line.starts_with("GET /v1/changes?") {
+        if line == "GET /v1/inbox" {
             let waiting =
                 ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
-                    .map(summary);
-            return Answer::json(json!({"changes": waiting, "more": false}));
+                    .map(entry);
+            return Answer::json(json!(waiting));
         }
         let id = ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
             .into_iter()
@@ -366,7 +371,7 @@ fn untrusted_text_does_not_block_the_other_decisions() {
         terminal.wait_for("reason (may be empty): ");
         terminal.type_in("\n");
         terminal.wait_for("chg_00000000000000000000000003 is rejected");
-        terminal.wait_for("error: 1 change was not shown and is undecided");
+        terminal.wait_for("error: 1 page was not shown and is undecided");
         assert_eq!(terminal.end(), 1);
         let said = decisions(&host);
         assert_eq!(
@@ -381,9 +386,7 @@ fn word_typed_before_the_question_decides_nothing() {
     let (typed, is_typed) = channel::<()>();
     let is_typed = Mutex::new(is_typed);
     let host = FakeHost::new(move |line, _| match line {
-        line if line.starts_with("GET /v1/changes?") => {
-            Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": false}))
-        }
+        "GET /v1/inbox" => Answer::json(json!([entry("chg_00000000000000000000000001")])),
         line if line.starts_with("GET") => {
             is_typed.lock().expect("the only one").recv().expect("the test continues");
             Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))

@@ -2,8 +2,11 @@
 
 use super::seam::id;
 use super::{Shape, shape};
-use ironclaw_contract::ids::{CallId, SessionId, TurnId};
-use ironclaw_contract::operator::{CallStage, CallWhy, EgressGrant, TestCall, TestedCall, Tool, ToolArgument};
+use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
+use ironclaw_contract::operator::{
+    CallStage, CallWhy, EgressGrant, ScopeMeasure, TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument,
+    WrongScope,
+};
 
 pub(super) fn shapes() -> Vec<Shape> {
     let pass = CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None };
@@ -23,6 +26,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         code: Some("call_tool_not_enabled".to_owned()),
         stages: vec![pass.clone(), deny.clone()],
         summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
+        request: None,
     };
     let done = CallWhy {
         class: Some("read".to_owned()),
@@ -30,6 +34,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         code: None,
         stages: vec![pass.clone()],
         summary: "The call was permitted, and it has its result.".to_owned(),
+        request: Some(id::<RequestId>("req", 1)),
         ..refused.clone()
     };
     let argument = ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true };
@@ -75,7 +80,30 @@ pub(super) fn shapes() -> Vec<Shape> {
         secret: Some("example".to_owned()),
         upload_bytes_max: Some(65_536),
     };
+    let cases = "[[case]]\nlang = \"en\"\ntext = \"mail it\"\nwants = [\"send\"]\n".to_owned();
+    let measure = ScopeMeasure {
+        lang: "en".to_owned(),
+        class: "send".to_owned(),
+        right: 3,
+        claimed: 1,
+        missed: 0,
+        precision: 0.75,
+        recall: 1.0,
+    };
+    let wrong = WrongScope {
+        lang: "en".to_owned(),
+        text: "Where is the send button?".to_owned(),
+        wants: vec!["read".to_owned()],
+        got: vec!["read".to_owned(), "send".to_owned()],
+        words: vec!["where is".to_owned(), "send".to_owned()],
+    };
+    let scope = TestedScope { cases: 4, measures: vec![measure.clone()], wrong: vec![wrong.clone()] };
     vec![
+        shape("operator.test_scope", TestScope { cases: Some(cases) }),
+        shape("operator.test_scope.embedded", TestScope::default()),
+        shape("operator.scope_measure", measure),
+        shape("operator.wrong_scope", wrong),
+        shape("operator.tested_scope", scope),
         shape("operator.egress_grant", grant),
         shape("operator.call_stage", pass),
         shape("operator.call_stage.deny", deny),

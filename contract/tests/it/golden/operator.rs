@@ -74,13 +74,14 @@ fn delivered() -> MessageView {
         notice: false,
         receipt: "received".to_owned(),
         reason: None,
+        calls: vec![super::requests::call()],
     }
 }
 
 fn waiting() -> MessageView {
     let reason = Some("the session is parked".to_owned());
     let (status, receipt) = ("queued".to_owned(), "pending".to_owned());
-    MessageView { turn_id: None, status, reply: None, receipt, reason, ..delivered() }
+    MessageView { turn_id: None, status, reply: None, receipt, reason, calls: Vec::new(), ..delivered() }
 }
 
 fn stage() -> Stage {

@@ -5,7 +5,11 @@
 use super::lexicon::Lexicon;
 use super::{Span, of_lexicon};
 use crate::class::{Class, Classes};
+use crate::place::Mistake;
 use serde::{Deserialize, Serialize};
+
+/// The labelled requests of this version.
+pub const EMBEDDED_CASES: &str = include_str!("../../data/scope_cases.toml");
 
 const MEASURED: [Class; 3] = [Class::Read, Class::Write, Class::Send];
 
@@ -76,8 +80,11 @@ pub struct Report {
 }
 
 /// Returns the report for cases in TOML (`[[case]]` with `lang`, `text`, `wants`, `trap`, `note`).
-pub fn report(cases: &str, lexicon: &Lexicon) -> Result<Report, toml::de::Error> {
-    let File { case: cases } = toml::from_str(cases)?;
+///
+/// # Errors
+/// The first mistake, with its line and its field.
+pub fn report(cases: &str, lexicon: &Lexicon) -> Result<Report, Mistake> {
+    let File { case: cases } = toml::from_str(cases).map_err(|error| Mistake::of(cases, &error))?;
     let mut report = Report { cases: cases.len(), measures: Vec::new(), wrong: Vec::new() };
     for case in cases {
         let scope = of_lexicon(&[Span { text: &case.text, typed: true }], lexicon);
@@ -147,8 +154,25 @@ mod tests {
 
     #[test]
     fn case_of_another_shape_is_refused() {
-        assert!(report("[[case]]\nlang='en'\ntext='x'\nwants=['delete']", Lexicon::embedded()).is_err());
-        assert!(report("[[case]]\nlang='en'\ntext='x'", Lexicon::embedded()).is_err());
+        let mistake = |text: &str| {
+            let found = report(text, Lexicon::embedded()).expect_err(text);
+            (found.line, found.field.unwrap_or_default())
+        };
+        assert_eq!(mistake("[[case]]\nlang='en'\ntext='x'\nwants=['delete']"), (4, "wants".to_owned()));
+        assert_eq!(mistake("[[case]]\nlang='en'\ntext='x'").1, "wants");
+        assert_eq!(mistake("[[case]]\nlang='en'\ntext='x'\nwants=[]\nwant=[]"), (5, "want".to_owned()));
         assert_eq!(report("", Lexicon::embedded()).map(|report| report.cases), Ok(0));
+    }
+
+    #[test]
+    fn embedded_cases_are_readable_and_have_each_language() {
+        let report = report(EMBEDDED_CASES, Lexicon::embedded()).expect("cases");
+        for language in Lexicon::embedded().languages() {
+            for class in MEASURED {
+                let found = report.measures.iter().find(|measure| measure.lang == language && measure.class == class);
+                let measure = found.unwrap_or_else(|| panic!("{language} {class}"));
+                assert!(measure.right > 0, "{measure:?}");
+            }
+        }
     }
 }

@@ -3,7 +3,9 @@
 //! Never writes a history file: the host has the conversation. See [`super::progress`] for the progress line.
 
 use super::attach::{self, Attachment};
-use super::progress::{self, LiveTurn, report_and_continue};
+use super::follow;
+use super::progress::{LiveTurn, report_and_continue};
+use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
 use super::waiting::Waiting;
 use super::{new_thread, remark_thread};
@@ -14,9 +16,6 @@ use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{NewMessage, Recorded};
-use rustyline::DefaultEditor;
-use rustyline::error::ReadlineError;
-use std::cell::RefCell;
 use std::time::Duration;
 
 /// Lines of the conversation that are shown at the start.
@@ -53,19 +52,16 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
         conversation.name
     ))?;
     conversation.remind().await?;
-    let mut editor = DefaultEditor::new().map_err(no_prompt)?;
+    let mut prompt = Prompt::open()?;
     loop {
-        let line = match editor.readline("you> ") {
-            Ok(line) => line,
-            Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
-            Err(cause) => return Err(no_prompt(cause)),
-        };
-        match slash::read(&line) {
+        let Some(line) = prompt.read()? else { return Ok(()) };
+        match slash::read_line(&line) {
             Ok(Line::Quit) => return Ok(()),
-            Ok(Line::Say(text)) => {
-                // Only in memory, for the arrow keys.
-                let _ = editor.add_history_entry(line.as_str());
-                conversation.say(text).await?;
+            Ok(Line::Say(said)) => {
+                prompt.keep(line);
+                let marks = PasteMarks::keep(out)?;
+                conversation.say(said).await?;
+                drop(marks);
             }
             Ok(command) => report_and_continue(out, conversation.command(command).await)?,
             Err(error) => report_and_continue(out, Err(error))?,
@@ -94,8 +90,9 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
+    /// Returns the output, which escapes the host's marks in other text.
     fn out(&self) -> Output {
-        self.at.out
+        self.at.out.reserving_marks()
     }
 
     /// Prints the last lines of the conversation from the record of the host.
@@ -113,14 +110,14 @@ impl Conversation<'_> {
     }
 
     /// Sends a message and shows its answer. Only a lost host is a failure.
-    async fn say(&mut self, text: String) -> Result<(), Error> {
+    async fn say(&mut self, said: Parts) -> Result<(), Error> {
         let message = NewMessage {
-            text,
+            text: said.text,
             files: Vec::new(),
             event_id: None,
             speak_as: self.speak_as.clone(),
             thread: self.thread.clone(),
-            quoted: Vec::new(),
+            quoted: said.quoted,
             allow: self.allow.clone(),
         };
         let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
@@ -136,14 +133,15 @@ impl Conversation<'_> {
     }
 
     async fn show_answer(&self, recorded: &Recorded) -> Result<(), Error> {
-        let turn = RefCell::new(LiveTurn::new(self.out(), format!("{}> ", self.name)));
-        let view = progress::follow(self.client, recorded, self.wait, &turn, true).await?;
-        turn.into_inner().finish(&view, self.wait)
+        let mut turn = LiveTurn::new(self.out(), format!("{}> ", self.name));
+        let view = follow::follow(self.client, recorded, self.wait, &mut turn, true).await?;
+        turn.finish(&view, self.wait)
     }
 
-    /// Shows the changes of the agent that wait for the person.
+    /// Shows the calls and changes of the agent that wait for the person.
     async fn remind(&mut self) -> Result<(), Error> {
-        self.waiting.remind(self.at.out, self.client, &self.id).await
+        // The effect of a call is in words of the host, which may have marks.
+        self.waiting.remind(self.at.out, self.client, &self.name).await
     }
 
     /// Runs a command that sends no message.
@@ -200,8 +198,4 @@ impl Conversation<'_> {
             false => self.out().remark(format!("/model NAME sets another one: {}", others.join(", "))),
         }
     }
-}
-
-fn no_prompt(cause: ReadlineError) -> Error {
-    Error::failed("prompt", "cannot read from the terminal").because(cause)
 }

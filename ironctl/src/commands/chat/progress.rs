@@ -1,19 +1,14 @@
 //! The work of the host, the model and the tools on a message, as a line on the terminal that changes, and a line for each tool.
 //!
-//! Shows only stages that the host recorded. See [`super::live_answer`] for the words of the model.
+//! Shows only stages that the host recorded. See [`super::follow`] for the events, [`super::live_answer`] for the words of the model.
 
 use super::live_answer::LiveAnswer;
 use super::{no_answer, print_wait_reason};
-use crate::client::{Client, MessageEvent};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{LedgerEvent, MessageView, Recorded, Stage};
-use std::cell::RefCell;
+use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, Stage};
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval};
-
-/// Time between two renewals of the progress line.
-const TICK: Duration = Duration::from_secs(1);
+use tokio::time::Instant;
 
 /// Seconds without a new stage after which the progress line shows them.
 const SECONDS_SHOWN_MIN: u64 = 2;
@@ -33,8 +28,16 @@ pub struct LiveTurn {
 
 impl LiveTurn {
     /// Creates a turn whose answer starts with this prefix on the screen.
+    ///
+    /// The brackets of the host's marks are escaped in all of its text: only a question of the host has them.
     pub fn new(out: Output, prefix: impl Into<String>) -> Self {
+        let out = out.reserving_marks();
         Self { out, answer: LiveAnswer::new(out, prefix), text: String::new(), since: Instant::now() }
+    }
+
+    /// Returns the output of the turn.
+    pub fn out(&self) -> Output {
+        self.out
     }
 
     /// Returns whether the events of the turn are shown.
@@ -42,22 +45,20 @@ impl LiveTurn {
         self.answer.is_live()
     }
 
-    fn take(&mut self, event: MessageEvent) -> Result<(), Error> {
-        match event {
-            MessageEvent::Stage(stage) => self.stage(&stage),
-            MessageEvent::Draft(draft) => {
-                self.clear()?;
-                self.answer.add(&draft)
-            }
-            MessageEvent::Waiting(view) => {
-                self.clear()?;
-                self.answer.end_line()?;
-                print_wait_reason(self.out, &view)
-            }
-        }
+    /// Shows words of the answer.
+    pub fn draft(&mut self, draft: &Draft) -> Result<(), Error> {
+        self.clear()?;
+        self.answer.add(draft)
     }
 
-    fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
+    /// Shows the reason for a wait.
+    pub fn waiting(&mut self, view: &MessageView) -> Result<(), Error> {
+        self.end_line()?;
+        print_wait_reason(self.out, view)
+    }
+
+    /// Shows a stage.
+    pub fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
         match stage.stage.parse::<LedgerEvent>() {
             Ok(LedgerEvent::OutputSealed) => {
                 self.answer.sealed();
@@ -79,9 +80,14 @@ impl LiveTurn {
 
     /// Shows a line that stays.
     fn line(&mut self, text: String) -> Result<(), Error> {
-        self.clear()?;
-        self.answer.end_line()?;
+        self.end_line()?;
         self.out.remark(text)
+    }
+
+    /// Ends the progress line and the line of streamed words, so that another text can follow.
+    pub fn end_line(&mut self) -> Result<(), Error> {
+        self.clear()?;
+        self.answer.end_line()
     }
 
     /// Shows a text on the progress line. The line would overwrite the words of the answer, so it waits for their end.
@@ -93,7 +99,7 @@ impl LiveTurn {
     }
 
     /// Renews the progress line.
-    fn tick(&self) -> Result<(), Error> {
+    pub fn tick(&self) -> Result<(), Error> {
         if self.text.is_empty() || self.answer.is_open() || !self.is_live() {
             return Ok(());
         }
@@ -123,47 +129,6 @@ impl LiveTurn {
         }
         self.interrupt("no more of this answer came")?;
         Err(no_answer(view, wait))
-    }
-}
-
-/// Follows a message until its answer or for at most `wait`, and shows each event; returns the state of the message.
-///
-/// If it `cancels`, Ctrl-C cancels the turn and waits for its notice; a second Ctrl-C ends the wait.
-pub async fn follow(
-    client: &Client,
-    recorded: &Recorded,
-    wait: Duration,
-    turn: &RefCell<LiveTurn>,
-    cancels: bool,
-) -> Result<MessageView, Error> {
-    let (message, deadline) = (recorded.message_id, Instant::now() + wait);
-    let mut following = Box::pin(client.follow(message, deadline, |event| turn.borrow_mut().take(event)));
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut is_cancelled = false;
-    let settled = loop {
-        tokio::select! {
-            settled = &mut following => break settled,
-            _ = ticks.tick() => turn.borrow().tick()?,
-            interrupt = tokio::signal::ctrl_c(), if cancels => {
-                interrupt?;
-                if std::mem::replace(&mut is_cancelled, true) {
-                    break Ok(None);
-                }
-                // The host refuses if it has just answered; then the answer still arrives.
-                let out = turn.borrow().out;
-                report_and_continue(out, client.cancel_turn(&recorded.session_id.to_string()).await.map(drop))?;
-            }
-        }
-    };
-    drop(following);
-    match settled {
-        Ok(Some(view)) => Ok(view),
-        Ok(None) => client.message(message, Duration::ZERO).await,
-        Err(error) => {
-            turn.borrow_mut().interrupt("the host does not answer")?;
-            Err(error)
-        }
     }
 }
 

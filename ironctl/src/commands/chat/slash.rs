@@ -2,6 +2,7 @@
 //!
 //! Never passes on an unknown command as text, because the agent would answer it. See [`crate::commands::chat::conversation`].
 
+use super::prompt::{Parts, TypedLine};
 use crate::failure::Error;
 use ironclaw_text::nearest::nearest;
 
@@ -14,7 +15,7 @@ pub const COMMANDS: [(&str, &str); 9] = [
     ("/allow CLASS -- TEXT", "sends a request that asks for calls of a class: read write send exec trade"),
     ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
-    ("/inbox [NUMBER]", "asks for a decision on each change that waits, or on one"),
+    ("/inbox [NUMBER]", "asks for a decision on each call and change that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 
@@ -29,8 +30,8 @@ const SIMILARITY_MIN: f64 = 0.6;
 pub enum Line {
     /// An empty line.
     Empty,
-    /// Text for the agent.
-    Say(String),
+    /// Text for the agent, with the pasted parts.
+    Say(Parts),
     /// Show the commands.
     Help,
     /// Explain the last message.
@@ -43,27 +44,43 @@ pub enum Line {
     Files(Option<String>),
     /// Show the usage of the agent.
     Usage,
-    /// Decide about the changes that wait, or about the one with this number.
+    /// Decide about the calls and changes that wait, or about the one with this number.
     Inbox(Option<usize>),
     /// Leave.
     Quit,
 }
 
+/// Parses a line of the prompt. Pasted text at its start is no command, and no part of a declaration.
+pub fn read_line(line: &TypedLine) -> Result<Line, Error> {
+    let Parts { text, quoted } = line.parts();
+    if !line.begins_typed() {
+        return Ok(Line::Say(Parts { text, quoted }));
+    }
+    // A pasted argument of a command is a part of it; in a message it is quoted.
+    match read(line.text())? {
+        Line::Say(_) => match read(&text)? {
+            Line::Say(said) => Ok(Line::Say(Parts { quoted, ..said })),
+            other => Ok(other),
+        },
+        command => Ok(command),
+    }
+}
+
 /// Parses a line. Two slashes at its start mean a message that starts with one slash. Fails for an unknown command.
-pub fn read(line: &str) -> Result<Line, Error> {
+fn read(line: &str) -> Result<Line, Error> {
     let text = line.trim();
     if text.is_empty() {
         return Ok(Line::Empty);
     }
-    let Some(command) = text.strip_prefix('/') else { return Ok(Line::Say(line.to_owned())) };
+    let Some(command) = text.strip_prefix('/') else { return Ok(say(line)) };
     if command.starts_with('/') {
-        return Ok(Line::Say(command.to_owned()));
+        return Ok(say(command));
     }
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
     if name == "allow" {
         // A part of the message: the host reads it.
-        return Ok(Line::Say(text.to_owned()));
+        return Ok(say(text));
     }
     match (name, rest) {
         ("help", "") => Ok(Line::Help),
@@ -79,13 +96,18 @@ pub fn read(line: &str) -> Result<Line, Error> {
         ("inbox", number) => match number.parse() {
             Ok(number) => Ok(Line::Inbox(Some(number))),
             Err(_) => {
-                let message = format!("/inbox takes the number of a change, and {number} is none; nothing was sent");
-                Err(Error::failed("command_unknown", message).hinting("/inbox without a number shows all changes"))
+                let message =
+                    format!("/inbox takes the number of a call or change, and {number} is none; nothing was sent");
+                Err(Error::failed("command_unknown", message).hinting("/inbox without a number shows all of them"))
             }
         },
         ("quit" | "exit", "") => Ok(Line::Quit),
         _ => Err(unknown(name)),
     }
+}
+
+fn say(text: &str) -> Line {
+    Line::Say(Parts { text: text.to_owned(), quoted: Vec::new() })
 }
 
 fn unknown(name: &str) -> Error {
@@ -131,8 +153,8 @@ mod tests {
 
     #[test]
     fn two_slashes_send_a_text_with_one() {
-        assert_eq!(read("//etc/hosts").expect("words"), Line::Say("/etc/hosts".into()));
-        assert_eq!(read("a /quit").expect("words"), Line::Say("a /quit".into()));
+        assert_eq!(read("//etc/hosts").expect("words"), say("/etc/hosts"));
+        assert_eq!(read("a /quit").expect("words"), say("a /quit"));
         assert_eq!(read(" /exit ").expect("a command"), Line::Quit);
         assert_eq!(read("/new work").expect("a command"), Line::New(Some("work".into())));
         assert_eq!(read("  ").expect("nothing"), Line::Empty);

@@ -1,0 +1,90 @@
+//! Golden samples of approval requests and of the inbox.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
+use ironclaw_contract::operator::{CallRequest, EntryId, InboxEntry, MessageCall, RequestReason, ValueOrigin};
+use serde_json::json;
+
+pub(super) fn call() -> MessageCall {
+    MessageCall {
+        id: id::<CallId>("call", 1),
+        tool: "http_fetch".to_owned(),
+        class: Some("send".to_owned()),
+        status: "asked".to_owned(),
+        code: Some("call_scope".to_owned()),
+        request: Some(id::<RequestId>("req", 1)),
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let reason = RequestReason {
+        reason: "call_outward".to_owned(),
+        meaning: "The call sends a value out that no person typed.".to_owned(),
+        decider: "principal".to_owned(),
+        arguments: vec!["body".to_owned()],
+    };
+    let origin = ValueOrigin { argument: "url".to_owned(), origin: "typed".to_owned() };
+    let entry = InboxEntry {
+        id: EntryId::Call(id::<RequestId>("req", 1)),
+        entry_type: "call".to_owned(),
+        agent: Some("clerk".to_owned()),
+        status: "pending".to_owned(),
+        effect: "This host runs http_fetch (class send).".to_owned(),
+        arguments: Some(json!({ "url": "https://api.example/" })),
+        origins: vec![origin.clone()],
+        reasons: vec![reason.clone()],
+        shown_digest: Digest::of(b"page"),
+        created_at: "2026-01-01T00:00:00.000Z".to_owned(),
+        expires_at: "2026-01-02T00:00:00.000Z".to_owned(),
+        told: vec!["chat".to_owned()],
+        yours: true,
+    };
+    let change = InboxEntry {
+        id: EntryId::Change(id::<ChangeId>("chg", 1)),
+        entry_type: "change".to_owned(),
+        agent: None,
+        effect: "mcp_register".to_owned(),
+        arguments: None,
+        origins: Vec::new(),
+        reasons: Vec::new(),
+        told: Vec::new(),
+        ..entry.clone()
+    };
+    let request = CallRequest {
+        id: id::<RequestId>("req", 1),
+        agent: "clerk".to_owned(),
+        status: "rejected".to_owned(),
+        call_id: id::<CallId>("call", 1),
+        tool: "http_fetch".to_owned(),
+        class: "send".to_owned(),
+        session_id: id::<SessionId>("ses", 1),
+        turn_id: id::<TurnId>("trn", 1),
+        message_id: id::<MessageId>("msg", 1),
+        requested_by: "ana".to_owned(),
+        effect: entry.effect.clone(),
+        arguments: entry.arguments.clone(),
+        origins: vec![origin.clone()],
+        reasons: vec![reason.clone()],
+        shown: "page".to_owned(),
+        shown_digest: Digest::of(b"page"),
+        created_at: entry.created_at.clone(),
+        expires_at: entry.expires_at.clone(),
+        told: entry.told.clone(),
+        yours: false,
+        outcome: Some("not today".to_owned()),
+        position: 1,
+        of: 2,
+    };
+    vec![
+        shape("operator.message_call", call()),
+        shape("operator.request_reason", reason),
+        shape("operator.value_origin", origin),
+        shape("operator.entry_id", entry.id),
+        shape("operator.entry_id.change", change.id),
+        shape("operator.inbox_entry", entry),
+        shape("operator.inbox_entry.change", change),
+        shape("operator.call_request", request),
+    ]
+}

@@ -1,0 +1,382 @@
+//! The events of a message up to its answer, and the decisions of the person on the calls of its turn.
+//!
+//! Never approves without a question on the terminal. The time in which the turn waits for people does not count as a wait for the
+//! answer. See [`super::progress`] for the events on the screen, [`crate::commands::review`] for the question.
+
+use super::patience::Patience;
+use super::progress::{LiveTurn, report_and_continue};
+use crate::client::{Client, MessageEvent};
+use crate::commands::change::in_words;
+use crate::commands::inbox;
+use crate::commands::review::{self, Choice, Subject, Words};
+use crate::failure::Error;
+use crate::output::Output;
+use crate::terminal_line;
+use ironclaw_contract::ids::RequestId;
+use ironclaw_contract::operator::{CallRequest, LedgerEvent, MessageView, Recorded, Stage};
+use jiff::Timestamp;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+/// Time between two renewals of the progress line.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Lines above a page: the line that names its request.
+const HEADER_ROWS: usize = 1;
+
+/// Returns whether the person at this terminal can decide on calls while a turn waits.
+pub fn is_present(out: Output) -> bool {
+    review::is_possible(out) && inbox::is_wide(out)
+}
+
+/// Follows a message until its answer or for at most `wait`, and shows each event; returns the state of the message.
+///
+/// If it `cancels`, Ctrl-C cancels the turn and waits for its notice; a second Ctrl-C ends the wait.
+pub async fn follow(
+    client: &Client,
+    recorded: &Recorded,
+    wait: Duration,
+    turn: &mut LiveTurn,
+    cancels: bool,
+) -> Result<MessageView, Error> {
+    let mut follower = Follower {
+        client,
+        out: turn.out(),
+        patience: Patience::new(wait),
+        presence: if is_present(turn.out()) { Presence::Present } else { Presence::Never },
+        shown_to: 0,
+        replayed_to: 0,
+        open: BTreeSet::new(),
+        seen: BTreeSet::new(),
+        newest: String::new(),
+        queue: VecDeque::new(),
+        question: None,
+        was_closed: false,
+        held: VecDeque::new(),
+        turn,
+    };
+    let followed = follower.run(recorded, cancels).await;
+    if followed.is_err() {
+        follower.close_question()?;
+    }
+    if follower.was_closed {
+        // A late answer to a question is no message to the agent.
+        terminal_line::discard()?;
+    }
+    match followed {
+        Ok(Some(view)) => Ok(view),
+        Ok(None) => client.message(recorded.message_id, Duration::ZERO).await,
+        Err(error) => {
+            turn.interrupt("the host does not answer")?;
+            Err(error)
+        }
+    }
+}
+
+/// A question to the person about one call, until its decision.
+type Question = Pin<Box<dyn Future<Output = Result<Choice, Error>>>>;
+
+/// The presence of the person: a turn waits only for people who are present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Present,
+    /// The person leaves a call to the inbox, so the turn is to continue.
+    Leaving,
+    /// The turn continues without the person.
+    Left,
+    /// It has continued, and the person is to decide on its next calls.
+    Returning,
+    /// The terminal cannot show a page.
+    Never,
+}
+
+/// The state of a followed message.
+struct Follower<'a> {
+    client: &'a Client,
+    out: Output,
+    turn: &'a mut LiveTurn,
+    patience: Patience,
+    presence: Presence,
+    /// The number of the last stage in the ledger.
+    shown_to: u64,
+    /// The same, before the stream was opened again: the host repeats the stages up to it.
+    replayed_to: u64,
+    /// The requests for which the turn may wait.
+    open: BTreeSet<RequestId>,
+    /// All requests of the turn.
+    seen: BTreeSet<RequestId>,
+    /// The time of the newest one.
+    newest: String,
+    /// Those that this person decides on here; the first one is shown.
+    queue: VecDeque<Box<CallRequest>>,
+    /// The question about the first one.
+    question: Option<Question>,
+    /// True if a question ended without an answer.
+    was_closed: bool,
+    /// Events that came while a question was open.
+    held: VecDeque<MessageEvent>,
+}
+
+impl Follower<'_> {
+    /// Takes events and answers until the message is settled; `None` at the end of the wait or of the stream.
+    async fn run(&mut self, recorded: &Recorded, cancels: bool) -> Result<Option<MessageView>, Error> {
+        let mut events = self.client.events(recorded.message_id, self.presence == Presence::Present).await?;
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        // One listener for the whole turn: a second one would miss a Ctrl-C that came before it.
+        let mut interrupts = if cancels { Some(signal(SignalKind::interrupt())?) } else { None };
+        let mut is_cancelled = false;
+        loop {
+            // The person leaves only after the last question.
+            if self.queue.is_empty() && matches!(self.presence, Presence::Leaving | Presence::Returning) {
+                let returns = self.presence == Presence::Returning;
+                self.replayed_to = self.shown_to;
+                events = self.client.events(recorded.message_id, returns).await?;
+                self.presence = if returns { Presence::Present } else { Presence::Left };
+            }
+            tokio::select! {
+                event = self.client.next_event(&mut events) => match event? {
+                    Some(event) => if let Some(view) = self.take(event)? { return Ok(Some(view)) },
+                    None => {
+                        self.stop_waiting(false)?;
+                        return Ok(None);
+                    }
+                },
+                choice = answer(&mut self.question), if self.question.is_some() => self.decide(choice).await?,
+                _ = ticks.tick(), if self.question.is_none() => self.turn.tick()?,
+                () = sleep_until(self.patience.deadline()), if !self.patience.is_paused() => return Ok(None),
+                () = interrupt(&mut interrupts), if cancels => {
+                    if std::mem::replace(&mut is_cancelled, true) {
+                        self.stop_waiting(false)?;
+                        return Ok(None);
+                    }
+                    // The host refuses if it has just answered; then the answer still arrives.
+                    let cancelled = self.client.cancel_turn(&recorded.session_id.to_string()).await;
+                    report_and_continue(self.out, cancelled.map(drop))?;
+                }
+            }
+        }
+    }
+
+    /// Takes an event; returns the settled message.
+    fn take(&mut self, event: MessageEvent) -> Result<Option<MessageView>, Error> {
+        match event {
+            MessageEvent::Request(request) => self.request(request)?,
+            MessageEvent::Settled(view) => {
+                self.stop_waiting(false)?;
+                return Ok(Some(view));
+            }
+            event => {
+                if let MessageEvent::Stage(stage) = &event {
+                    if stage.seq <= self.replayed_to {
+                        return Ok(None);
+                    }
+                    self.shown_to = self.shown_to.max(stage.seq);
+                    if self.is_continued(stage) {
+                        self.stop_waiting(true)?;
+                    }
+                }
+                self.show_or_hold(event)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn show(&mut self, event: MessageEvent) -> Result<(), Error> {
+        match event {
+            MessageEvent::Stage(stage) => self.turn.stage(&stage),
+            MessageEvent::Draft(draft) => self.turn.draft(&draft),
+            MessageEvent::Waiting(view) => self.turn.waiting(&view),
+            MessageEvent::Request(request) => self.show_request(&request),
+            MessageEvent::Settled(_) => Ok(()),
+        }
+    }
+
+    /// Shows an event, or holds it while a question is on the screen.
+    fn show_or_hold(&mut self, event: MessageEvent) -> Result<(), Error> {
+        if self.question.is_none() {
+            return self.show(event);
+        }
+        self.held.push_back(event);
+        Ok(())
+    }
+
+    /// Shows a request without a question about it: it is for other people, or it has ended.
+    fn show_request(&mut self, request: &CallRequest) -> Result<(), Error> {
+        self.turn.end_line()?;
+        let outcome = in_words(request.outcome.as_deref());
+        let id = &request.id;
+        let text = match (request.status.as_str(), request.yours) {
+            ("pending", true) => return self.out.remark(format!("a call waits for you: {id}: ironctl inbox")),
+            ("pending", false) => return self.out.remark(format!("a call waits for other people: {id}")),
+            ("approved" | "running" | "done", _) => format!("{id} was approved elsewhere"),
+            ("rejected", _) => format!("{id} was rejected elsewhere{outcome}"),
+            ("expired", _) => format!("the time of {id} is up{outcome}"),
+            (status, _) => format!("{id} is {status}{outcome}"),
+        };
+        self.say(request, &text)
+    }
+
+    /// Takes a request that is new or has another status.
+    fn request(&mut self, request: Box<CallRequest>) -> Result<(), Error> {
+        let id = request.id;
+        if request.status != "pending" {
+            self.open.remove(&id);
+            return self.ended(request);
+        }
+        if !self.seen.insert(id) {
+            return Ok(());
+        }
+        self.newest.clone_from(&request.created_at);
+        let is_present = matches!(self.presence, Presence::Present | Presence::Leaving);
+        if is_present || !request.yours {
+            self.open.insert(id);
+        }
+        match is_present && request.yours {
+            true => self.queue.push_back(request),
+            false => self.show_or_hold(MessageEvent::Request(request))?,
+        }
+        self.next()
+    }
+
+    /// Returns whether a stage shows that the turn no longer waits: it asks the model after the newest request.
+    fn is_continued(&mut self, stage: &Stage) -> bool {
+        if stage.stage.parse() != Ok(LedgerEvent::ModelAsked) {
+            return false;
+        }
+        let is_later = match (stage.at.parse::<Timestamp>(), self.newest.parse::<Timestamp>()) {
+            (Ok(at), Ok(newest)) => at > newest,
+            (Err(_), _) | (_, Err(_)) => true,
+        };
+        self.presence = match self.presence {
+            Presence::Leaving if is_later => Presence::Present,
+            Presence::Left if is_later => Presence::Returning,
+            presence => presence,
+        };
+        is_later
+    }
+
+    /// Removes a request that was decided or has ended meanwhile. This person's own decision has removed it already.
+    fn ended(&mut self, request: Box<CallRequest>) -> Result<(), Error> {
+        if let Some(place) = self.queue.iter().position(|waiting| waiting.id == request.id) {
+            if place == 0 {
+                self.close_question()?;
+            }
+            self.queue.remove(place);
+            self.show_or_hold(MessageEvent::Request(request))?;
+        }
+        self.next()
+    }
+
+    /// Ends the questions, because the turn continues without a decision, is settled, or is no longer followed.
+    fn stop_waiting(&mut self, time_is_up: bool) -> Result<(), Error> {
+        self.close_question()?;
+        while let Some(request) = self.queue.pop_front() {
+            let id = &request.id;
+            let text = match time_is_up {
+                true => format!("the time is up, and the turn continues; {id} stays in the inbox: ironctl inbox"),
+                false => format!("{id} was not decided here: ironctl why {id}"),
+            };
+            self.say(&request, &text)?;
+        }
+        self.open.clear();
+        self.next()
+    }
+
+    /// Applies the decision of the person on the first request.
+    async fn decide(&mut self, choice: Result<Choice, Error>) -> Result<(), Error> {
+        self.question = None;
+        let Some(request) = self.queue.pop_front() else { return Ok(()) };
+        let id = request.id.to_string();
+        let decided = match choice {
+            Ok(Choice::Approve(shown)) => self.client.approve_call(&id, shown).await,
+            Ok(Choice::Reject(reason)) => self.client.reject_call(&id, reason).await,
+            Ok(Choice::Skip | Choice::Quit) => {
+                self.say(&request, &format!("{id} is undecided and stays in the inbox: ironctl inbox"))?;
+                self.presence = Presence::Leaving;
+                return self.next();
+            }
+            Err(error) => Err(error),
+        };
+        match decided {
+            Ok(decided) if decided.status == "pending" => {
+                self.say(&request, &format!("your decision is recorded; {id} waits for other people too"))?;
+            }
+            Ok(decided) => {
+                self.open.remove(&request.id);
+                let word = if decided.status == "rejected" { "rejected" } else { "approved" };
+                self.say(&request, &format!("{id} is {word}"))?;
+            }
+            Err(error) => {
+                self.presence = Presence::Leaving;
+                report_and_continue(self.out, Err(error))?;
+            }
+        }
+        self.next()
+    }
+
+    /// Asks about the next request; without one, shows the held events. Counts the time in which the turn waits for people.
+    fn next(&mut self) -> Result<(), Error> {
+        self.patience.pause(!self.open.is_empty(), Instant::now());
+        if self.question.is_some() {
+            return Ok(());
+        }
+        if let Some(request) = self.queue.front() {
+            let (request, out) = (request.clone(), self.out);
+            self.turn.end_line()?;
+            self.say(&request, &format!("agent {} waits for your decision on {}", request.agent, request.id))?;
+            self.question = Some(Box::pin(async move {
+                review::ask(out, &Subject::from(request.as_ref()), words(&request), HEADER_ROWS).await
+            }));
+            return Ok(());
+        }
+        while let Some(event) = self.held.pop_front() {
+            self.show(event)?;
+        }
+        Ok(())
+    }
+
+    /// Ends an open question without a decision, and drops what was typed.
+    fn close_question(&mut self) -> Result<(), Error> {
+        if self.question.take().is_none() {
+            return Ok(());
+        }
+        self.was_closed = true;
+        terminal_line::discard()?;
+        self.out.line("")
+    }
+
+    /// Prints a line of the host about a request.
+    fn say(&self, request: &CallRequest, text: &str) -> Result<(), Error> {
+        self.out.marked(&words(request).mark())?;
+        // A reason of another person may have brackets, too.
+        self.out.line(format!(" {text}"))
+    }
+}
+
+/// Returns the words of the question about a request.
+fn words(request: &CallRequest) -> Words {
+    Words::Turn { position: request.position, of: request.of }
+}
+
+/// Waits for Ctrl-C; without a listener, forever.
+async fn interrupt(interrupts: &mut Option<Signal>) {
+    if let Some(interrupts) = interrupts
+        && interrupts.recv().await.is_some()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Waits for the answer to a question; without one, forever.
+async fn answer(question: &mut Option<Question>) -> Result<Choice, Error> {
+    match question {
+        Some(question) => question.await,
+        None => std::future::pending().await,
+    }
+}

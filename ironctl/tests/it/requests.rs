@@ -1,0 +1,175 @@
+//! Tests of calls that wait for a person: the inbox, the commands for one call, and scripts.
+//!
+//! See [`crate::inline`] for the question in a conversation, [`crate::inbox`] for changes.
+
+use crate::chat::conversation;
+use crate::fake_host::{Answer, FakeHost, view};
+use crate::inbox::{decisions, digest, entry};
+use crate::terminal::Terminal;
+use serde_json::{Value, json};
+
+pub const PAGE: &str = "EFFECT\n  Send a POST to \"api.example\".\n\nIDENTIFIERS\n  request: one\n";
+const CHANGE: &str = "chg_00000000000000000000000001";
+
+pub fn id(prefix: &str, number: u32) -> String {
+    format!("{prefix}_0000000000000000000000000{number}")
+}
+
+/// Returns the request with this number of two.
+pub fn request(number: u32, status: &str) -> Value {
+    json!({
+        "id": id("req", number), "agent": "assistant", "status": status, "call_id": id("call", number), "tool": "http_fetch",
+        "class": "send", "session_id": id("ses", 1), "turn_id": id("trn", 1), "message_id": id("msg", 1),
+        "requested_by": "owner", "effect": "Send a POST to \"api.example\".", "arguments": {"url": "https://api.example/"},
+        "origins": [{"argument": "url", "origin": "typed"}],
+        "reasons": [{"reason": "call_outward", "meaning": "A value leaves.", "decider": "principal", "arguments": ["body"]}],
+        "shown": PAGE, "shown_digest": digest(PAGE), "created_at": "2026-01-02T03:04:05.000Z",
+        "expires_at": "2026-01-03T03:04:05.000Z", "told": ["loopback"], "yours": status == "pending",
+        "outcome": match status { "done" => Some("200"), "rejected" => Some("too early"), _ => None },
+        "position": number, "of": 2
+    })
+}
+
+pub fn call_entry(number: u32, yours: bool) -> Value {
+    let mut call = entry(&id("req", number));
+    call["type"] = json!("call");
+    call["agent"] = json!("assistant");
+    call["effect"] = json!("Send a POST.");
+    call["yours"] = json!(yours);
+    call
+}
+
+/// Returns the requests about decisions, without the message.
+pub fn decided(host: &FakeHost) -> Vec<(String, Value)> {
+    decisions(host).into_iter().filter(|(line, _)| line.contains("/requests/")).collect()
+}
+
+pub fn approved(number: u32) -> (String, Value) {
+    (format!("POST /v1/requests/{}/approve", id("req", number)), json!({"shown": digest(PAGE)}))
+}
+
+/// Returns a message whose turn has a call that waits.
+fn waiting_view() -> Value {
+    let mut view = view(Some("I asked."), None);
+    view["calls"] = json!([
+        {"id": id("call", 1), "tool": "http_fetch", "class": "send", "status": "asked", "code": "call_outward",
+         "request": id("req", 1)},
+        {"id": id("call", 2), "tool": "recall", "class": "read", "status": "done", "code": null, "request": null}
+    ]);
+    view
+}
+
+#[test]
+fn script_with_a_waiting_call_fails_and_names_the_request() {
+    let host = FakeHost::new(|line, _| match line {
+        line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
+            Answer::json(waiting_view())
+        }
+        "GET /v1/inbox" => Answer::json(json!([call_entry(1, true)])),
+        other => conversation(other, ""),
+    });
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
+    assert_eq!((code, out.as_str()), (1, "I asked.\n"));
+    assert!(err.contains(&id("req", 1)) && err.contains("ironctl inbox"), "{err}");
+    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
+    let (got, failure): (Value, Value) =
+        (serde_json::from_str(&out).expect("one"), serde_json::from_str(&err).expect("one"));
+    assert_eq!((code, &failure["error"]["code"]), (1, &json!("needs_person")));
+    assert!(failure["error"]["message"].as_str().expect("words").contains(&id("req", 1)), "{failure}");
+    assert!(failure["error"]["hint"].as_str().expect("words").contains("ironctl inbox"), "{failure}");
+    assert_eq!(got["calls"], waiting_view()["calls"]);
+    assert!(!host.asked().iter().any(|asked| asked.line.contains("/events")), "a script is not present");
+}
+
+/// Starts a host with one call and one change in the inbox, and one call for other people.
+fn host_with_an_inbox() -> FakeHost {
+    let is_decided = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    FakeHost::new(move |line, _| match line {
+        "GET /v1/inbox" => {
+            let mut waiting = vec![call_entry(2, false)];
+            if !is_decided.load(order) {
+                waiting.insert(0, call_entry(1, true));
+            }
+            Answer::json(json!(waiting))
+        }
+        "GET /v1/requests/req_00000000000000000000000001" => {
+            Answer::json(request(1, if is_decided.load(order) { "done" } else { "pending" }))
+        }
+        line if line.ends_with("/approve") => {
+            is_decided.store(true, order);
+            Answer::json(request(1, "running"))
+        }
+        line if line.ends_with("/reject") => Answer::json(request(1, "rejected")),
+        "GET /v1/calls/call_00000000000000000000000001/why" => Answer::json(json!({
+            "call_id": id("call", 1), "session_id": id("ses", 1), "turn_id": id("trn", 1), "tool": "http_fetch",
+            "class": "send", "status": "done", "code": null, "stages": [], "summary": "It ran.", "request": id("req", 1)
+        })),
+        _ => Answer::missing("request_unknown", "there is no such approval request"),
+    })
+}
+
+#[test]
+fn inbox_of_a_script_is_the_list_of_the_host() {
+    let host = host_with_an_inbox();
+    let (code, out, err) = host.ironctl(&["inbox", "--json"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!(got, json!([call_entry(1, true), call_entry(2, false)]));
+}
+
+#[test]
+fn call_in_the_inbox_is_decided_like_a_change() {
+    let host = host_with_an_inbox();
+    let mut terminal = Terminal::running(&host, &["inbox"], Some(100));
+    terminal.wait_for("1 to decide");
+    terminal.wait_for("Send a POST to \"api.example\".");
+    terminal.wait_for("approve, reject, details, skip, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for(&format!("{} is done: 200", id("req", 1)));
+    terminal.wait_for(&format!("{} waits for other people: call: Send a POST.", id("req", 2)));
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(decided(&host), [approved(1)]);
+}
+
+#[test]
+fn one_call_is_approved_and_rejected_by_its_id() {
+    let (host, req) = (host_with_an_inbox(), id("req", 1));
+    let mut terminal = Terminal::running(&host, &["approve", &req], Some(100));
+    terminal.wait_for("approve, reject, details, quit? ");
+    terminal.type_in("quit\n");
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(decided(&host), []);
+    let (code, out, _) = host.ironctl(&["reject", &req, "--reason", "too early"]);
+    assert_eq!((code, out), (0, format!("{req} is rejected: too early\n")));
+    let (code, out, _) = host.ironctl(&["approve", &req, "--yes"]);
+    assert_eq!((code, out), (0, format!("{PAGE}\n{req} is done: 200\n")));
+    let seen = digest("seen before");
+    for flag in ["--digest", "--shown"] {
+        let (code, out, _) = host.ironctl(&["approve", &req, flag, &seen, "--json"]);
+        let got: Value = serde_json::from_str(&out).expect("one JSON document");
+        assert_eq!((code, &got["id"], &got["status"]), (0, &json!(req), &json!("done")));
+        assert_eq!(decided(&host).last().expect("one").1, json!({"shown": seen}));
+    }
+    let (code, _, err) = host.ironctl(&["approve", &id("req", 9), "--json"]);
+    assert!(code == 1 && err.contains("request_unknown"), "{err}");
+    assert_eq!(host.ironctl(&["reject", CHANGE]).0, 1, "a change goes to the changes");
+    assert_eq!(host.asked().last().expect("one").line, format!("POST /v1/changes/{CHANGE}/reject"));
+}
+
+#[test]
+fn why_explains_a_request_and_names_that_of_a_call() {
+    let host = host_with_an_inbox();
+    let (code, out, _) = host.ironctl(&["why", &id("req", 1)]);
+    assert_eq!(code, 0);
+    for words in ["http_fetch (send) of agent assistant", "call_outward", "principal", "waits for you", &id("call", 1)]
+    {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let (_, out, _) = host.ironctl(&["why", &id("req", 1), "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document"), request(1, "pending"));
+    let (_, out, _) = host.ironctl(&["why", &id("call", 1)]);
+    assert!(out.ends_with(&format!("approval request: {} waits for you: ironctl inbox\n", id("req", 1))), "{out}");
+    let (_, out, _) = host.ironctl(&["why", &id("call", 1), "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document")["request"], id("req", 1));
+}
