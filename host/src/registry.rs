@@ -51,10 +51,12 @@ impl Mode {
     pub const fn warning(self) -> Option<&'static str> {
         match self {
             Self::Enforce => None,
-            Self::DangerousWarn => {
-                Some("text without a seal reaches its model as quoted text, and the ledger records each case")
-            }
-            Self::DangerousOff => Some("no seal is checked, and text without a seal is not recorded"),
+            Self::DangerousWarn => Some(
+                "a call runs that would need a person, text without a seal reaches its model as quoted text, and the ledger records each case",
+            ),
+            Self::DangerousOff => Some(
+                "no call needs a person for its scope or origin, no seal is checked, and the ledger records neither",
+            ),
         }
     }
 }

@@ -36,6 +36,7 @@ mod e2e {
     mod memory;
     mod model_retries;
     pub(crate) mod models;
+    mod modes;
     mod mounts;
     pub(crate) mod packages;
     mod packages_change;

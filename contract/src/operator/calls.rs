@@ -39,6 +39,9 @@ pub struct CallWhy {
     pub code: Option<String>,
     /// The stages in their order, up to the one that denied; empty for a call of an earlier version.
     pub stages: Vec<CallStage>,
+    /// The codes that would have stopped the call in mode `enforce`, and that a dangerous mode lifted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub would_have_blocked: Vec<String>,
     /// A sentence about the outcome.
     pub summary: String,
     /// The approval request of a call that waits or waited for a person.

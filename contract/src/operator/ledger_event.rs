@@ -140,6 +140,7 @@ events! {
     RequestExpired = "request.expired", [Kind::Retract], "session request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session request reason", "An approval request can no longer be decided.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
+    CallWouldHaveBlocked = "call.would_have_blocked", [Kind::Meta], "session turn call tool arguments_digest codes", "A dangerous mode permitted a call that these codes would have stopped in mode `enforce`.";
     CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
     CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";
     ActionRefused = "action.refused", [Kind::Retract], "session turn call tool reason", "An action was refused.";

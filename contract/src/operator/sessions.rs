@@ -6,6 +6,16 @@ use super::JailReport;
 use crate::ids::{PersonId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
+/// An agent whose guard mode is not `enforce`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LoweredGuard {
+    /// The name of the agent.
+    pub agent: String,
+    /// `dangerous_warn` or `dangerous_off`.
+    pub mode: String,
+}
+
 /// One session, with the data of the host and of the kernel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

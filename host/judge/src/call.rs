@@ -240,11 +240,16 @@ impl Judgement {
 
     /// Returns the codes that would have stopped the call in mode `enforce`.
     pub fn would_have_blocked(&self) -> impl Iterator<Item = DenialCode> {
-        self.trace.iter().filter_map(|(_, answer)| match answer {
-            Answer::Lifted(code) => *code,
-            _ => None,
-        })
+        would_have_blocked(&self.trace)
     }
+}
+
+/// Returns the codes in the answers of stages that would have stopped the call in mode `enforce`.
+pub fn would_have_blocked(trace: &[(Stage, Answer)]) -> impl Iterator<Item = DenialCode> {
+    trace.iter().filter_map(|(_, answer)| match answer {
+        Answer::Lifted(code) => *code,
+        Answer::Pass | Answer::Ask(_) | Answer::Deny(_) => None,
+    })
 }
 
 /// Judges a call.

@@ -46,6 +46,8 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
         return Ok(None);
     }
     let stages: Vec<_> = recorded(&judged.stages);
+    let lifted = stages.iter().filter(|stage| stage.answer == "lifted").filter_map(|stage| stage.code.clone());
+    let would_have_blocked = if row.state == CallState::Refused { Vec::new() } else { lifted.collect() };
     let summary = summary(row.state, &judged.code);
     Ok(Some(CallWhy {
         call_id: call,
@@ -56,8 +58,9 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
         status: row.state.name().to_owned(),
         code: Some(judged.code).filter(|code| !code.is_empty()),
         stages,
+        would_have_blocked,
         summary,
-        request: None,
+        request: requests::of_call(tx, call)?.map(|request| request.id),
     }))
 }
 
@@ -246,3 +249,6 @@ pub(super) fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>,
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests;

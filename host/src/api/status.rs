@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::gateway::store as store_of_changes;
 use crate::inbound::inbox;
 use crate::outbound::delivery::journal;
-use crate::registry::{self, Mode};
+use crate::registry;
 use crate::runtime::command::{ActorView, Phase};
 use crate::session::store::{self, Origin, SessionState};
 use crate::tables::turns;
@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    HostStatus, JailReport, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
+    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
@@ -33,11 +33,11 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     let mut warnings = api.about.warnings.clone();
     warnings.extend(api.about.head_publisher.warnings());
     warnings.extend(shortage_warnings(&api));
-    for session in &sessions {
-        let mode = session.status.mode.parse::<Mode>().ok();
-        if let Some(warning) = mode.and_then(Mode::warning) {
-            warnings.push(format!("agent {} runs in mode {}: {warning}", session.status.agent, session.status.mode));
-        }
+    let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
+    let lowered: Vec<_> =
+        agents.into_iter().filter_map(|agent| Some((agent.mode.warning()?, lowered(&agent)))).collect();
+    for (warning, LoweredGuard { agent, mode }) in &lowered {
+        warnings.push(format!("agent {agent} runs in mode {mode}: {warning}"));
     }
     warnings.extend(usage::reached(&api).await?);
     warnings.extend(usage::unpriced(&api).await?);
@@ -66,7 +66,12 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         stopped,
         places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
+        lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
     }))
+}
+
+fn lowered(agent: &registry::Agent) -> LoweredGuard {
+    LoweredGuard { agent: agent.name.clone(), mode: agent.mode.name().to_owned() }
 }
 
 /// Returns a warning for each resource that the host lacks, and for a record that cannot be written.

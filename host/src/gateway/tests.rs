@@ -64,17 +64,17 @@ fn approval_is_valid_only_for_the_shown_change() {
             DenialCode::ApprovalForAnother,
         ),
         (
-            "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_', '\"proof\":\"kot_') WHERE change_id = ?1",
+            "UPDATE approvals SET token = replace(token, '\"proof\":\"tok_', '\"proof\":\"kot_') WHERE subject = ?1",
             DenialCode::ApprovalForged,
         ),
-        ("UPDATE approvals SET token = token || ' ' WHERE change_id = ?1", DenialCode::ApprovalForged),
+        ("UPDATE approvals SET token = token || ' ' WHERE subject = ?1", DenialCode::ApprovalForged),
         (
-            "UPDATE approvals SET token = replace(token, '{\"approver\"', '{\"approver\":1,\"approver\"') WHERE change_id = ?1",
+            "UPDATE approvals SET token = replace(token, '{\"approver\"', '{\"approver\":1,\"approver\"') WHERE subject = ?1",
             DenialCode::ApprovalForged,
         ),
-        ("UPDATE approvals SET token = '{\"approved\":true}' WHERE change_id = ?1", DenialCode::ApprovalForged),
+        ("UPDATE approvals SET token = '{\"approved\":true}' WHERE subject = ?1", DenialCode::ApprovalForged),
         (
-            "UPDATE approvals SET person_id = (SELECT id FROM people WHERE name = 'adam') WHERE change_id = ?1",
+            "UPDATE approvals SET person_id = (SELECT id FROM people WHERE name = 'adam') WHERE subject = ?1",
             DenialCode::ApprovalForged,
         ),
     ] {
@@ -95,9 +95,9 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
     assert_eq!(fixture.approve("olga", one), Ok(Vote::Approved));
     assert_eq!(fixture.approve("olga", two), Ok(Vote::Approved));
     // An approval moved from one change to the other.
-    fixture.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE change_id = ?1", two);
+    fixture.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE subject = ?1", two);
     fixture.write(move |tx| {
-        let sql = "UPDATE approvals SET change_id = ?2 WHERE change_id = ?1";
+        let sql = "UPDATE approvals SET subject = ?2 WHERE subject = ?1";
         Ok(tx.execute(sql, params![one, two])?)
     });
     refused(fixture.apply(two), DenialCode::ApprovalLost);

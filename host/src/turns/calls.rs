@@ -26,7 +26,7 @@ use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
-use ironclaw_judge::call::{Answer, Stage};
+use ironclaw_judge::call::{Answer, Stage, would_have_blocked};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
@@ -88,6 +88,10 @@ pub fn record(
     };
     match &judged.judgement {
         Judgement::Permitted { class, .. } | Judgement::NeedsPerson { class, .. } => {
+            let lifted = codes(would_have_blocked(&judged.by_stages.trace));
+            if !lifted.is_empty() {
+                entry(Entry::new(LedgerEvent::CallWouldHaveBlocked)).with("codes", lifted).append(tx)?;
+            }
             entry(Entry::new(LedgerEvent::CallRecorded)).with("class", class.name()).append(tx)?
         }
         Judgement::Refused { code, .. } => {
@@ -112,6 +116,23 @@ pub fn stages(answers: &[(Stage, Answer)]) -> String {
         None => format!("{}={}", stage.name(), answer.name()),
     });
     told.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the codes that a call which does not run can have: those of tool calls and of requests, but not those of people's requests.
+#[cfg(test)]
+pub fn codes_of_calls() -> impl Iterator<Item = DenialCode> {
+    const OF_PEOPLE: [DenialCode; 3] =
+        [DenialCode::CallUnknown, DenialCode::EgressMalformed, DenialCode::EgressTooMany];
+    const OF_APPROVALS: [DenialCode; 2] = [DenialCode::ApprovalLost, DenialCode::ApprovalUsed];
+    let is_of_calls = |code: &DenialCode| {
+        code.name().starts_with("call_") || code.name().starts_with("egress_") || OF_APPROVALS.contains(code)
+    };
+    DenialCode::ALL.iter().copied().filter(move |code| is_of_calls(code) && !OF_PEOPLE.contains(code))
+}
+
+/// Returns the names of codes with blanks between.
+fn codes(codes: impl Iterator<Item = DenialCode>) -> String {
+    codes.map(DenialCode::name).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the name of a known tool. The ledger never contains a name that a model invented.

@@ -46,6 +46,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     }
     let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
     checks.push(fingerprints(status));
+    checks.extend(status.map(guards));
     let proof = match (args.prove, host) {
         (false, _) => None,
         (true, Ok(Some((client, status)))) => Some(prove(&client, &status).await?),
@@ -226,6 +227,22 @@ async fn readiness(client: &Client) -> Check {
     match client.readiness().await {
         Ok(_) => passed(NAME, "the host accepts messages and works on them".to_owned()),
         Err(error) => failed(NAME, &error, "look at `ironctl logs`"),
+    }
+}
+
+/// Checks that no agent runs in a dangerous mode.
+fn guards(status: &Status) -> Check {
+    const NAME: &str = "guard modes";
+    let Some(first) = status.lowered.first() else {
+        return passed(NAME, "every agent is in mode enforce".to_owned());
+    };
+    let named: Vec<String> =
+        status.lowered.iter().map(|guard| format!("{} is in mode {}", guard.agent, guard.mode)).collect();
+    Check {
+        name: NAME.to_owned(),
+        ok: false,
+        found: named.join(", "),
+        remedy: format!("ironctl agent set {} --mode enforce", first.agent),
     }
 }
 

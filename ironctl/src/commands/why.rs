@@ -47,6 +47,9 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     let class = why.class.map(|class| format!(" ({class})")).unwrap_or_default();
     at.out.line(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
     at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(why.stages))?;
+    if !why.would_have_blocked.is_empty() {
+        at.out.line(format!("mode enforce would have stopped it: {}", why.would_have_blocked.join(" ")))?;
+    }
     at.out.line(why.summary)?;
     match why.request {
         // Another person may see the call and not its request.

@@ -4,9 +4,13 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, EgressGrant, ScopeMeasure, TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument,
-    WrongScope,
+    CallStage, CallWhy, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope, TestedCall, TestedScope, Tool,
+    ToolArgument, WrongScope,
 };
+
+pub(super) fn lowered() -> LoweredGuard {
+    LoweredGuard { agent: "clerk".to_owned(), mode: "dangerous_warn".to_owned() }
+}
 
 pub(super) fn shapes() -> Vec<Shape> {
     let pass = CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None };
@@ -25,6 +29,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         status: "refused".to_owned(),
         code: Some("call_tool_not_enabled".to_owned()),
         stages: vec![pass.clone(), deny.clone()],
+        would_have_blocked: Vec::new(),
         summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
         request: None,
     };
@@ -36,6 +41,18 @@ pub(super) fn shapes() -> Vec<Shape> {
         summary: "The call was permitted, and it has its result.".to_owned(),
         request: Some(id::<RequestId>("req", 1)),
         ..refused.clone()
+    };
+    let lifted = CallStage {
+        stage: "scope".to_owned(),
+        answer: "lifted".to_owned(),
+        code: Some("call_scope".to_owned()),
+        meaning: Some("The request that the agent works on did not ask for calls of this class.".to_owned()),
+    };
+    let by_mode = CallWhy {
+        class: Some("send".to_owned()),
+        stages: vec![pass.clone(), lifted],
+        would_have_blocked: vec!["call_scope".to_owned()],
+        ..done.clone()
     };
     let argument = ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true };
     let tool = Tool {
@@ -105,10 +122,12 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.wrong_scope", wrong),
         shape("operator.tested_scope", scope),
         shape("operator.egress_grant", grant),
+        shape("operator.lowered_guard", lowered()),
         shape("operator.call_stage", pass),
         shape("operator.call_stage.deny", deny),
         shape("operator.call_why", done),
         shape("operator.call_why.refused", refused),
+        shape("operator.call_why.lifted", by_mode),
         shape("operator.tool_argument", argument),
         shape("operator.tool", tool),
         shape("operator.test_call", asked),

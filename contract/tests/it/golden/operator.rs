@@ -1,5 +1,6 @@
 //! One sample of every answer of the operator's API, and of every body that it accepts. Every value is fixed. See `seam`.
 
+use super::calls::lowered;
 use super::seam::{digest, id};
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
@@ -166,6 +167,7 @@ fn host() -> Vec<Shape> {
         turn_id: Some(id::<TurnId>("trn", 1)),
         failures: 0,
     };
+    let sessions = vec![awake(), parked()];
     vec![
         shape("operator.run.port", Run { listen: Some("127.0.0.1:8787".to_owned()), ..run.clone() }),
         shape("operator.run", run),
@@ -173,7 +175,7 @@ fn host() -> Vec<Shape> {
         shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
         shape_by_bytes(
             "operator.status",
-            &Status { host, sessions: vec![awake(), parked()], stopped: None, places: places(), changes_waiting: 2 },
+            &Status { host, sessions, stopped: None, places: places(), changes_waiting: 2, lowered: vec![lowered()] },
         ),
         shape_by_bytes("operator.session_status.awake", &awake()),
         shape_by_bytes("operator.session_status.parked", &parked()),

@@ -180,6 +180,38 @@ fn modes_lift_scope_inputs_and_outward_alone() {
     }
 }
 
+/// Each mode with each outcome: permitted, denied, needs a person. A reason that modes lift becomes a permission.
+#[test]
+fn each_mode_has_each_outcome() {
+    let out_of_scope = || Case { scope: Classes::NONE, ..Case::sending() };
+    let ungranted = || Case { scope: Classes::NONE, ..Case::fetching(Granted::Missing(DenialCode::EgressNewHost)) };
+    for (mode, scoped, lifted) in [
+        (Mode::Enforce, "ask call_scope", &[][..]),
+        (Mode::Warn, "permitted send", &[DenialCode::CallScope]),
+        (Mode::Off, "permitted send", &[]),
+    ] {
+        let outcome = |case: Case| {
+            let judged = Case { mode, ..case }.judged();
+            let codes =
+                |reasons: &[Reason]| reasons.iter().map(|reason| reason.code.name()).collect::<Vec<_>>().join(" ");
+            let told = match &judged.verdict {
+                Verdict::Permitted(permit) => format!("permitted {}", permit.class()),
+                Verdict::Denied(code) => format!("denied {code}"),
+                Verdict::NeedsPerson(reasons) => format!("ask {}", codes(reasons)),
+            };
+            (told, judged.would_have_blocked().collect::<Vec<_>>())
+        };
+        let is = |told: &str, lifted: &[DenialCode]| (told.to_owned(), lifted.to_vec());
+        assert_eq!(outcome(Case::sending()), is("permitted send", &[]), "{mode:?}");
+        assert_eq!(outcome(out_of_scope()), is(scoped, lifted), "{mode:?}");
+        let disabled = Case { is_enabled: false, ..out_of_scope() };
+        assert_eq!(outcome(disabled), is("denied call_tool_not_enabled", &[]), "{mode:?}");
+        // No mode lifts a missing grant. In mode `enforce` the scope is a reason as well.
+        let asked = if mode == Mode::Enforce { "ask call_scope egress_new_host" } else { "ask egress_new_host" };
+        assert_eq!(outcome(ungranted()), is(asked, lifted), "{mode:?}");
+    }
+}
+
 #[test]
 fn trace_has_each_stage_up_to_the_one_that_denied() {
     let whole: Vec<_> = Case::sending().judged().trace.into_iter().map(|(stage, _)| stage).collect();

@@ -101,10 +101,10 @@ mod tests {
             return Some(format!("{value} does not fit {schema}"));
         }
         for part in schema["allOf"].as_array().into_iter().flatten() {
-            if difference(value, &part["if"], root).is_none() {
-                if let Some(found) = difference(value, &part["then"], root) {
-                    return Some(found);
-                }
+            if difference(value, &part["if"], root).is_none()
+                && let Some(found) = difference(value, &part["then"], root)
+            {
+                return Some(found);
             }
         }
         let items = value.as_array().filter(|_| schema.get("items").is_some()).into_iter().flatten();

@@ -34,6 +34,8 @@ pub(super) struct Language {
     /// Words whose accents carry meaning.
     pub kept: HashSet<String>,
     pub abbreviations: HashSet<String>,
+    /// Words after a number with a full stop that ends no sentence: "4. August".
+    pub dated: HashSet<String>,
     pub joiners: HashMap<String, Joiner>,
     /// Variants of characters, such as traditional ones.
     pub variants: HashMap<char, char>,
@@ -63,6 +65,8 @@ pub(super) struct Rule {
     pub name: bool,
     /// True for a question about a fact, which no "and send it" continues.
     pub fact: bool,
+    /// True if a colon must follow the clause.
+    pub colon: bool,
 }
 
 /// Patterns that take a meaning away, or carry it from clause to clause.
@@ -82,6 +86,10 @@ pub(super) struct Marks {
     pub points: Regex,
     /// Negations that take nothing away.
     pub pleads: Regex,
+    /// A clause that belongs to the one before it.
+    pub continues: Regex,
+    /// The words of a message within the clause that sends it.
+    pub content: Regex,
 }
 
 /// A lexicon that cannot be used.
@@ -126,6 +134,8 @@ struct LanguageFile {
     #[serde(default)]
     abbreviations: String,
     #[serde(default)]
+    dated: String,
+    #[serde(default)]
     joiners: HashMap<String, Joiner>,
     #[serde(default)]
     variants: String,
@@ -151,6 +161,8 @@ struct RuleFile {
     name: bool,
     #[serde(default)]
     fact: bool,
+    #[serde(default)]
+    colon: bool,
 }
 
 impl Lexicon {
@@ -194,6 +206,7 @@ fn language(file: LanguageFile) -> Result<Language, LexiconError> {
             question: rule.question,
             name: rule.name,
             fact: rule.fact,
+            colon: rule.colon,
         })
     };
     let rules = file.rule.iter().map(rule).collect::<Result<_, LexiconError>>()?;
@@ -207,6 +220,7 @@ fn language(file: LanguageFile) -> Result<Language, LexiconError> {
         function: set(&file.function),
         kept: set(&file.kept),
         abbreviations: set(&file.abbreviations),
+        dated: set(&file.dated),
         joiners: file.joiners.clone(),
         variants: variants.collect(),
         rules,
@@ -216,7 +230,7 @@ fn language(file: LanguageFile) -> Result<Language, LexiconError> {
 }
 
 fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks, LexiconError> {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 15] = [
         "conditional",
         "spared",
         "blocked",
@@ -230,6 +244,8 @@ fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks,
         "framed",
         "points",
         "pleads",
+        "continues",
+        "content",
     ];
     if let Some(name) = texts.keys().find(|name| !NAMES.contains(&name.as_str())) {
         return Err(patterns.error(name, format!("it is none of {}", NAMES.join(", "))));
@@ -249,6 +265,8 @@ fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks,
         framed: mark("framed")?,
         points: mark("points")?,
         pleads: mark("pleads")?,
+        continues: mark("continues")?,
+        content: mark("content")?,
     })
 }
 

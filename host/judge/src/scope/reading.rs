@@ -16,6 +16,9 @@ pub const TEXT_BYTES_MAX: usize = 16 * 1024;
 const FOREIGN_WORDS_MIN: usize = 2;
 /// Groups of a rule that hold the words that ask.
 const TRIGGERS: [&str; 3] = ["v", "w", "x"];
+/// Words of an item of a list, and items of a list, in a request such as "invite Ana, Ben and Karl to dinner".
+const ITEM_WORDS_MAX: usize = 3;
+const ITEMS_MAX: usize = 6;
 
 /// A class that a clause asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +105,7 @@ struct Clause {
 }
 
 /// The place of a word in its clause and in the typed text.
+#[derive(Clone)]
 struct Place {
     own: Range<usize>,
     typed: Range<usize>,
@@ -149,10 +153,19 @@ impl Reader<'_> {
             |word: &Token| self.languages.iter().any(|language| language.abbreviations.contains(&word.text));
         let is_end = |at: usize| match tokens[at].kind {
             Kind::Line => true,
-            Kind::Stop(_) => at == begin || !is_abbreviation(&tokens[at - 1]),
+            Kind::Stop(_) => at == begin || !is_abbreviation(&tokens[at - 1]) && !self.is_ordinal(&tokens[at - 1..]),
             Kind::Word | Kind::Comma | Kind::Colon => false,
         };
         (begin..tokens.len()).find(|at| is_end(*at)).unwrap_or(tokens.len())
+    }
+
+    /// Returns whether tokens begin with a number whose full stop ends no sentence.
+    fn is_ordinal(&self, tokens: &[Token]) -> bool {
+        let [number, _, next, ..] = tokens else { return false };
+        let is_number = number.text.len() <= 2 && number.text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_dated =
+            |language: &&Language| language.dated.contains(&next.text) || !language.dated.is_empty() && !next.capital;
+        is_number && next.kind == Kind::Word && self.languages.iter().any(is_dated)
     }
 
     fn sentence(&mut self, language: &Language, sentence: &[Token], stop: Option<Kind>) -> Next {
@@ -166,9 +179,15 @@ impl Reader<'_> {
         let (mut before, mut points) = (None, false);
         for (index, clause) in clauses.iter().enumerate() {
             let firm = marks.pleads.replace_all(clause.text.as_bytes(), b" ".as_slice());
-            self.read.withheld |= !contrast && marks.withheld.is_match(&firm);
+            self.read.withheld |=
+                !contrast && (marks.withheld.is_match(&firm) || is_revoked(language, &clauses[index..]));
             points |= marks.points.is_match(clause.text.as_bytes());
-            let state = self.clause(language, clause, before, stop == Some(Kind::Stop(true)));
+            let is_question = stop == Some(Kind::Stop(true));
+            let begun = self.read.found.len();
+            let mut state = self.clause(language, clause, before, is_question);
+            if self.continued(language, &clauses[index..], before, is_question, begun) {
+                state = State::Request;
+            }
             let is_head =
                 matches!(state, State::Request | State::Embeds) || marks.introduces.is_match(clause.text.as_bytes());
             if clause.colon && is_head {
@@ -183,25 +202,24 @@ impl Reader<'_> {
     /// Adds the classes of a clause, and returns its role for the next one.
     fn clause(&mut self, language: &Language, clause: &Clause, before: Option<State>, is_question: bool) -> State {
         let marks = &language.marks;
-        let spared = marks.spared.replace_all(clause.text.as_bytes(), b" ".as_slice());
-        let is_conditional = marks.conditional.is_match(&spared);
-        let negated = marks.negated.is_match(&marks.pleads.replace_all(clause.text.as_bytes(), b" ".as_slice()));
-        let is_statement =
-            marks.subject.is_match(clause.text.as_bytes()) && !marks.framed.is_match(clause.text.as_bytes());
+        let whole = clause.text.as_bytes();
+        let spared = marks.spared.replace_all(whole, b" ".as_slice());
+        let is_negated = |text| marks.negated.is_match(&marks.pleads.replace_all(text, b" ".as_slice()));
+        let is_conditional = |text| marks.conditional.is_match(&marks.spared.replace_all(text, b" ".as_slice()));
+        let is_statement = marks.subject.is_match(whole) && !marks.framed.is_match(whole);
         let begun = self.read.found.len();
         let mut asked = false;
         if may_ask(clause.joiner, before) {
             for rule in &language.rules {
-                let Some(words) = matched(rule, clause, is_question) else { continue };
+                let Some((words, text)) = matched(rule, clause, language, is_question) else { continue };
                 // Reading has no effect that a negation could take away.
-                let taken_away = negated || before == Some(State::Negated) && clause.joiner == Joiner::Comma;
-                if taken_away && rule.class != Class::Read {
+                if rule.class != Class::Read
+                    && (before == Some(State::Negated) && clause.joiner == Joiner::Comma || is_negated(text))
+                {
                     continue;
                 }
                 if rule.class == Class::Send
-                    && (is_conditional
-                        || marks.ability.is_match(clause.text.as_bytes())
-                        || before == Some(State::Embeds))
+                    && (before == Some(State::Embeds) || is_conditional(text) || marks.ability.is_match(text))
                 {
                     continue;
                 }
@@ -210,11 +228,11 @@ impl Reader<'_> {
             }
         }
         self.keep_send(begun);
-        if negated {
+        if is_negated(if asked { clause.head(language) } else { whole }) {
             return State::Negated;
         }
         if asked {
-            let embeds = before == Some(State::Embeds) || marks.embeds.is_match(clause.text.as_bytes());
+            let embeds = before == Some(State::Embeds) || marks.embeds.is_match(whole);
             return if embeds { State::Embeds } else { State::Request };
         }
         if marks.blocked.is_match(&spared) {
@@ -225,6 +243,28 @@ impl Reader<'_> {
             _ if is_statement => State::Statement,
             _ => State::Plain,
         }
+    }
+
+    /// Adds `send` if a clause asks for it only together with the clauses that continue it, and returns whether it does.
+    fn continued(
+        &mut self,
+        language: &Language,
+        rest: &[Clause],
+        before: Option<State>,
+        is_question: bool,
+        begun: usize,
+    ) -> bool {
+        if self.read.found[begun..].iter().any(|found| found.class == Class::Send) {
+            return false;
+        }
+        let Some(joined) = joined(language, rest) else { return false };
+        let own = self.read.found.len();
+        self.clause(language, &joined, before, is_question);
+        let found = self.read.found.split_off(own);
+        self.read.found.extend(found.into_iter().filter(|found| found.class == Class::Send));
+        let sends = self.read.found.len() > own;
+        self.keep_send(begun);
+        sends
     }
 
     /// Drops `write` of a clause where the same words also send: "write to Ana".
@@ -274,6 +314,40 @@ fn clauses(language: &Language, sentence: &[Token]) -> Vec<Clause> {
     clauses
 }
 
+/// Returns whether a "but not" after the first clause takes its request away: "publish it, but not yet".
+fn is_revoked(language: &Language, rest: &[Clause]) -> bool {
+    let [first, next, ..] = rest else { return false };
+    if next.joiner != Joiner::But || next.places.len() > 2 {
+        return false;
+    }
+    let mut whole = Clause::new(first.joiner);
+    whole.append(first);
+    whole.append(next);
+    language.marks.withheld.is_match(whole.text.as_bytes())
+}
+
+/// Returns the first clause with the clauses that continue it: the rest of a list, or what the message says.
+fn joined(language: &Language, rest: &[Clause]) -> Option<Clause> {
+    let (first, others) = rest.split_first()?;
+    let is_item = |clause: &&Clause| clause.joiner == Joiner::Comma && clause.places.len() <= ITEM_WORDS_MAX;
+    let items = others.iter().take(ITEMS_MAX).take_while(is_item).count();
+    let ends_list = others.get(items).is_some_and(|next| matches!(next.joiner, Joiner::And | Joiner::Or));
+    let continues = |next: &Clause| {
+        matches!(next.joiner, Joiner::Comma | Joiner::And) && language.marks.continues.is_match(next.text.as_bytes())
+    };
+    let end = match others.first() {
+        _ if first.colon => return None,
+        _ if ends_list => items + 1,
+        Some(next) if continues(next) => 1,
+        _ => return None,
+    };
+    let mut joined = Clause::new(first.joiner);
+    for clause in &rest[..=end] {
+        joined.append(clause);
+    }
+    Some(joined)
+}
+
 fn joiner(language: &Language, token: &Token, next: Option<&Token>) -> Option<Joiner> {
     let joiners = &language.joiners;
     match (language.han, next) {
@@ -297,17 +371,25 @@ fn may_ask(joiner: Joiner, before: Option<State>) -> bool {
     }
 }
 
-/// Returns the range of the words that ask.
-fn matched(rule: &Rule, clause: &Clause, is_question: bool) -> Option<Range<usize>> {
-    if rule.question.is_some_and(|question| question != is_question) {
+/// Returns the range of the words that ask, and the text that can take their request away.
+fn matched<'a>(
+    rule: &Rule,
+    clause: &'a Clause,
+    language: &Language,
+    is_question: bool,
+) -> Option<(Range<usize>, &'a [u8])> {
+    if rule.question.is_some_and(|question| question != is_question) || rule.colon && !clause.colon {
         return None;
     }
     let captures = rule.when.captures(clause.text.as_bytes())?;
-    if rule.unless.as_ref().is_some_and(|unless| unless.is_match(clause.text.as_bytes())) {
-        return None;
-    }
     let trigger = TRIGGERS.iter().find_map(|name| captures.name(name)).or_else(|| captures.get(0))?.range();
-    (!rule.name || clause.is_name_after(trigger.end)).then_some(trigger)
+    // Words that ask within a message or reported speech are no content of their own request.
+    let text = match clause.head(language) {
+        head if trigger.end <= head.len() => head,
+        _ => clause.text.as_bytes(),
+    };
+    let is_excepted = rule.unless.as_ref().is_some_and(|unless| unless.is_match(text));
+    (!is_excepted && (!rule.name || clause.is_name_after(trigger.end))).then_some((trigger, text))
 }
 
 impl Clause {
@@ -328,6 +410,27 @@ impl Clause {
             self.text.push_str(&folded(&token.text));
         }
         self.places.push(Place { own: begin..self.text.len(), typed: token.bytes.clone(), capital: token.capital });
+    }
+
+    /// Adds the words of the clause after it.
+    fn append(&mut self, next: &Self) {
+        self.text.truncate(self.text.trim_end().len());
+        let moved = self.text.len();
+        let places = next.places.iter().cloned();
+        self.places.extend(places.map(|place| Place { own: place.own.start + moved..place.own.end + moved, ..place }));
+        self.text.push_str(&next.text);
+        self.colon = next.colon;
+    }
+
+    /// Returns the clause without the words of the message that it sends.
+    fn head(&self, language: &Language) -> &[u8] {
+        let text = self.text.as_bytes();
+        let content = language
+            .marks
+            .content
+            .captures(text)
+            .and_then(|captures| captures.name("c").or_else(|| captures.name("d")));
+        content.map_or(text, |content| &text[..content.start()])
     }
 
     fn closed(mut self, language: &Language) -> Self {

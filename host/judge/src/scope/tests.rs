@@ -126,6 +126,33 @@ fn negation_that_pleads_takes_nothing_away() {
 }
 
 #[test]
+fn list_and_what_a_message_says_belong_to_its_request() {
+    for text in [
+        "lad Mama und Papa zum Essen ein",
+        "Lade Anna, Ben und Clara zum Review ein",
+        "Reiche den Antrag für den 4. bis 8. August im Portal ein",
+        "Erzähl Oma, dass ich die Prüfung bestanden habe",
+        "schreib Ben dass ich heute nicht komme",
+        "tuitea: ¡Buscamos gente!",
+        "message to Laura: here already",
+        "给李总发封邮件说合同已经签好了",
+    ] {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
+    for text in [
+        "Notiere Anna, Ben und Clara im Kalender",
+        "Lade die Fotos und Videos herunter",
+        "Schreib einen Artikel für den Blog, veröffentliche ihn aber nicht",
+        "Erzähl mir, dass alles gut wird",
+        "mensaje de Laura: resúmelo",
+        "4. August notieren",
+        "妈妈说合同已经发给李总了",
+    ] {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
+}
+
+#[test]
 fn language_that_is_not_covered_gives_nothing() {
     for text in [
         "Envie o relatório para a Ana por favor, não se esqueça",
@@ -153,7 +180,7 @@ fn development_cases_keep_their_precision_and_recall() {
     let report = report::report(DEVELOPMENT, Lexicon::embedded()).expect("cases");
     assert!(report.cases >= 300, "{} cases", report.cases);
     for measure in report.measures {
-        let (precision, recall) = if measure.class == Class::Send { (0.99, 0.93) } else { (0.83, 0.87) };
+        let (precision, recall) = if measure.class == Class::Send { (0.99, 0.97) } else { (0.83, 0.87) };
         assert!(measure.precision >= precision && measure.recall >= recall, "{measure:?}");
     }
 }

@@ -4,9 +4,14 @@
 
 use ironclaw_contract::operator::DenialCode;
 
-/// Returns the sentence for a model about a refused call with this code.
-pub const fn advice(code: DenialCode) -> &'static str {
-    match code {
+/// Returns the sentence for a model about a call that does not run, because of this code.
+pub fn advice(code: DenialCode) -> &'static str {
+    sentence(code).unwrap_or_else(|| code.meaning())
+}
+
+/// Returns the sentence of its own that a code has; each code that a call can have has one.
+const fn sentence(code: DenialCode) -> Option<&'static str> {
+    Some(match code {
         DenialCode::CallToolUnknown => "there is no such tool; use one of the tools that you were given",
         DenialCode::CallToolNotEnabled => {
             "the tool is not enabled for you; ask for it with request_capability_change of kind enabled_tools, or go on without it"
@@ -20,8 +25,11 @@ pub const fn advice(code: DenialCode) -> &'static str {
         DenialCode::CallScope => {
             "the request did not ask for calls of this class; say in your answer what you would do, so that the person can ask for it"
         }
-        DenialCode::CallOrigin | DenialCode::CallOutward => {
+        DenialCode::CallOrigin => {
             "your context holds text of others, so a person has to ask for exactly this; say in your answer what you would do"
+        }
+        DenialCode::CallOutward => {
+            "it sends a value out that no person typed, and your context holds text of others; say in your answer what you would send, so that the person can type it"
         }
         DenialCode::CallRepeated => {
             "the same call may have happened already, before the host restarted; say so in your answer, and do not try again"
@@ -36,19 +44,61 @@ pub const fn advice(code: DenialCode) -> &'static str {
             "the question about this call was withdrawn, so it did not run; say so in your answer"
         }
         DenialCode::CallExpired => "no person decided about this call in time; say so in your answer",
-        DenialCode::ApprovalLost | DenialCode::ApprovalUsed => {
-            "its approval is no longer valid, so it did not run; say so in your answer"
+        DenialCode::ApprovalLost => {
+            "its approval is no longer valid, so it did not run; say so in your answer, and do not make it again"
         }
-        DenialCode::CallAlwaysAsks | DenialCode::CallNeedsPerson => {
+        DenialCode::ApprovalUsed => "its approval is used up, so it did not run; say so in your answer",
+        DenialCode::CallAlwaysAsks => {
+            "every call of this tool needs the yes of a person, and no person can be asked; say in your answer what you would do"
+        }
+        DenialCode::CallNeedsPerson => {
             "it needs the yes of a person, and no person can be asked; say in your answer what you would do"
         }
-        DenialCode::EgressNewHost
-        | DenialCode::EgressNewMethod
-        | DenialCode::EgressNewPath
-        | DenialCode::EgressCredential
-        | DenialCode::EgressUpload => {
-            "no grant has this request; ask for it with request_capability_change of kind egress, or go on without it"
+        DenialCode::EgressNewHost => {
+            "you have no grant of this host; ask for it with request_capability_change of kind egress, or go on without it"
         }
-        _ => "it is not possible; say so in your answer",
+        DenialCode::EgressNewMethod => {
+            "your grant of this host does not have this method; use one that it has, or ask for the method with request_capability_change of kind egress"
+        }
+        DenialCode::EgressNewPath => {
+            "your grant of this host does not have this path; use one that it has, or ask for the path with request_capability_change of kind egress"
+        }
+        DenialCode::EgressCredential => {
+            "the secret of the grant would reach a path that the grant does not have; use a path that it has, or ask with request_capability_change of kind egress"
+        }
+        DenialCode::EgressUpload => {
+            "the body is longer than your grant of this host permits; send less, or ask for more with request_capability_change of kind egress"
+        }
+        // Not a code of a call; a test goes over all codes.
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turns::calls::{codes_of_calls, refusal};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_code_of_a_call_has_its_own_sentence_and_a_line() {
+        let manual = include_str!("../../../../docs/refusals.md");
+        let mut sentences = BTreeSet::new();
+        for code in codes_of_calls() {
+            let own = sentence(code).unwrap_or_else(|| panic!("{code} has no sentence: add one to `sentence`"));
+            assert!(sentences.insert(own), "{code} has the sentence of another code");
+            assert!(!own.contains(['.', '\n']) && own.len() < 200, "{code}: {own}");
+            assert_eq!(refusal(code, "").text, format!("refused ({code}): {own}"));
+            assert!(manual.contains(&format!("| `{code}` | {} | {} |", code.status(), code.meaning())), "{code}");
+        }
+    }
+
+    #[test]
+    fn no_other_code_has_a_sentence() {
+        let of_calls: Vec<_> = codes_of_calls().collect();
+        assert!(of_calls.len() >= 17, "{of_calls:?}");
+        for code in DenialCode::ALL.iter().filter(|code| !of_calls.contains(code)) {
+            assert_eq!(sentence(*code), None, "{code} is in no list of codes of calls");
+        }
     }
 }

@@ -1,0 +1,125 @@
+//! A denied call is never silent: each code with the words for the model, the ledger, the answer of `why` and the manual.
+
+use super::*;
+use crate::gateway::Direct;
+use crate::inbound::channel::Received;
+use crate::inbound::{identity, inbox, routing};
+use crate::record;
+use crate::registry::{AgentDraft, create_owner};
+use crate::turns::calls::{Call, Judged, codes_of_calls};
+use ironclaw_contract::ids::{BootId, ItemId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::change::Access;
+use ironclaw_contract::seam::message::Kind;
+use ironclaw_judge::call::{Answer as StageAnswer, Stage};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::WrappingKey;
+use ironclaw_state::seal::Sealer;
+
+/// Opens a turn of the owner with a new agent.
+fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, turn::Turn) {
+    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
+    let owner = create_owner(tx, "Olga").expect("made");
+    let person = registry::find_person(tx, "Olga").expect("read").expect("there");
+    let draft = AgentDraft {
+        name: "clerk".to_owned(),
+        model: None,
+        persona: String::new(),
+        enabled_tools: Vec::new(),
+        access: Access::Everyone,
+    };
+    registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    let received = Received {
+        channel: "loopback".to_owned(),
+        kind: Kind::Chat,
+        platform_id: owner.to_string(),
+        thread_id: String::new(),
+        sender: owner.to_string(),
+        speaker: Some(owner),
+        event_id: None,
+        event_digest: None,
+        agent: "clerk".to_owned(),
+        text: "hello".to_owned(),
+        files: Vec::new(),
+        quoted: Vec::new(),
+        allow: None,
+        tells_quotes: true,
+    };
+    let known = identity::authenticate(tx, received).expect("known");
+    let routed = routing::route(tx, known, (&crate::quota::Config::default(), u32::MAX), wrapping).expect("heard");
+    let sealer = Sealer::new(BootId::new()).expect("a sealer");
+    let session = inbox::record(tx, &routed, wrapping, &sealer).expect("taken").session;
+    let opened = turn::open_next(tx, session, &turn::Config::default()).expect("read").expect("a turn");
+    (person, turn::find(tx, opened.id).expect("read").expect("there"))
+}
+
+/// Returns the reasons of the entries about a call, by event.
+fn entries(tx: &ReadTx<'_>, call: CallId) -> Vec<(String, String)> {
+    let wanted = format!("%{call}%");
+    let sql = "SELECT data FROM ledger WHERE data LIKE ?1 ORDER BY seq";
+    let rows: Vec<String> = tx.list(sql, [wanted], |row| row.get(0)).expect("read");
+    let read = |row: String| {
+        let data: serde_json::Value = serde_json::from_str(&row).expect("JSON");
+        let word = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+        (word("what"), word("reason"))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+#[test]
+fn refused_call_is_never_silent() {
+    record::in_a_new_one(|tx, key| {
+        let (person, turn) = turn_of_the_owner(tx, &key.wrapping_key());
+        for code in codes_of_calls() {
+            let call = Call { call_id: CallId::new(), tool: "http_fetch".to_owned(), arguments: "{}".to_owned() };
+            let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
+            let stages = vec![(Stage::Known, StageAnswer::Pass), (Stage::AlwaysAsk, StageAnswer::Ask(code))];
+            let judgement = Judgement::Refused { code, detail: String::new() };
+            let judged = Judged { call, digest, judgement, by_stages: found(stages) };
+            calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
+            // The model.
+            let told = calls::refusal(code, "").text;
+            assert!(told.contains(code.name()) && told.contains(calls::advice(code)), "{told}");
+            // The ledger.
+            let entry = (LedgerEvent::CallRefused.name().to_owned(), code.name().to_owned());
+            assert_eq!(entries(tx, id), [entry], "{code}");
+            // The person.
+            let why = look(tx, &person, id).expect("read").unwrap_or_else(|| panic!("{code} has no explanation"));
+            assert_eq!((why.status.as_str(), why.code.as_deref()), ("refused", Some(code.name())));
+            assert!(why.summary.contains(code.meaning()), "{}", why.summary);
+            let asked = why.stages.last().expect("a stage");
+            assert_eq!((asked.code.as_deref(), asked.meaning.as_deref()), (Some(code.name()), Some(code.meaning())));
+            // The manual.
+            assert!(include_str!("../../../../docs/refusals.md").contains(&format!("| `{code}` |")), "{code}");
+        }
+    });
+}
+
+#[test]
+fn call_that_a_mode_permitted_names_the_lifted_codes() {
+    record::in_a_new_one(|tx, key| {
+        let (person, turn) = turn_of_the_owner(tx, &key.wrapping_key());
+        let call = Call { call_id: CallId::new(), tool: "http_fetch".to_owned(), arguments: "{}".to_owned() };
+        let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
+        let stages = vec![
+            (Stage::Scope, StageAnswer::Lifted(Some(DenialCode::CallScope))),
+            (Stage::Inputs, StageAnswer::Lifted(Some(DenialCode::CallOrigin))),
+        ];
+        let judgement = Judgement::Permitted { class: Class::Send, runs: tools::Runs::Await };
+        let judged = Judged { call, digest, judgement, by_stages: found(stages) };
+        calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
+        let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);
+        let why = look(tx, &person, id).expect("read").expect("a call");
+        assert_eq!(why.would_have_blocked, ["call_scope", "call_origin"]);
+        let stages = [(Stage::Scope, StageAnswer::Lifted(None))];
+        assert!(calls::stages(&stages).ends_with("=lifted"), "mode dangerous_off has no codes");
+    });
+}
+
+/// Returns a judgement with these answers.
+fn found(trace: Vec<(Stage, StageAnswer)>) -> ironclaw_judge::call::Judgement {
+    let verdict = ironclaw_judge::call::Verdict::NeedsPerson(Vec::new());
+    ironclaw_judge::call::Judgement { verdict, class: None, trace }
+}
