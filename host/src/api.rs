@@ -266,6 +266,8 @@ fn routes_of_files() -> Vec<Route> {
         get("/v1/sessions/{id}/files", Member, "The entries of a directory in a workspace", files::list),
         post("/v1/sessions/{id}/files", Member, "Put a file into a workspace", files::put).up_to(FILE_PUT_BYTES_MAX),
         delete("/v1/sessions/{id}/files", Member, "Remove a file from a workspace", files::remove),
+        get("/v1/sessions/{id}/files/history", Member, "The kept versions of the files of a workspace", files::history),
+        post("/v1/sessions/{id}/files/restore", Member, "Restore a kept version of a file", files::restore),
         get("/v1/sessions/{id}/files/content", Member, "The bytes of a file in a workspace", files::content),
     ]
 }

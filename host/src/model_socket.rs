@@ -7,12 +7,14 @@ pub mod endpoints;
 pub mod report;
 pub mod request_budget;
 pub mod requests;
+pub mod versions;
 
 use crate::executor::Executor;
 use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::requests::{Answer, refuse};
+use crate::model_socket::versions::VersionKeeper;
 use crate::open_turns::OpenTurns;
 use crate::record::Record;
 use crate::turns::context::{self, Refused, Unanswered};
@@ -89,6 +91,8 @@ pub struct ModelServers {
     pub settings: Arc<Live>,
     /// Runs the calls that the host runs.
     pub executor: Arc<Executor>,
+    /// Copies changed files before calls that may change files.
+    pub versions: VersionKeeper,
 }
 
 impl ModelServers {
@@ -106,6 +110,8 @@ pub struct Server {
     pub(super) results: watch::Receiver<u64>,
     /// Serializes requests, so that a second connection of the same sandbox gains nothing.
     one: Mutex<()>,
+    /// The turn for which the changed files were copied last.
+    kept_for: std::sync::Mutex<Option<TurnId>>,
     /// Locked by the one request that reads the record.
     pub(super) cache: Arc<std::sync::Mutex<context::ItemCache>>,
     refusals: AtomicU32,
@@ -133,6 +139,7 @@ impl Server {
             key,
             results,
             one: Mutex::new(()),
+            kept_for: std::sync::Mutex::default(),
             cache: Arc::default(),
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),

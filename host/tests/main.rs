@@ -49,6 +49,7 @@ mod e2e {
     mod small_model;
     pub(crate) mod streaming;
     mod tools;
+    mod versions;
     mod webhook;
 }
 

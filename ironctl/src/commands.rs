@@ -161,7 +161,7 @@ pub enum Command {
     /// List, show, export, cancel, stop, release and remove sessions
     #[command(subcommand, after_help = "Example:\n  ironctl session list")]
     Session(session::Action),
-    /// List, get, put and remove files in the workspace of a session
+    /// List, get, put, remove and restore files in the workspace of a session
     #[command(subcommand, after_help = "Example:\n  ironctl file list assistant")]
     File(file::Action),
     /// Stop every agent at once, until `resume`, also after a restart

@@ -200,6 +200,9 @@ denial_codes! {
     FileClosed = "file_closed", 409, Operator, "The permissions of the file or of its directory keep the host out.";
     FileExists = "file_exists", 409, Operator, "The workspace has a file of this name.";
     FileTooLarge = "file_too_large", 413, Operator, "The file is over its bound.";
+    FileVersionUnknown = "file_version_unknown", 404, Operator, "The session has no such kept version of the file.";
+    FileVersionLost = "file_version_lost", 500, Host, "The kept copy of the version is missing or damaged.";
+    FileNotKept = "file_not_kept", 409, Operator, "The host cannot keep a copy of the file that a restore would replace.";
     WorkspaceFull = "workspace_full", 409, Operator, "The file would take the workspace over its quota.";
 
     // Agents

@@ -3,7 +3,7 @@
 //! An agent chooses the names of its files, so a client prints only [`FileEntry::shown`]. See [`crate::operator::Session`].
 
 use crate::canonical::Digest;
-use crate::ids::SessionId;
+use crate::ids::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// Files of one message.
@@ -70,6 +70,96 @@ pub struct FileRemoved {
     pub path: String,
     /// The size that it had.
     pub bytes: u64,
+}
+
+/// `GET /v1/sessions/{id}/files/history?path=PATH`: kept versions that the workspace no longer has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileHistory {
+    /// The versions, the newest first.
+    pub versions: Vec<FileVersion>,
+    /// True if there are more versions than one list has.
+    pub more: bool,
+    /// The time at which the host last copied changed files, RFC 3339; absent if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_at: Option<String>,
+    /// The turn before whose call that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Files without a copy at that time, the first of them.
+    pub left_out: Vec<FileLeftOut>,
+    /// The number of all files without a copy.
+    pub left_out_total: u64,
+    /// The reason that the copying failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A kept version of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileVersion {
+    /// Its number, unique in the session.
+    pub id: u64,
+    /// Path below the workspace.
+    pub path: String,
+    /// The path for a person: characters that hide, reorder or control text are written as codes.
+    pub shown: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// The time of the copy, RFC 3339.
+    pub kept_at: String,
+    /// The last turn with a call that may change files, before the host saw that the workspace lacks the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// `overwritten deleted changed`.
+    pub why: String,
+}
+
+/// A file without a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileLeftOut {
+    /// The path for a person.
+    pub shown: String,
+    /// `file_bytes session_bytes versions time name unreadable`.
+    pub why: String,
+}
+
+/// `POST /v1/sessions/{id}/files/restore`: a kept version of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FileRestore {
+    /// Path below the workspace.
+    pub path: String,
+    /// The number of the version; by default the newest that the workspace does not have at this path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// The path of the restored file; by default the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+/// The answer of `POST /v1/sessions/{id}/files/restore`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FileRestored {
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// Path of the restored file, below the workspace.
+    pub path: String,
+    /// The number of the version.
+    pub version: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// The number of the version that has the replaced content; absent if the restore replaced no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<u64>,
 }
 
 /// `POST /v1/agents/{agent}/session`: the conversation of the caller whose session is wanted.

@@ -116,6 +116,7 @@ events! {
     FilePut = "file.put", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person puts a file into the workspace of the session; the kind is RETRACT if that failed.";
     FileRead = "file.read", [Kind::Meta], "session by", "A person lists or reads files of another person's session.";
     FileRemoved = "file.removed", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person removes a file from the workspace of the session; the kind is RETRACT if that failed.";
+    FileRestored = "file.restored", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person restores a kept version of a file of the session; the kind is RETRACT if that failed.";
     LaunchRefused = "launch.refused", [Kind::Retract], "session reason", "The host refused to start a process for the session.";
     InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The host could not open the inbound queue and wrote it again.";
     WorkspaceOver = "workspace.over", [Kind::Retract], "session turn limit", "The workspace is over a bound.";

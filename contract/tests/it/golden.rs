@@ -7,6 +7,7 @@
 mod calls;
 mod changes;
 mod channels;
+mod files;
 mod homes;
 mod models;
 mod operator;

@@ -5,15 +5,19 @@
 pub mod content;
 
 use super::body::RawBody;
-use super::{Answer, Api, Reply, sessions, transcript};
+use super::{Answer, Api, Body, Reply, sessions, transcript};
 use crate::registry::Person;
 use crate::runtime::workspace_files::Put;
+use crate::session::files::versions::{History, Kept, Wanted};
 use crate::session::files::{self, Entry, FilePath, Kind};
 use crate::session::store::{self, Session};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use content::FileContent;
-use ironclaw_contract::operator::{FILE_LEVELS_MAX, FileEntry, FileList, FileRemoved, FileStored, LedgerEvent};
+use ironclaw_contract::operator::{
+    FILE_LEVELS_MAX, FileEntry, FileHistory, FileLeftOut, FileList, FileRemoved, FileRestore, FileRestored, FileStored,
+    FileVersion, LedgerEvent,
+};
 use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::WriteTx;
 use serde::Deserialize;
@@ -105,6 +109,52 @@ pub async fn remove(
     Ok(Json(FileRemoved { session_id, path: text, bytes }))
 }
 
+/// Query of `GET /v1/sessions/{id}/files/history`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct HistoryQuery {
+    /// The file or directory, below the workspace; by default the workspace itself.
+    #[serde(default)]
+    path: String,
+}
+
+/// `GET /v1/sessions/{id}/files/history?path=PATH`
+pub async fn history(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+    Query(query): Query<HistoryQuery>,
+) -> Reply<FileHistory> {
+    let at = FilePath::parse(&query.path)?;
+    let session = to_read(&api, person, &session).await?;
+    let History { versions, more, report } = api.sessions.file_history(&session, at).await?;
+    let left_out =
+        report.left_out.into_iter().map(|left| FileLeftOut { shown: left.shown, why: left.why.name().to_owned() });
+    Ok(Json(FileHistory {
+        versions: versions.iter().map(version).collect(),
+        more,
+        copied_at: (report.at > 0).then(|| ironclaw_ledger::rfc3339(report.at)),
+        turn: report.turn,
+        left_out: left_out.collect(),
+        left_out_total: report.left_out_total,
+        failure: report.failure,
+    }))
+}
+
+/// `POST /v1/sessions/{id}/files/restore`
+pub async fn restore(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(session): Path<String>,
+    Body(asked): Body<FileRestore>,
+) -> Reply<FileRestored> {
+    let path = FilePath::parse(&asked.path)?;
+    let to = asked.to.as_deref().map(FilePath::parse_new).transpose()?;
+    let session_id = visible(&api, person.clone(), &session).await?.0.id;
+    let wanted = Wanted { path, version: asked.version, to };
+    Ok(Json(api.sessions.restore_file(session_id, wanted, person.id).await?))
+}
+
 /// Returns a session that the person may read, and whether it is another person's.
 async fn visible(api: &Api, person: Person, session: &str) -> Result<(Session, bool), Answer> {
     let id = sessions::known(api, &person, session).await?;
@@ -123,6 +173,19 @@ async fn to_read(api: &Api, person: Person, session: &str) -> Result<Session, An
         api.record.state.write(note).await?;
     }
     Ok(session)
+}
+
+fn version(kept: &Kept) -> FileVersion {
+    FileVersion {
+        id: kept.version.id,
+        path: kept.path.clone(),
+        shown: files::shown(&kept.path),
+        bytes: kept.version.stamp.bytes,
+        digest: kept.version.digest,
+        kept_at: ironclaw_ledger::rfc3339(kept.version.kept_at),
+        turn: kept.turn,
+        why: kept.why.name().to_owned(),
+    }
 }
 
 fn described(entry: &Entry) -> FileEntry {

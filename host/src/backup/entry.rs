@@ -185,6 +185,8 @@ pub fn is_place(path: &Path, kind: Kind) -> bool {
         [b"agents", agent, b"layers", layer, ..] => has::<AgentId>(agent) && has::<Digest>(layer),
         [b"sessions", session] | [b"sessions", session, b"workspace"] => is_directory && has::<SessionId>(session),
         [b"sessions", session, b"workspace", ..] => has::<SessionId>(session),
+        [b"sessions", session, b"versions"] => is_directory && has::<SessionId>(session),
+        [b"sessions", session, b"versions", _] => kind == Kind::File && has::<SessionId>(session),
         _ => false,
     }
 }
@@ -210,6 +212,8 @@ mod tests {
             ("agents/AGT/layers/LAY/usr/bin/jql", Kind::Link),
             ("sessions/SES/workspace", Kind::Directory),
             ("sessions/SES/workspace/..a/ b", Kind::Link),
+            ("sessions/SES/versions", Kind::Directory),
+            ("sessions/SES/versions/index.json", Kind::File),
         ] {
             assert!(is_place(Path::new(&at(path)), kind), "{path}");
         }
@@ -234,6 +238,9 @@ mod tests {
             ("sessions/SES/workspace/a/", Kind::File),
             ("sessions/SES/workspace/a\0b", Kind::File),
             ("sessions/x/workspace/a", Kind::File),
+            ("sessions/SES/versions", Kind::Link),
+            ("sessions/SES/versions/a", Kind::Link),
+            ("sessions/SES/versions/a/b", Kind::File),
             ("agents/AGT/layers/x/usr", Kind::Directory),
             ("agents/AGT/fetching", Kind::Directory),
         ] {

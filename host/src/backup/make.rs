@@ -224,6 +224,7 @@ impl Prepared {
             if own.workspace().is_dir() {
                 contents.directory(inner(home, own.path()))?;
                 contents.tree(inner(home, &own.workspace()), &own.workspace(), bounds)?;
+                contents.tree(inner(home, &own.versions()), &own.versions(), Bounds::NONE)?;
             }
         }
         let (sealer, totals) = contents.finish()?;

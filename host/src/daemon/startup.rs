@@ -18,6 +18,7 @@ use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
+use crate::model_socket::versions::VersionKeeper;
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
@@ -174,6 +175,7 @@ async fn runtime(
         home: home.clone(),
         settings: Arc::clone(&proposals.settings),
         executor: Arc::new(executor),
+        versions: VersionKeeper::default(),
     };
     let outbound = Outbound {
         turns: Arc::clone(&turns),

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::gateway::store as changes;
 use crate::outbound::{accept, delivery};
 use crate::runtime::actor::Actor;
+use crate::session::files::versions::Store;
 use crate::session::store::{self, FailureReason, Session, SessionState};
 use crate::turns::{memories, turn};
 use ironclaw_contract::ids::PersonId;
@@ -98,7 +99,13 @@ impl Actor {
         let place = self.runtime.jails.home.session(session.id).path().to_owned();
         let run = self.runtime.jails.run_directory(session);
         let shown = place.display().to_string();
-        let gone = tokio::task::spawn_blocking(move || remove_tree(&run).and_then(|()| remove_tree(&place))).await;
+        let versions = self.runtime.jails.home.session(session.id);
+        let gone = tokio::task::spawn_blocking(move || {
+            // Copies in flight end first; a later one finds no directory.
+            let _none_in_flight = versions.versions().is_dir().then(|| Store::open(&versions)).transpose()?;
+            remove_tree(&run).and_then(|()| remove_tree(&place))
+        });
+        let gone = gone.await;
         match gone {
             Ok(Ok(())) => {
                 let give = self.state().write(move |tx| store::give_uid_back(tx, id));

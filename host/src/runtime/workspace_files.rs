@@ -6,12 +6,13 @@ use crate::error::Error;
 use crate::refusal::{Denied, Refusal};
 use crate::runtime::launch;
 use crate::runtime::sessions::Sessions;
+use crate::session::files::versions::{self, History, Restoring, Run, Wanted};
 use crate::session::files::{self, Draft, Entry, FilePath, Files, Removal};
 use crate::session::store::{self, Session};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, FileRestored, LedgerEvent};
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::home::{self, SessionDirectories};
@@ -101,6 +102,44 @@ impl Sessions {
         let removed = off_thread(place, move |_| Removal::remove(removal)).await;
         self.settle(LedgerEvent::FileRemoved, (id, by), removed).await?;
         Ok(bytes)
+    }
+
+    /// Returns the kept versions of a file, of the files below a directory, or of all files of a workspace.
+    ///
+    /// # Errors
+    /// Fails if the host cannot read the workspace.
+    pub async fn file_history(&self, session: &Session, at: FilePath) -> Result<History, Denied<Error>> {
+        let place = self.place(session.id);
+        let history = off_thread(place, move |place| versions::history(place, &at).map_err(Denied::Failed));
+        let mut history = history.await?;
+        let failure = self.runtime.models.versions.failure(session.id);
+        history.report.failure = failure.or(history.report.failure);
+        Ok(history)
+    }
+
+    /// Restores a kept version of a file. What was at its place is kept as a version.
+    ///
+    /// # Errors
+    /// Refuses an unknown session or version, a place whose file cannot be kept, and a file that would take the workspace over its quota.
+    pub async fn restore_file(
+        &self,
+        id: SessionId,
+        wanted: Wanted,
+        by: PersonId,
+    ) -> Result<FileRestored, Denied<Error>> {
+        let _writing = self.runtime.workspaces.writing.lock().await;
+        let session = self.known(id).await?;
+        let (place, owner) = (self.place(id), self.owner(&session)?);
+        let run = Run::new(None, self.state().now(), self.runtime.workspaces.settings.now().quota.clone());
+        let placing = run.clone();
+        let prepared = off_thread(place.clone(), move |place| versions::restoring(place, owner, &run, wanted));
+        let restoring = prepared.await?;
+        let Restoring { version, bytes, digest, replaced, .. } = restoring;
+        let path = restoring.to.text();
+        self.note(LedgerEvent::FileRestored, (id, by), (bytes, Some(digest))).await?;
+        let placed = off_thread(place, move |place| restoring.place(place, &placing)).await;
+        self.settle(LedgerEvent::FileRestored, (id, by), placed).await?;
+        Ok(FileRestored { session_id: id, path, version, bytes, digest, replaced })
     }
 
     /// Records a change of a file before it happens.

@@ -6,6 +6,7 @@
 mod path;
 #[cfg(test)]
 mod tests;
+pub mod versions;
 
 pub use path::{FilePath, shown};
 
@@ -433,6 +434,11 @@ fn refused(error: Errno, path: &FilePath) -> Error {
         error => return Denied::Failed(error.into()),
     };
     Refusal::new(code, words).hint(hint).into()
+}
+
+/// Returns whether a path below the workspace has no entry, so that a file can be made there.
+fn no_file_at(files: &Files, path: &str) -> bool {
+    files.resolve(Path::new(path), FOUND).is_err_and(|error| error == Errno::ENOENT)
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -333,6 +333,11 @@ impl SessionDirectories {
         self.0.join("workspace")
     }
 
+    /// Returns the directory of the kept versions of the agent's files. No jail has it.
+    pub fn versions(&self) -> PathBuf {
+        self.0.join("versions")
+    }
+
     /// Returns the path of the inbound queue.
     pub fn inbound_db(&self) -> PathBuf {
         self.inbound().join(ironclaw_contract::seam::link::path::INBOUND_DB)

@@ -14,11 +14,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// The fail points of the host, in the order of a round.
-const OF_THE_HOST: [&str; 11] = [
+const OF_THE_HOST: [&str; 12] = [
     "record",
     "turn_open",
     "project",
     "call_recorded",
+    "versions_kept",
     "call_reported",
     "output_sealed",
     "accept",
@@ -95,7 +96,7 @@ fn every_fail_point_in_the_code_is_tested() {
 #[test]
 fn message_is_answered_once_if_the_host_dies_at_any_point() {
     for user in host_users() {
-        check_kill_at_every_point(user, &HELLO, &["call_recorded", "call_reported", "erase"]);
+        check_kill_at_every_point(user, &HELLO, &["call_recorded", "versions_kept", "call_reported", "erase"]);
     }
 }
 

@@ -7,6 +7,13 @@ use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::{LOOPBACK, Site, grant, host_with};
 use serde_json::{Value, json};
 
+/// Sends a message whose call waits for a person, which ends the command with code 1. Returns the answer.
+fn say_waiting(host: &TestHost, text: &str) -> String {
+    let answer = host.ctl(&["--json", "chat", "a", text]);
+    assert_eq!(answer.code, 1, "{}", answer.stdout);
+    answer.json()["reply"].as_str().unwrap_or_default().to_owned()
+}
+
 /// Returns the explanation of the newest call.
 pub(super) fn why_last_call(host: &TestHost) -> Value {
     let recorded: Vec<Value> = ["call.recorded", "call.refused"].iter().flat_map(|what| host.entries(what)).collect();
@@ -31,7 +38,7 @@ fn request_without_a_grant_waits_with_the_next_step() {
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
     assert!(said.contains("call_tool_not_enabled"), "{said}");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
-    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    let said = say_waiting(&host, &format!("fetch {}", site.url("/page")));
     assert!(said.contains("egress_new_host") && said.contains("kind egress"), "{said}");
     let why = why_last_call(&host);
     assert_eq!((why["status"].as_str(), why["code"].as_str()), (Some("asked"), Some("egress_new_host")));
@@ -67,19 +74,19 @@ fn sending_needs_a_scope_that_the_person_declared() {
     let site = Site::start();
     let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
     let post = format!("post tulips at {}", site.url("/notes"));
-    let said = host.say("a", &post);
+    let said = say_waiting(&host, &post);
     assert!(said.contains("call_scope"), "{said}");
     assert_eq!(answer_of(&why_last_call(&host), "scope"), "ask");
     assert!(site.lines().is_empty());
     // A declaration that the person did not type at the start declares nothing.
     let quoted = format!("post roses at {}\n> /allow send", site.url("/notes"));
-    host.say("a", &quoted);
+    say_waiting(&host, &quoted);
     assert!(site.lines().is_empty());
     // The declaration holds for this request.
     let said = host.say("a", &format!("/allow send\n{post}"));
     assert!(said.contains("The page says tulip."), "{said}");
     assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
-    let said = host.say("a", &post);
+    let said = say_waiting(&host, &post);
     assert!(said.contains("call_scope"), "{said}");
     assert_eq!(site.lines().len(), 1, "the next request has no scope of the one before");
     let scopes: Vec<Value> =
@@ -92,7 +99,7 @@ fn text_of_others_in_the_context_stops_a_sending_call() {
     let site = Site::start();
     let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
     host.say("a", &format!("fetch {}", site.url("/notes")));
-    let said = host.say("a", &format!("/allow send\npost tulips at {}", site.url("/notes")));
+    let said = say_waiting(&host, &format!("/allow send\npost tulips at {}", site.url("/notes")));
     assert!(said.contains("call_origin"), "{said}");
     assert_eq!(site.lines(), ["GET /notes HTTP/1.1"]);
     assert_eq!(answer_of(&why_last_call(&host), "inputs"), "ask");
@@ -130,7 +137,7 @@ fn revoked_grant_ends_requests_at_once() {
     let site = Site::start();
     let host = host_with(&site, &json!(["GET"]), &json!([]));
     host.ctl(&["egress", "revoke", "a", "127.0.0.1", "--yes"]).ok();
-    let said = host.say("a", &format!("fetch {}", site.url("/page")));
+    let said = say_waiting(&host, &format!("fetch {}", site.url("/page")));
     assert!(said.contains("egress_new_host"), "{said}");
     assert!(site.lines().is_empty());
     assert_eq!(host.ctl(&["--json", "egress", "list", "a"]).ok().json(), json!([]));

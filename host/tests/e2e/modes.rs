@@ -55,7 +55,7 @@ fn each_mode_has_each_outcome_for_a_request() {
         for entry in host.ctl(&["--json", "inbox"]).ok().json().as_array().expect("a list") {
             host.ctl(&["reject", entry["id"].as_str().expect("an id")]).ok();
         }
-        say("malformed", "/allow send\npost tulips at http://localhost");
+        say("malformed", "/allow send\npost tulips at nowhere");
         assert_eq!(last_call(&host).0, "refused", "{mode}");
         assert_eq!(site.lines().len(), before, "{mode}");
     }

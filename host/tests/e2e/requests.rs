@@ -228,21 +228,18 @@ fn present_person_decides_and_the_same_turn_goes_on() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    // The first message makes the session, so that the stream of the second one can be open before the call.
-    let hello = raw.say("a", "hello", None).1["message_id"].as_str().expect("an id").to_owned();
-    answered(&host, &hello);
     let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
     let message = recorded["message_id"].as_str().expect("an id");
     let mut stream = Stream::open(&raw, message);
     let asked = stream.next("request");
     assert_eq!((asked["status"].as_str(), asked["yours"].as_bool()), (Some("pending"), Some(true)), "{asked}");
-    // The call may have met no present person yet: then it is decided late.
     assert_eq!(approve(&raw, &asked).0, 200);
     let ended = stream.next("message");
     wait_for("the request at the site", || site.lines().len() == 1);
     wait_for("the end of the call", || request(&raw, &asked["id"])["status"] == "done");
     assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
-    assert!(!ended["reply"].is_null());
+    assert!(ended["reply"].as_str().expect("a reply").contains("The page says tulip."), "{ended}");
+    assert_eq!(host.entries("turn.opened").len(), 1, "the same turn went on");
 }
 
 #[test]
@@ -286,4 +283,56 @@ fn retried_turn_reuses_request() {
         assert_eq!(site.lines().len(), expected, "{point}");
         host.ctl(&["audit", "verify"]).ok();
     }
+}
+
+/// Returns a job: the agent reads a page, keeps it in a file, and posts a text that the person typed.
+fn job(site: &Site) -> String {
+    format!("copy {} into page.txt and post lilies at {}", site.url("/page"), site.url("/notes"))
+}
+
+fn says_the_page(host: &TestHost) -> bool {
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["file", "get", &session, "page.txt", "--out", "-"]).stdout.contains("The page says tulip.")
+}
+
+#[test]
+fn job_reads_writes_asks_once_and_posts_inline() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["GET", "POST"]), &json!(["/page", "/notes"]));
+    let raw = Raw::of(&host);
+    let (_, recorded) = raw.say("a", &job(&site), None);
+    let mut stream = Stream::open(&raw, recorded["message_id"].as_str().expect("an id"));
+    let asked = stream.next("request");
+    assert_eq!(asked["arguments"]["body"], "lilies");
+    assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
+    assert!(says_the_page(&host), "the file is written without a question");
+    assert_eq!(approve(&raw, &asked).0, 200);
+    let ended = stream.next("message");
+    assert!(ended["reply"].as_str().expect("a reply").contains("Copied and posted"), "{ended}");
+    assert_eq!(site.lines(), ["GET /page HTTP/1.1", "POST /notes HTTP/1.1"]);
+    assert_eq!(host.entries("turn.opened").len(), 1, "the same turn went on");
+}
+
+#[test]
+fn job_is_finished_by_a_follow_up_after_a_kill() {
+    let site = Site::start();
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let shift = host.home.with_file_name("shift");
+    std::fs::write(&shift, "0").expect("written");
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    grant(&host, &site, &json!(["GET", "POST"]), &json!(["/page", "/notes"]));
+    let raw = Raw::of(&host);
+    let (_, recorded) = raw.say("a", &job(&site), None);
+    answered(&host, recorded["message_id"].as_str().expect("an id"));
+    let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
+    host.kill_host();
+    std::fs::write(&shift, "3600000").expect("written");
+    host.up();
+    let raw = Raw::of(&host);
+    host.ctl(&["approve", &id, "--yes"]).ok();
+    wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
+    assert_eq!(site.lines(), ["GET /page HTTP/1.1", "POST /notes HTTP/1.1"]);
+    assert_eq!(host.entries("call.started").len(), 2);
+    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    host.ctl(&["audit", "verify"]).ok();
 }

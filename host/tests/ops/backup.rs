@@ -228,6 +228,7 @@ fn backup_has_workspaces_settings_and_no_key() {
     host.up();
     host.agent("a");
     host.say("a", "write notes.txt: the plan");
+    host.say("a", "write more.txt: more");
     host.down();
     let workspace = host.session_directory().join("workspace");
     std::os::unix::fs::symlink("/etc/passwd", workspace.join("link")).expect("linked");
@@ -261,6 +262,9 @@ fn backup_has_workspaces_settings_and_no_key() {
     }
     other.up();
     assert!(other.say("a", "read notes.txt").contains("the plan"));
+    other.ctl(&["file", "remove", "a", "notes.txt"]).ok();
+    other.ctl(&["file", "restore", "a", "notes.txt"]).ok();
+    assert!(other.say("a", "read notes.txt").contains("the plan"), "the backup has the kept versions");
     assert!(other.entries("session.workspace_lost").is_empty());
     let left = std::fs::read_dir(other.home.parent().expect("a directory")).expect("read").flatten();
     let left: Vec<_> =

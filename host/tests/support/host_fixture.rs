@@ -189,9 +189,10 @@ impl TestHost {
         assert_eq!(done["status"], "applied", "{done}");
     }
 
-    /// Sends a message and returns the output of `chat --json`.
+    /// Sends a message and returns the output of `chat --json`; a call of its turn may wait for a person.
     pub(crate) fn chat(&self, agent: &str, message: &str) -> Value {
-        self.ctl(&["--json", "chat", agent, message]).ok().json()
+        let said = self.ctl(&["--json", "chat", agent, message]);
+        if said.stderr.contains("\"needs_person\"") { said.refused("ironctl inbox").json() } else { said.ok().json() }
     }
 
     /// Sends a message and returns the text of the answer.

@@ -6,7 +6,9 @@ use super::{Client, Content, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
 use hyper::body::Bytes;
-use ironclaw_contract::operator::{Conversation, FileList, FileRemoved, FileStored, NewConversation};
+use ironclaw_contract::operator::{
+    Conversation, FileHistory, FileList, FileRemoved, FileRestore, FileRestored, FileStored, NewConversation,
+};
 use std::time::Duration;
 
 /// Time for the bytes of a file.
@@ -53,6 +55,16 @@ impl Client {
         let path = format!("sessions/{}/files?path={}&replace={replace}", segment(session), segment(path));
         let body = Content { kind: "application/octet-stream", bytes };
         parse(&self.ask(Method::POST, &path, Some(body), FILE_TIMEOUT).await?)
+    }
+
+    /// Returns the kept versions of a file, of the files below a directory, or of all files of a workspace.
+    pub async fn file_history(&self, session: &str, path: &str) -> Result<FileHistory, Error> {
+        self.get(&format!("sessions/{}/files/history?path={}", segment(session), segment(path))).await
+    }
+
+    /// Restores a kept version of a file.
+    pub async fn restore_file(&self, session: &str, wanted: &FileRestore) -> Result<FileRestored, Error> {
+        self.post(&format!("sessions/{}/files/restore", segment(session)), wanted).await
     }
 
     /// Removes a file from a workspace.

@@ -1,4 +1,4 @@
-//! `ironctl file`: lists, gets, puts and removes files in the workspace of a session.
+//! `ironctl file`: lists, gets, puts, removes and restores files in the workspace of a session.
 //!
 //! Never overwrites a file unasked, and prints names of an agent only with safe characters. See [`crate::local_file`].
 
@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::{clock, local_file};
 use clap::Subcommand;
-use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileList};
+use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileHistory, FileList, FileRestore};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +70,32 @@ pub enum Action {
         /// File below the workspace
         path: String,
     },
+    /// List the kept versions of files that the agent overwrote or deleted
+    #[command(
+        after_help = "Example:\n  ironctl file history assistant\n  ironctl file history assistant reports/may.csv"
+    )]
+    History {
+        #[command(flatten)]
+        of: Of,
+        /// File or directory below the workspace [default: the workspace]
+        path: Option<String>,
+    },
+    /// Restore a kept version of a file
+    #[command(
+        after_help = "Example:\n  ironctl file restore assistant reports/may.csv\n  ironctl file restore assistant notes.txt --version 12 --to old-notes.txt"
+    )]
+    Restore {
+        #[command(flatten)]
+        of: Of,
+        /// File below the workspace
+        path: String,
+        /// Number of the version [default: the newest that the workspace lacks]
+        #[arg(long, value_name = "ID")]
+        version: Option<u64>,
+        /// File below the workspace to write instead
+        #[arg(long, value_name = "OTHER")]
+        to: Option<String>,
+    },
 }
 
 /// The session whose workspace is meant.
@@ -129,6 +155,65 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 removed.session_id
             ))
         }
+        Action::History { of, path } => {
+            let session = of.session(&client).await?;
+            history(at, &client.file_history(&session, path.as_deref().unwrap_or_default()).await?)
+        }
+        Action::Restore { of, path, version, to } => {
+            let session = of.session(&client).await?;
+            restore(at, &client, &session, &FileRestore { path, version, to }).await
+        }
+    }
+}
+
+async fn restore(at: &At, client: &Client, session: &str, wanted: &FileRestore) -> Result<(), Error> {
+    let restored = client.restore_file(session, wanted).await?;
+    at.out.json(&restored)?;
+    at.out.line(format!(
+        "restored version {} of {} to {} ({} bytes) in the workspace of {}",
+        restored.version,
+        on_one_line(&wanted.path),
+        on_one_line(&restored.path),
+        restored.bytes,
+        restored.session_id
+    ))?;
+    match restored.replaced {
+        Some(replaced) => at.out.remark(format!("the replaced content is version {replaced}")),
+        None => Ok(()),
+    }
+}
+
+/// Prints the kept versions of files, and what the host could not copy.
+fn history(at: &At, history: &FileHistory) -> Result<(), Error> {
+    at.out.json(history)?;
+    if history.versions.is_empty() {
+        at.out.line("no versions")?;
+    } else {
+        let rows = history.versions.iter().map(|version| {
+            [
+                version.id.to_string(),
+                on_one_line(&version.shown),
+                version.bytes.to_string(),
+                clock::date_and_time(&version.kept_at),
+                version.why.clone(),
+                version.turn.map(|turn| turn.to_string()).unwrap_or_default(),
+            ]
+        });
+        at.out.table(["VERSION", "FILE", "BYTES", "KEPT", "WHY", "TURN"], rows)?;
+    }
+    if history.more {
+        at.out.remark(format!("there are more than these {} versions: name a file", history.versions.len()))?;
+    }
+    for left in &history.left_out {
+        at.out.remark(format!("not kept: {} ({})", on_one_line(&left.shown), left.why))?;
+    }
+    let unnamed = history.left_out_total.saturating_sub(history.left_out.len() as u64);
+    if unnamed > 0 {
+        at.out.remark(format!("not kept: {unnamed} more files"))?;
+    }
+    match &history.failure {
+        Some(failure) => at.out.remark(format!("the last copying of changed files failed: {failure}")),
+        None => Ok(()),
     }
 }
 

@@ -2,24 +2,23 @@
 
 use super::calls::lowered;
 use super::seam::{digest, id};
-use super::{Shape, shape, shape_by_bytes};
+use super::{Shape, files, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
-    Attempt, BreakAccepted, Cancelled, Check, Control, Conversation, Failure, FileEntry, FileList, FileRemoved,
-    FileStored, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine,
-    LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader, McpServerTool, MessageFile, MessageImage,
-    MessageView, ModelFailure, NewAgent, NewConversation, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
-    ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status,
-    Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
+    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
+    McpServerTool, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes,
+    Panicked, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead,
+    SlotCounts, Stage, Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
-const AT: &str = "2026-11-18T11:06:40.123Z";
+pub(super) const AT: &str = "2026-11-18T11:06:40.123Z";
 
-fn session_id() -> SessionId {
+pub(super) fn session_id() -> SessionId {
     id::<SessionId>("ses", 1)
 }
 
@@ -117,7 +116,7 @@ fn stops() -> Vec<Shape> {
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [host(), agents(), messages(), transcript(), files(), memory(), ledger(), stops()];
+    let groups = [host(), agents(), messages(), transcript(), files::all(), memory(), ledger(), stops()];
     groups.into_iter().flatten().collect()
 }
 
@@ -369,34 +368,6 @@ fn transcript() -> Vec<Shape> {
             "operator.thread.unnamed",
             Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() },
         ),
-    ]
-}
-
-fn files() -> Vec<Shape> {
-    let file = FileEntry {
-        path: Some("notes/today.txt".to_owned()),
-        shown: "notes/today.txt".to_owned(),
-        kind: "file".to_owned(),
-        bytes: Some(12),
-        modified_at: AT.to_owned(),
-    };
-    let link =
-        FileEntry {
-            path: None, shown: "a⟦U+FFFD⟧".to_owned(), kind: "link".to_owned(), bytes: None, ..file.clone()
-        };
-    let path = || "notes/today.txt".to_owned();
-    let named = NewConversation { speak_as: Some("loopback:alice-work".to_owned()), thread: Some("work".to_owned()) };
-    vec![
-        shape("operator.file_entry", file.clone()),
-        shape("operator.files", FileList { files: vec![file, link], more: false }),
-        shape(
-            "operator.file_stored",
-            FileStored { session_id: session_id(), path: path(), bytes: 12, digest: digest(1) },
-        ),
-        shape("operator.file_removed", FileRemoved { session_id: session_id(), path: path(), bytes: 12 }),
-        shape("operator.new_conversation.bare", NewConversation::default()),
-        shape("operator.new_conversation", named),
-        shape("operator.conversation", Conversation { session_id: session_id() }),
     ]
 }
 

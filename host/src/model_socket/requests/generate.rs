@@ -59,7 +59,11 @@ impl Server {
         let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
         self.read_images(&mut prepared).await;
         match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
-            (Ok(Some(answered)), None) => self.record_output(turn, prepared, answered).await,
+            (Ok(Some(answered)), None) => {
+                let answer = self.record_output(turn, prepared, answered).await;
+                self.keep_versions(turn, &answer).await;
+                answer
+            }
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
             // The turn was closed during the request. No party is at fault, so the ledger gets no refusal.
             (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),

@@ -27,6 +27,10 @@ const AFTER_REQUEST: Duration = Duration::from_secs(5);
 /// The wait until the sandbox has the moved deadline. It reads the deadline again only after the call has its result.
 const PROJECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// The age of a turn up to which a call waits for a client that may still be about to follow it. A client opens the stream of a message
+/// after it has sent the message.
+const ARRIVAL_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// The name in the record of an inline page of a chat.
 const IN_CHAT: &str = "chat";
 
@@ -73,6 +77,13 @@ impl Server {
                         }
                     }
                 }
+                Step::Tell(_) if !self.arrival_time(turn).is_zero() => {
+                    tokio::select! {
+                        _ = changed.changed() => {}
+                        _ = people.changed() => {}
+                        () = tokio::time::sleep(self.arrival_time(turn)) => {}
+                    }
+                }
                 step => break Some(step),
             }
         };
@@ -89,6 +100,13 @@ impl Server {
             Some(Step::Refuse(code)) => self.refuse_asked(turn, call, code).await,
             Some(Step::Leave | Step::Wait(_)) | None => Ok(()),
         }
+    }
+
+    /// Returns the rest of the time in which a client may still come for this turn.
+    fn arrival_time(&self, turn: TurnId) -> Duration {
+        let whole = Duration::from_secs(u64::from(self.shared.turns.config.seconds_max));
+        let age = whole.saturating_sub(self.shared.turns.deadlines.left(self.session, turn));
+        ARRIVAL_TIME_MAX.saturating_sub(age)
     }
 
     /// Returns the step for a call whose pause is over.

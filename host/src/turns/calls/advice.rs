@@ -34,20 +34,6 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallRepeated => {
             "the same call may have happened already, before the host restarted; say so in your answer, and do not try again"
         }
-        DenialCode::CallAskedTooOften => {
-            "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"
-        }
-        DenialCode::CallRejected => {
-            "a person said no to exactly this call, or no person decided in time; do not make it again until the person writes again"
-        }
-        DenialCode::CallWithdrawn => {
-            "the question about this call was withdrawn, so it did not run; say so in your answer"
-        }
-        DenialCode::CallExpired => "no person decided about this call in time; say so in your answer",
-        DenialCode::ApprovalLost => {
-            "its approval is no longer valid, so it did not run; say so in your answer, and do not make it again"
-        }
-        DenialCode::ApprovalUsed => "its approval is used up, so it did not run; say so in your answer",
         DenialCode::CallAlwaysAsks => {
             "every call of this tool needs the yes of a person, and no person can be asked; say in your answer what you would do"
         }
@@ -69,6 +55,27 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::EgressUpload => {
             "the body is longer than your grant of this host permits; send less, or ask for more with request_capability_change of kind egress"
         }
+        _ => return of_request(code),
+    })
+}
+
+/// Returns the sentence of a code about an approval request.
+const fn of_request(code: DenialCode) -> Option<&'static str> {
+    Some(match code {
+        DenialCode::CallAskedTooOften => {
+            "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"
+        }
+        DenialCode::CallRejected => {
+            "a person said no to exactly this call, or no person decided in time; do not make it again until the person writes again"
+        }
+        DenialCode::CallWithdrawn => {
+            "the question about this call was withdrawn, so it did not run; say so in your answer"
+        }
+        DenialCode::CallExpired => "no person decided about this call in time; say so in your answer",
+        DenialCode::ApprovalLost => {
+            "its approval is no longer valid, so it did not run; say so in your answer, and do not make it again"
+        }
+        DenialCode::ApprovalUsed => "its approval is used up, so it did not run; say so in your answer",
         // Not a code of a call; a test goes over all codes.
         _ => return None,
     })

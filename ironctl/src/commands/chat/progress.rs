@@ -69,6 +69,7 @@ impl LiveTurn {
                 self.answer.end_line()?;
                 self.show(format!("{} runs", tool(stage)))
             }
+            Ok(LedgerEvent::CallStarted) => self.show(format!("{} runs", tool(stage))),
             Ok(LedgerEvent::CallReported | LedgerEvent::CallRan) => self.line(format!("  {}: done", tool(stage))),
             Ok(LedgerEvent::CallRefused | LedgerEvent::ActionRefused) => {
                 self.line(format!("  {}: refused: {}", tool(stage), words(stage)))
@@ -149,6 +150,7 @@ fn progress(event: LedgerEvent, stage: &Stage) -> String {
         (LedgerEvent::MessageRecorded, ..) => "the message is recorded".to_owned(),
         (LedgerEvent::TurnOpened, ..) => "the agent works".to_owned(),
         (LedgerEvent::ModelAsked, ..) => "the model works".to_owned(),
+        (LedgerEvent::CallAsked, ..) => "a call waits for people".to_owned(),
         (_, "done", _) => stage.stage.clone(),
         (_, outcome, "") => format!("{} {outcome}", stage.stage),
         (_, outcome, words) => format!("{} {outcome}: {words}", stage.stage),
