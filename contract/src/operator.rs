@@ -145,6 +145,9 @@ pub struct Status {
     /// Changes that wait for a decision.
     #[serde(default)]
     pub changes_waiting: u64,
+    /// Calls that wait for a decision.
+    #[serde(default)]
+    pub calls_waiting: u64,
     /// Agents whose guard mode is not `enforce`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredGuard>,

@@ -8,6 +8,7 @@ use crate::gateway::store as store_of_changes;
 use crate::inbound::inbox;
 use crate::outbound::delivery::journal;
 use crate::registry;
+use crate::requests;
 use crate::runtime::command::{ActorView, Phase};
 use crate::session::store::{self, Origin, SessionState};
 use crate::tables::turns;
@@ -49,6 +50,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl delivery list`")),
     }
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
+    let calls_waiting = api.record.state.read(requests::pending_count).await?;
     let stopped = stops::stopped(&api).await?;
     let room = api.sessions.occupancy();
     Ok(Json(Status {
@@ -66,6 +68,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         stopped,
         places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
+        calls_waiting,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
     }))
 }

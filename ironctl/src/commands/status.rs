@@ -19,8 +19,8 @@ pub async fn run(at: &At) -> Result<(), Error> {
     for warning in &status.host.warnings {
         at.out.line(format!("warning: {warning}"))?;
     }
-    if status.changes_waiting > 0 {
-        at.out.line(format!("{}: ironctl inbox", inbox::count(0, status.changes_waiting)))?;
+    if status.changes_waiting + status.calls_waiting > 0 {
+        at.out.line(format!("{}: ironctl inbox", inbox::count(status.calls_waiting, status.changes_waiting)))?;
     }
     host(at.out, &status)?;
     if status.sessions.is_empty() {

@@ -174,7 +174,15 @@ fn host() -> Vec<Shape> {
         shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
         shape_by_bytes(
             "operator.status",
-            &Status { host, sessions, stopped: None, places: places(), changes_waiting: 2, lowered: vec![lowered()] },
+            &Status {
+                host,
+                sessions,
+                stopped: None,
+                places: places(),
+                changes_waiting: 2,
+                calls_waiting: 1,
+                lowered: vec![lowered()],
+            },
         ),
         shape_by_bytes("operator.session_status.awake", &awake()),
         shape_by_bytes("operator.session_status.parked", &parked()),
