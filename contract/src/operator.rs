@@ -4,6 +4,7 @@
 //! `ironctl/src/client.rs` reads them.
 
 mod agents;
+mod allowances;
 mod audit;
 mod backup;
 mod calls;
@@ -29,6 +30,7 @@ mod transcript;
 mod usage;
 
 pub use agents::*;
+pub use allowances::*;
 pub use audit::*;
 pub use backup::*;
 pub use calls::*;

@@ -3,6 +3,7 @@
 //! Only translates between the types of the other modules and those of the wire; it decides nothing. See `api::auth`.
 
 mod agents;
+mod allowances;
 mod audit;
 mod auth;
 mod backup;
@@ -178,6 +179,11 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
         post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
         post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
+        get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),
+        post("/v1/allowances", Member, "Add an allowance for the caller exactly as shown", allowances::add),
+        post("/v1/allowances/review", Member, "The page of a new allowance; records nothing", allowances::review),
+        get("/v1/allowances/{id}", Member, "One allowance", allowances::show),
+        delete("/v1/allowances/{id}", Member, "Remove an allowance; a member only their own", allowances::remove),
         get("/v1/changes", Member, "Changes that wait; a member sees only those that concern them", changes::list),
         post("/v1/changes", Member, "Propose a change of an agent", changes::submit),
         get("/v1/changes/{id}", Member, "One change, with its review page", changes::show),

@@ -15,7 +15,7 @@ use crate::latch::Latch;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
-use crate::requests::{self, Requests};
+use crate::requests::{self, Requests, Status};
 use crate::secrets::{self, SecretName};
 use crate::session::store;
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs, http};
@@ -110,7 +110,9 @@ impl Executor {
         let (executor, of) = (Arc::clone(self), place.clone());
         let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
         let Some(started) = started else {
-            self.announce();
+            // Without the bell: nothing became due.
+            self.ran.send_modify(|count| *count = count.wrapping_add(1));
+            self.requests.inform_followers();
             return Ok(());
         };
         failpoint::reach("call_started");
@@ -141,7 +143,10 @@ impl Executor {
 
     /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.
     fn start(&self, tx: &mut WriteTx<'_>, place: &Place, when: When) -> Result<Option<Started>, Error> {
-        let Some(row) = runnable(tx, place)? else { return Ok(None) };
+        let Some(row) = runnable(tx, place)? else {
+            self.withdraw_approved(tx, place, "its call has an outcome already")?;
+            return Ok(None);
+        };
         let Some(open) = turn::find(tx, place.turn)?.filter(|turn| turn.open || when == When::Late) else {
             return Ok(None);
         };
@@ -152,7 +157,10 @@ impl Executor {
         let judged = calls::judge(&agent, &facts, &wanted, true);
         let permitted = match calls::may_have_happened(tx, &row)? {
             true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
-            false => requests::use_approvals(tx, &self.requests, row.id, &judged.by_stages),
+            false => {
+                let running = requests::Running { turn: &open, agent: agent.id, call: &call, row: &row };
+                requests::use_approvals(tx, &self.requests, &running, &judged.by_stages)
+            }
         };
         let refusal = match permitted {
             Ok(permitted) => {
@@ -166,6 +174,7 @@ impl Executor {
             Err(Denied::Failed(error)) => return Err(error),
         };
         let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
+        self.withdraw_approved(tx, place, code.meaning())?;
         if when == When::InTurn {
             let target = self.target(place);
             let result = calls::refusal(code, &refusal.message);
@@ -176,6 +185,16 @@ impl Executor {
         }
         entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
         Ok(None)
+    }
+
+    /// Ends the approved request of a call that does not run. Otherwise it would be due again at once.
+    fn withdraw_approved(&self, tx: &mut WriteTx<'_>, place: &Place, why: &str) -> Result<(), Error> {
+        match requests::of_call(tx, place.call)? {
+            Some(row) if row.status == Status::Approved => {
+                requests::end(tx, &self.record, &row, Status::Withdrawn, None, why)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Records the result of a call for its turn.

@@ -3,6 +3,7 @@
 //! Never decides about a message, and changes the rights of an agent only with an [`Approved`] or an [`Authority`]. See
 //! [`crate::inbound::identity`] and [`crate::inbound::routing`].
 
+pub mod allowances;
 pub mod channels;
 pub mod egress;
 pub mod mcp;
@@ -192,6 +193,7 @@ pub fn set_tools(
     tools: &[String],
 ) -> Result<(), ironclaw_state::Error> {
     tables::agents::set_tools(tx, agent.id, tools)?;
+    allowances::end_of_tools(tx, agent.id, tools)?;
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     changed_entry(LedgerEvent::AgentTools, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())
@@ -240,6 +242,7 @@ pub fn set_mode(
 /// Removes an agent whose sessions are gone.
 pub fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<(), ironclaw_state::Error> {
     tables::sessions::mark_uids_shared(tx, agent.id)?;
+    allowances::end_of_agent(tx, agent.id)?;
     tables::agents::delete_agent(tx, agent.id)?;
     approved_entry(LedgerEvent::AgentRemoved, approved)
         .with("agent", agent.id)

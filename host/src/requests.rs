@@ -8,6 +8,7 @@
 //!              └──▶ Rejected | Expired | Withdrawn
 //! ```
 
+pub mod allowance;
 mod ask;
 mod decide;
 mod ending;
@@ -19,7 +20,7 @@ pub use crate::tables::requests::{
     Row, Status, ended, equal, find, list, next_end, of_call, of_output, of_turn, pending_count, running, set_status,
 };
 pub use ask::{Asked, Asking, ask};
-pub use decide::{Open, Permitted, approve, known, may_decide, may_read, reject, unknown, use_approvals};
+pub use decide::{Open, Permitted, Running, approve, known, may_decide, may_read, reject, unknown, use_approvals};
 pub use ending::{end, end_all, end_of_turn, finish, inform};
 pub use page::{Shown, effect, note_told, show};
 pub use presence::{Presence, Present};
@@ -71,8 +72,13 @@ impl Requests {
 
     /// Announces that a request changed: to calls that wait, to followers, and to the worker.
     pub fn announce(&self) {
-        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+        self.inform_followers();
         self.bell.notify_one();
+    }
+
+    /// Announces that a request changed to calls that wait and to followers.
+    pub fn inform_followers(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.

@@ -22,6 +22,7 @@ mod support {
 
 /// The features of the host, through the real programs.
 mod e2e {
+    mod allowances;
     mod budget;
     mod calls;
     mod change_effects;
@@ -43,7 +44,7 @@ mod e2e {
     mod people;
     mod prompts;
     mod regressions;
-    mod requests;
+    pub(crate) mod requests;
     mod round;
     mod scopes;
     mod small_model;
@@ -65,6 +66,7 @@ mod security {
     mod port;
     pub(crate) mod quota;
     mod quota_campaign;
+    pub(crate) mod requests;
     mod secret_store;
     mod secrets;
     pub(crate) mod tamper;

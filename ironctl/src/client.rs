@@ -3,6 +3,7 @@
 //! Never connects to another machine. Refuses an answer over a bound, and waits no longer than a timeout. See
 //! [`ironclaw_contract::operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
 
+mod allowances;
 mod audit;
 mod backup;
 mod calls;

@@ -3,6 +3,7 @@
 //! Prints only through [`crate::output`], and asks a host only through [`crate::client`].
 
 mod agent;
+mod allowance;
 mod approve;
 mod audit;
 mod backup;
@@ -76,7 +77,7 @@ impl At {
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
-    ("Decide", &["inbox", "approve", "reject", "change"]),
+    ("Decide", &["inbox", "approve", "reject", "allowance", "change"]),
     ("Agents", &["agent"]),
     ("Reach", &["mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
@@ -128,6 +129,9 @@ pub enum Command {
     Approve(approve::Args),
     /// Reject a call or a change
     Reject(reject::Args),
+    /// Add, list, show and remove counted repetitions of calls that would need you
+    #[command(subcommand, after_help = "Example:\n  ironctl allowance list")]
+    Allowance(allowance::Action),
     /// Add, list, test and remove channels
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
@@ -225,6 +229,7 @@ impl Command {
             Self::Change(action) => change::run(at, action).await,
             Self::Approve(args) => approve::run(at, args).await,
             Self::Reject(args) => reject::run(at, args).await,
+            Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,

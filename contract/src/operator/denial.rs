@@ -245,6 +245,13 @@ denial_codes! {
     CallExpired = "call_expired", 409, Operator, "The approval request has expired, or its approvals were not used in time.";
     RequestUnknown = "request_unknown", 404, Operator, "There is no such approval request, or it is of another person.";
     RequestDecided = "request_decided", 409, Operator, "The approval request is already decided, or it is over.";
+    AllowanceUnknown = "allowance_unknown", 404, Operator, "There is no such allowance, or it is of another person.";
+    AllowanceBounds = "allowance_bounds", 400, Operator, "The number of uses or the end of an allowance is out of its bounds.";
+    AllowanceTool = "allowance_tool", 400, Operator, "An allowance cannot permit calls of this tool.";
+    AllowanceFields = "allowance_fields", 400, Operator, "The fixed fields of an allowance are not the control fields of the tool.";
+    AllowanceRejected = "allowance_rejected", 409, Operator, "The allowance would have permitted a call that a person rejected.";
+    AllowanceTooMany = "allowance_too_many", 409, Operator, "The person has reached the bound on allowances.";
+    AllowanceLost = "allowance_lost", 409, Sandbox, "The allowance for the call was used up, expired or was removed before the call ran.";
     CallNeedsPerson = "call_needs_person", 403, Sender, "The call needs the yes of a person, and no person can be asked.";
     MemoryFull = "memory_full", 400, Operator, "The agent has reached its bound on notes.";
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";

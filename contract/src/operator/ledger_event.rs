@@ -141,6 +141,9 @@ events! {
     RequestExpired = "request.expired", [Kind::Retract], "session request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session request reason", "An approval request can no longer be decided.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
+    AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
+    AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
+    AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tool by reason", "An allowance was removed.";
     CallWouldHaveBlocked = "call.would_have_blocked", [Kind::Meta], "session turn call tool arguments_digest codes", "A dangerous mode permitted a call that these codes would have stopped in mode `enforce`.";
     CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
     CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";

@@ -148,7 +148,7 @@ fn managed(tx: &ReadTx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<
 }
 
 /// Returns the end of a token that is made at `now`: a duration from then, or RFC 3339.
-fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
+pub(super) fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at.as_millisecond());
     }

@@ -142,6 +142,7 @@ impl Parts {
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
     pub async fn resume(&self) -> Result<(), Error> {
         recovery::recover(&self.record, &self.jails.home).await?;
+        self.executor.settle_interrupted().await?;
         if !self.stops.restore().await? {
             self.sessions.wake_all().await?;
         }

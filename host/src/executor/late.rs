@@ -16,7 +16,7 @@ use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::message::{Author, Span, Status as MessageStatus};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
@@ -48,30 +48,7 @@ impl LateCalls {
     /// Runs approved calls and ends requests, until the host stops.
     pub async fn run(self, shutdown: Shutdown) {
         let requests = Arc::clone(&self.executor.requests);
-        if let Err(error) = self.settle_interrupted().await {
-            tracing::error!(%error, "calls that were running at the last stop are not marked as unknown yet");
-        }
         worker::run(self, &requests.bell, &shutdown).await;
-    }
-
-    /// Marks the calls that ran when the host ended as unknown, and informs their sessions. None of them runs again.
-    async fn settle_interrupted(&self) -> Result<(), Error> {
-        let record = Arc::clone(&self.executor.record);
-        let settle = self.executor.record.state.write(move |tx| {
-            for row in requests::running(tx)? {
-                turns::end_late_call(tx, row.call, CallState::Unknown)?;
-                requests::finish(tx, row.call, false)?;
-                let words = "was running when the host ended, so its outcome is unknown; it does not run again";
-                requests::inform(
-                    tx,
-                    &record,
-                    &row,
-                    &format!("Your approved call of {} ({}) {words}.", row.tool, row.id),
-                )?;
-            }
-            Ok::<_, Error>(())
-        });
-        settle.await
     }
 }
 
@@ -107,12 +84,20 @@ impl Due for LateCalls {
             .state
             .read(|tx| Ok::<_, Error>((due(tx)?, requests::next_end(tx)?.map(|at| at - tx.wall()))))
             .await?;
+        let mut failed = None;
         for (row, key) in self.with_keys(due).await? {
             let session = row.session;
             let place = Place { session, turn: row.turn, call: row.call, key };
-            self.executor.run(place, When::Late, REQUEST_TIME_MAX).await?;
+            if let Err(error) = self.executor.run(place, When::Late, REQUEST_TIME_MAX).await {
+                // The other calls do not wait for a damaged one.
+                failed = Some(error);
+                continue;
+            }
             failpoint::reach("call_followed_up");
             self.wake.wake(session);
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         Ok(next.map_or(Wait::Bell, |ms| Wait::AtMost(Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1))))
     }
@@ -137,6 +122,31 @@ impl LateCalls {
 }
 
 impl Executor {
+    /// Marks the calls that ran when the host ended as unknown, and informs their sessions. None of them runs again. To be called before
+    /// any turn, so that no call of this host is running yet.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn settle_interrupted(&self) -> Result<(), Error> {
+        let record = Arc::clone(&self.record);
+        let settle = self.record.state.write(move |tx| {
+            requests::allowance::end_outdated(tx)?;
+            for row in requests::running(tx)? {
+                turns::end_late_call(tx, row.call, CallState::Unknown)?;
+                requests::finish(tx, row.call, false)?;
+                let words = "was running when the host ended, so its outcome is unknown; it does not run again";
+                requests::inform(
+                    tx,
+                    &record,
+                    &row,
+                    &format!("Your approved call of {} ({}) {words}.", row.tool, row.id),
+                )?;
+            }
+            Ok::<_, Error>(())
+        });
+        settle.await
+    }
+
     /// Announces that requests ended, to calls that wait and to followers.
     fn announce_ended(&self) {
         self.ran.send_modify(|count| *count = count.wrapping_add(1));
@@ -151,8 +161,7 @@ fn due(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
         let is_told = call.result.is_some();
         let is_open = turn::find(tx, row.turn)?.is_some_and(|turn| turn.open);
         // A message that is tried again makes an equal call, which uses the approvals.
-        let is_retried = messages::find(tx, row.root)?
-            .is_some_and(|root| matches!(root.status, MessageStatus::Queued | MessageStatus::Processing));
+        let is_retried = messages::find(tx, row.root)?.is_some_and(|root| root.waits_for_an_answer());
         if is_told || !(is_open || is_retried) {
             due.push(row);
         }

@@ -67,6 +67,14 @@ pub fn dependence(backers: &Backers, counted: &BTreeSet<PersonId>, asked: Asked,
     }
 }
 
+/// Returns the dependence of the requester's own approval on another approver, if it has one.
+pub fn own_dependence(backers: &Backers, counted: &BTreeSet<PersonId>) -> Option<Dependence> {
+    match backers {
+        Backers::Unknown => Some(Dependence::Unknown),
+        Backers::People(people) => people.intersection(counted).next().copied().map(Dependence::OfApprover),
+    }
+}
+
 /// The reason that an approval is not independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {

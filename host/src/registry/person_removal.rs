@@ -4,7 +4,7 @@
 //! `crate::changes` for the order.
 
 use super::people::{Identity, Person, Role, identity_entry, person_by_id};
-use super::{roles, tokens};
+use super::{allowances, roles, tokens};
 use crate::refusal::{Denied, Refusal};
 use crate::tables;
 use ironclaw_contract::ids::PersonId;
@@ -48,6 +48,7 @@ pub fn check(tx: &ReadTx<'_>, person: &Person, by: PersonId) -> Result<(), Denie
 /// Revokes the tokens of a person and unlinks the identities, so that no further message of theirs arrives. A second call changes nothing.
 pub fn end_access(tx: &mut WriteTx<'_>, person: &Person, by: PersonId) -> Result<LostAccess, ironclaw_state::Error> {
     let tokens = tokens::revoke_all(tx, person.id, by)?;
+    allowances::end_of_person(tx, person.id)?;
     let mut identities = tables::people::identities_of(tx, person.id)?;
     identities.retain(|identity| *identity != Identity::own(person.id));
     for identity in &identities {

@@ -2,6 +2,7 @@
 //!
 //! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
 
+use super::allowance::{self, Calling};
 use super::reasons::{Origin, StoredReason};
 use super::{Requests, Row, Status, decide, ending};
 use crate::error::Error;
@@ -60,6 +61,8 @@ pub struct Asking<'a> {
     pub digest: Digest,
     /// The reasons.
     pub reasons: &'a [Reason],
+    /// The allowances of earlier calls of the same output, which have not run.
+    pub promised: &'a [i64],
 }
 
 /// The answer to a call that needs people.
@@ -67,6 +70,8 @@ pub struct Asking<'a> {
 pub enum Asked {
     /// The call waits for this request.
     Waits(RequestId),
+    /// The allowance of this number covers the call. Its use is counted once the call runs.
+    Allowed(i64),
     /// No person is asked.
     Refused(DenialCode),
 }
@@ -79,7 +84,8 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     let Asking { turn, output, call, class, digest, reasons, .. } = asking;
     let principal = turn.person()?;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
-    let reasons: Vec<StoredReason> = reasons.iter().map(StoredReason::from).collect();
+    let found: &[Reason] = reasons;
+    let reasons: Vec<StoredReason> = found.iter().map(StoredReason::from).collect();
     if let Some(equal) = requests::equal(tx, turn.session, root, *digest)? {
         match equal.status {
             Status::Pending | Status::Approved if is_current(tx, &equal, &reasons)? => {
@@ -94,6 +100,10 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
             // The call had its effect, and a second one is another call.
             Status::Done | Status::Withdrawn => {}
         }
+    }
+    let calling = Calling { person: principal, agent: asking.agent.id, call };
+    if let Some(allowance) = allowance::usable(tx, &calling, *class, found, asking.promised)? {
+        return Ok(Asked::Allowed(allowance.id));
     }
     let Some(person) = registry::person_by_id(tx, principal)? else {
         return Ok(Asked::Refused(DenialCode::CallNeedsPerson));

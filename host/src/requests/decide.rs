@@ -3,6 +3,7 @@
 //! Each reason names its decider: the person of the turn, or people with the roles of the policy. A request is approved once every
 //! reason has its yes. The executor counts the approvals again when it uses them up. See [`crate::gateway::decide::counted`].
 
+use super::allowance::{self, Calling};
 use super::page::{self, class_of, reasons_of};
 use super::reasons::StoredReason;
 use super::{Requests, Row, Status, ending};
@@ -17,8 +18,10 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role};
 use crate::tables::{facts, requests};
 use crate::tools;
+use crate::turns::calls::{Call, CallRow};
+use crate::turns::turn::Turn;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{ApprovalId, CallId, PersonId, RequestId};
+use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::call::{Judgement, Permit};
@@ -353,6 +356,66 @@ impl Permitted {
     }
 }
 
+/// Returns whether a request asks for exactly this call, made on behalf of this person.
+fn is_of_call(row: &Row, made: &CallRow, principal: Option<PersonId>) -> bool {
+    let is_same = row.digest == made.digest && row.tool == made.tool && row.output == made.output;
+    is_same && row.session == made.session && row.turn == made.turn && Some(row.principal) == principal
+}
+
+/// Checks that a request is approved and that its approvals are in time.
+///
+/// # Errors
+/// Refuses any other request by its status.
+fn check_unused(tx: &mut WriteTx<'_>, all: &Requests, open: &Open) -> Result<(), Denied<Error>> {
+    let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
+    match open.row.status {
+        Status::Approved if open.row.expires_at <= tx.wall() => {
+            ending::end(tx, &all.record, &open.row, Status::Expired, None, "its approvals were not used in time")?;
+            refuse(DenialCode::CallExpired, "its approvals were not used in time")
+        }
+        Status::Approved => Ok(()),
+        Status::Rejected => refuse(DenialCode::CallRejected, "a person rejected it"),
+        Status::Expired => refuse(DenialCode::CallExpired, "it was not decided in time"),
+        Status::Withdrawn => refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
+        Status::Pending => refuse(DenialCode::CallNeedsPerson, "it waits for people"),
+        Status::Running | Status::Done | Status::Unknown => {
+            refuse(DenialCode::CallRepeated, "its approvals are used up")
+        }
+    }
+}
+
+/// The place of a call that is about to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Running<'a> {
+    /// Its turn.
+    pub turn: &'a Turn,
+    /// The agent.
+    pub agent: AgentId,
+    /// The call.
+    pub call: &'a Call,
+    /// Its row.
+    pub row: &'a CallRow,
+}
+
+/// Uses up one use of the allowance that covers a call without a request.
+fn count_allowance(
+    tx: &mut WriteTx<'_>,
+    running: &Running<'_>,
+    judgement: &Judgement,
+) -> Result<Permitted, Denied<Error>> {
+    let Running { turn, agent, call, .. } = running;
+    let calling = Calling { person: turn.person()?, agent: *agent, call };
+    let Some(permit) = judgement.permit(|reason| allowance::is_lifted(reason.code)) else {
+        return Err(Refusal::new(DenialCode::CallNeedsPerson, "no person was asked").into());
+    };
+    let place = Entry::new(LedgerEvent::AllowanceUsed).session(turn.session).turn(turn.id);
+    if !allowance::count_use(tx, &calling, judgement, place)? {
+        let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
+        return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
+    }
+    Ok(Permitted { call: call.call_id, permit })
+}
+
 /// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
 ///
 /// # Errors
@@ -360,34 +423,25 @@ impl Permitted {
 pub fn use_approvals(
     tx: &mut WriteTx<'_>,
     all: &Requests,
-    call: CallId,
+    running: &Running<'_>,
     judgement: &Judgement,
 ) -> Result<Permitted, Denied<Error>> {
+    let call = running.call.call_id;
     if let Some(permit) = judgement.permit(|_| false) {
         return Ok(Permitted { call, permit });
     }
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let Some(row) = requests::of_call(tx, call)? else {
-        return refuse(DenialCode::CallNeedsPerson, "no person was asked");
+        return count_allowance(tx, running, judgement);
     };
     let open = Open::of(row)?;
-    match open.row.status {
-        Status::Approved if open.row.expires_at <= tx.wall() => {
-            ending::end(tx, &all.record, &open.row, Status::Expired, None, "its approvals were not used in time")?;
-            return refuse(DenialCode::CallExpired, "its approvals were not used in time");
-        }
-        Status::Approved => {}
-        Status::Rejected => return refuse(DenialCode::CallRejected, "a person rejected it"),
-        Status::Expired => return refuse(DenialCode::CallExpired, "it was not decided in time"),
-        Status::Withdrawn => return refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
-        Status::Pending => return refuse(DenialCode::CallNeedsPerson, "it waits for people"),
-        Status::Running | Status::Done | Status::Unknown => {
-            return refuse(DenialCode::CallRepeated, "its approvals are used up");
-        }
-    }
+    check_unused(tx, all, &open)?;
     let policy = &all.settings.now().policy;
     let is_approved = |reason: &_| open.reasons.iter().any(|stored| stored.covers(reason));
-    let stale = why_stale(tx, &open)?;
+    let stale = match is_of_call(&open.row, running.row, running.turn.person().ok()) {
+        true => why_stale(tx, &open)?,
+        false => Some("it is the request of another call".to_owned()),
+    };
     let Some(permit) = judgement.permit(is_approved).filter(|_| stale.is_none()) else {
         let why = stale.unwrap_or_else(|| "the call needs other people now, or it is denied".to_owned());
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;

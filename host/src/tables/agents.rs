@@ -1,6 +1,7 @@
-//! Agents with roles, software, mounts and hosts. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`, `egress_grants`.
+//! Agents with roles, software, mounts, hosts and allowances. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`,
+//! `egress_grants`, `allowances`.
 //!
-//! See [`crate::registry`] and its modules `roles`, `software`, `mounts` and `egress`.
+//! See [`crate::registry`] and its modules `roles`, `software`, `mounts`, `egress` and `allowances`.
 
 use super::people::{Giver, Person, Provenance, as_pairs, given, person};
 use ironclaw_contract::canonical::{self, Digest};
@@ -8,6 +9,7 @@ use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -368,4 +370,77 @@ pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Res
 pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host])?;
     Ok(())
+}
+
+/// A counted repetition of calls that would need their person.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    /// Its number.
+    pub id: i64,
+    /// The person whose turns it serves.
+    pub person: PersonId,
+    /// The agent that calls.
+    pub agent: AgentId,
+    /// The tool.
+    pub tool: String,
+    /// The digest of the manifest of the tool.
+    pub manifest: Digest,
+    /// The fixed control fields.
+    pub fields: Map<String, Value>,
+    /// The bound on its uses.
+    pub uses_max: u32,
+    /// The uses so far.
+    pub uses: u32,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+fn allowance(row: &Row<'_>) -> rusqlite::Result<Allowance> {
+    Ok(Allowance {
+        id: row.get("id")?,
+        person: row.get("person_id")?,
+        agent: row.get("agent_id")?,
+        tool: row.get("tool")?,
+        manifest: row.get("manifest")?,
+        fields: stored_json(row, "fields")?,
+        uses_max: row.get("uses_max")?,
+        uses: row.get("uses")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+    })
+}
+
+/// Returns every allowance, by number.
+pub fn allowances(tx: &ReadTx<'_>) -> Result<Vec<Allowance>, Error> {
+    tx.list("SELECT * FROM allowances ORDER BY id", [], allowance)
+}
+
+/// Returns the allowances of a person for calls of a tool by an agent; those that end first come first.
+pub fn allowances_for(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Allowance>, Error> {
+    let sql = "SELECT * FROM allowances WHERE person_id = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY expires_at, id";
+    tx.list(sql, params![person, agent, tool], allowance)
+}
+
+/// Inserts an allowance and returns its number.
+pub fn insert_allowance(tx: &mut WriteTx<'_>, new: &Allowance) -> Result<i64, Error> {
+    let Allowance { id: _, person, agent, tool, manifest, fields, uses_max, uses, created_at, expires_at } = new;
+    tx.execute(
+        "INSERT INTO allowances (person_id, agent_id, tool, manifest, fields, uses_max, uses, created_at, expires_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        params![person, agent, tool, manifest, canonical::to_string(fields), uses_max, uses, created_at, expires_at],
+    )?;
+    tx.get("SELECT max(id) FROM allowances", [], |row| row.get(0))
+}
+
+/// Counts a use of an allowance, and returns whether one was left.
+pub fn use_allowance(tx: &mut WriteTx<'_>, id: i64, now: i64) -> Result<bool, Error> {
+    let sql = "UPDATE allowances SET uses = uses + 1 WHERE id = ?1 AND uses < uses_max AND expires_at > ?2";
+    Ok(tx.execute(sql, params![id, now])? == 1)
+}
+
+/// Deletes an allowance, and returns whether there was one.
+pub fn delete_allowance(tx: &mut WriteTx<'_>, id: i64) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM allowances WHERE id = ?1", [id])? == 1)
 }

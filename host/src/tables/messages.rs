@@ -33,6 +33,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// Returns whether it waits for an answer: in the queue, or in a turn.
+    pub const fn waits_for_an_answer(&self) -> bool {
+        matches!(self.status, Status::Queued | Status::Processing)
+    }
+
     /// Returns whether this person is its principal.
     pub fn is_of(&self, person: PersonId) -> bool {
         self.principal.parse::<PersonId>().is_ok_and(|principal| principal == person)

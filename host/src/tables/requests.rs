@@ -230,6 +230,12 @@ pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<Row>, Error> {
     rows(tx, "SELECT * FROM requests WHERE turn_id = ?1 ORDER BY ordinal", [turn])
 }
 
+/// Returns the requests for calls of a tool by an agent on behalf of a person, in their order.
+pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM requests WHERE principal = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY ordinal";
+    rows(tx, sql, params![person, agent, tool])
+}
+
 /// Returns the pending and approved requests whose time ended at `at` or before, earliest first.
 pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE status IN ('pending','approved') AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";

@@ -88,3 +88,19 @@ CREATE INDEX requests_by_principal ON requests (principal, created_at);
 ALTER TABLE messages ADD COLUMN root TEXT;
 CREATE INDEX messages_by_root ON messages (root) WHERE root IS NOT NULL;
 ALTER TABLE turns ADD COLUMN waited_ms INTEGER NOT NULL DEFAULT 0;
+
+-- Allowances: counted repetitions of calls that would need their person.
+CREATE TABLE allowances (
+  id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+  person_id TEXT NOT NULL REFERENCES people (id) ON DELETE CASCADE,
+  agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  tool TEXT NOT NULL,
+  manifest TEXT NOT NULL,      -- digest of the manifest of the tool
+  fields TEXT NOT NULL,        -- canonical JSON: the fixed control fields
+  uses_max INTEGER NOT NULL,
+  uses INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  CHECK (uses BETWEEN 0 AND uses_max)
+) STRICT;
+CREATE INDEX allowances_by_person ON allowances (person_id, agent_id, tool);

@@ -41,9 +41,6 @@ const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
 /// The fail points of a backup and a restore, which `ops::backup` uses.
 const OF_A_BACKUP: [&str; 4] = ["backup_copied", "restore_named", "restore_placed", "restore_staged"];
 
-/// The fail points of a call that the host runs, which `e2e::calls` uses.
-const OF_A_CALL: [&str; 2] = ["call_sent", "call_started"];
-
 /// The fail points of a sandbox.
 const OF_THE_SANDBOX: [&str; 1] = ["outbound_commit"];
 
@@ -80,7 +77,7 @@ fn every_fail_point_in_the_code_is_tested() {
         &OF_A_PANIC,
         &OF_A_DELIVERY,
         &OF_A_BACKUP,
-        &OF_A_CALL,
+        &crate::security::requests::POINTS,
         of_changes,
         of_packages,
         &of_keys,

@@ -21,7 +21,7 @@ pub(crate) struct ChangeFixture {
 }
 
 /// The proposals of these tests: the word of the message, the kind, and the payload as TOML.
-const PROPOSALS: [(&str, &str, &str); 10] = [
+const PROPOSALS: [(&str, &str, &str); 11] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
@@ -42,6 +42,7 @@ const PROPOSALS: [(&str, &str, &str); 10] = [
         r#"{ name = "calendar", url = "https://calendar.example/mcp", tools = [{ name = "list_events", description = "What is on" }, { name = "add_event" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#,
     ),
     ("access", "mcp_access", r#"{ server = "calendar" }"#),
+    ("egress", "egress", r#"{ host = "docs.example", methods = ["GET"], paths = ["/pages"] }"#),
     ("foreign", "persona", r#"{ instructions = "x", enabled_tools = ["run_command"] }"#),
     ("unknown", "exec", "{}"),
 ];
@@ -175,6 +176,7 @@ fn has_effect(fixture: &ChangeFixture, word: &str) -> bool {
         }
         "register" => fixture.host.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
         "access" => agent["mcp"].to_string().contains("add_event"),
+        "egress" => fixture.host.ctl(&["egress", "list", "a"]).ok().stdout.contains("docs.example"),
         other => panic!("{other}"),
     }
 }
@@ -195,7 +197,7 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
     let before = fixture.notices().len();
     let mut earlier = before;
     // The tools are last, because the checks of other kinds use the tool that this change removes.
-    for word in ["persona", "wiring", "mounts", "create", "register", "access", "permissions", "tools"] {
+    for word in ["persona", "wiring", "mounts", "create", "register", "access", "egress", "permissions", "tools"] {
         assert!(!has_effect(&fixture, word), "{word}: before");
         let id = fixture.propose(word);
         assert_eq!(fixture.waiting(), [id.as_str()], "{word}");

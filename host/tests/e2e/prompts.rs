@@ -41,7 +41,7 @@ fn system_text_is_stable_and_the_time_is_behind_it() {
         let system = first.system();
         let people = host.ctl(&["--json", "person", "list"]).ok().json();
         let owner = text(&people[0], "name");
-        for words in ["You are a,", &format!("talking with {owner}."), "/workspace", "a tool (run_command)"] {
+        for words in ["You are a,", &format!("talking with {owner}."), "/workspace", "a tool (run_command"] {
             assert!(system.contains(words), "{kind}: {words}: {system}");
         }
         assert!(!system.contains("it is now"), "{kind}: {system}");

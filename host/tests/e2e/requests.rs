@@ -10,27 +10,32 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
 /// Returns a host of this user, with an agent that has the tool and the grant of a site.
-fn host_of(site: &Site, methods: &Value, paths: &Value) -> TestHost {
+pub(crate) fn host_of(site: &Site, methods: &Value, paths: &Value) -> TestHost {
     let host = TestHost::with(client::current_user(), Build::Plain, None);
     grant(&host, site, methods, paths);
     host
 }
 
 /// Asks an agent to post a text, and returns the id of the message once it is answered.
-fn post(raw: &Raw, host: &TestHost, text: &str, url: &str) -> String {
+pub(crate) fn post(raw: &Raw, text: &str, url: &str) -> String {
     let (status, recorded) = raw.say("a", &format!("post {text} at {url}"), None);
     assert_eq!(status, 202, "{recorded}");
     let id = recorded["message_id"].as_str().expect("an id").to_owned();
-    answered(host, &id);
+    delivered(raw, &id);
     id
 }
 
-fn answered(host: &TestHost, message: &str) {
+/// Waits until the person of this client has the answer to their message.
+pub(crate) fn delivered(raw: &Raw, message: &str) {
+    wait_for("an answer", || raw.get(&format!("/v1/messages/{message}")).1["status"] == "delivered");
+}
+
+pub(crate) fn answered(host: &TestHost, message: &str) {
     wait_for("an answer", || host.ctl(&["--json", "why", message]).ok().json()["message"]["status"] == "delivered");
 }
 
 /// Returns the only request that waits.
-fn waiting(raw: &Raw) -> Value {
+pub(crate) fn waiting(raw: &Raw) -> Value {
     let (status, inbox) = raw.get("/v1/inbox");
     assert_eq!(status, 200, "{inbox}");
     let entries = inbox.as_array().expect("a list");
@@ -38,22 +43,22 @@ fn waiting(raw: &Raw) -> Value {
     entries[0].clone()
 }
 
-fn approve(raw: &Raw, request: &Value) -> (u16, Value) {
+pub(crate) fn approve(raw: &Raw, request: &Value) -> (u16, Value) {
     let path = format!("/v1/requests/{}/approve", request["id"].as_str().expect("an id"));
     raw.ask("POST", &path, &json!({ "shown": request["shown_digest"] }).to_string())
 }
 
-fn reject(raw: &Raw, request: &Value, reason: &str) -> (u16, Value) {
+pub(crate) fn reject(raw: &Raw, request: &Value, reason: &str) -> (u16, Value) {
     let path = format!("/v1/requests/{}/reject", request["id"].as_str().expect("an id"));
     raw.ask("POST", &path, &json!({ "reason": reason }).to_string())
 }
 
-fn request(raw: &Raw, id: &Value) -> Value {
+pub(crate) fn request(raw: &Raw, id: &Value) -> Value {
     raw.get(&format!("/v1/requests/{}", id.as_str().expect("an id"))).1
 }
 
 /// Returns the text of the last answer in the conversation with the agent.
-fn last_answer(host: &TestHost) -> String {
+pub(crate) fn last_answer(host: &TestHost) -> String {
     let history = client::Client::of(host).history("a");
     let said = history.iter().rev().find(|line| line["role"] != "person" && line["text"].is_string());
     said.and_then(|line| line["text"].as_str()).unwrap_or_default().to_owned()
@@ -64,7 +69,7 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    let message = post(&raw, &host, "tulips", &site.url("/notes"));
+    let message = post(&raw, "tulips", &site.url("/notes"));
     assert!(site.lines().is_empty(), "nothing is sent before the yes");
     let entry = waiting(&raw);
     assert_eq!(
@@ -95,7 +100,7 @@ fn another_page_or_person_decides_nothing() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let mut other = entry.clone();
     other["shown_digest"] = json!("0".repeat(64));
@@ -117,7 +122,7 @@ fn equal_call_after_rejection_is_denied_until_the_person_writes() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let (status, rejected) = reject(&raw, &entry, "not today");
     assert_eq!((status, rejected["status"].as_str()), (200, Some("rejected")), "{rejected}");
@@ -125,7 +130,7 @@ fn equal_call_after_rejection_is_denied_until_the_person_writes() {
     assert_eq!(raw.get("/v1/inbox").1, json!([]));
     assert!(site.lines().is_empty());
     // The person writes again, so an equal call is asked for again.
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     assert_ne!(waiting(&raw)["id"], entry["id"]);
 }
 
@@ -134,7 +139,7 @@ fn request_without_a_grant_is_sent_once_after_the_yes() {
     let site = Site::start();
     let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
     let raw = Raw::of(&host);
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let reasons: Vec<&str> =
         entry["reasons"].as_array().expect("a list").iter().filter_map(|one| one["decider"].as_str()).collect();
@@ -157,7 +162,7 @@ fn asked_too_often_is_denied_by_name() {
     let raw = Raw::of(&host);
     // The first word of such a message asks to send, so the first call runs at once.
     for n in 0..7 {
-        post(&raw, &host, &format!("tulip{n}"), &site.url("/notes"));
+        post(&raw, &format!("tulip{n}"), &site.url("/notes"));
     }
     let inbox = raw.get("/v1/inbox").1;
     assert_eq!(inbox.as_array().expect("a list").len(), 5, "{inbox}");
@@ -171,13 +176,13 @@ fn cancel_panic_erase_withdraw() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     host.ctl(&["panic"]).ok();
     host.ctl(&["resume"]).ok();
     assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
-    post(&raw, &host, "roses", &site.url("/notes"));
+    post(&raw, "roses", &site.url("/notes"));
     let entry = waiting(&raw);
     host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_unknown");
@@ -190,7 +195,7 @@ fn lost_tool_or_changed_policy_withdraws_an_approved_call() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
-    post(&raw, &host, "tulips", &site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     host.change("a", "enabled_tools", &json!({ "remove": ["http_fetch"] }));
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
@@ -199,15 +204,15 @@ fn lost_tool_or_changed_policy_withdraws_an_approved_call() {
 }
 
 /// A stream of a message whose client decides.
-struct Stream(BufReader<UnixStream>);
+pub(crate) struct Stream(BufReader<UnixStream>);
 
 impl Stream {
-    fn open(raw: &Raw, message: &str) -> Self {
+    pub(crate) fn open(raw: &Raw, message: &str) -> Self {
         Self(BufReader::new(raw.begin("GET", &format!("/v1/messages/{message}/events?decides=true"), "")))
     }
 
     /// Returns the data of the next event with this name.
-    fn next(&mut self, name: &str) -> Value {
+    pub(crate) fn next(&mut self, name: &str) -> Value {
         let wanted = format!("event: {name}");
         let (mut is_wanted, mut line) = (false, String::new());
         loop {

@@ -4,7 +4,10 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
-use ironclaw_contract::operator::{CallRequest, EntryId, InboxEntry, MessageCall, RequestReason, ValueOrigin};
+use ironclaw_contract::operator::{
+    Allowance, AllowanceDraft, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall, NewAllowance,
+    RequestReason, ValueOrigin,
+};
 use serde_json::json;
 
 pub(super) fn call() -> MessageCall {
@@ -15,6 +18,26 @@ pub(super) fn call() -> MessageCall {
         status: "asked".to_owned(),
         code: Some("call_scope".to_owned()),
         request: Some(id::<RequestId>("req", 1)),
+    }
+}
+
+fn allowance() -> Allowance {
+    Allowance {
+        id: 1,
+        status: "active".to_owned(),
+        person: "ana".to_owned(),
+        agent: "clerk".to_owned(),
+        principal: "person".to_owned(),
+        tool: "http_fetch".to_owned(),
+        manifest: Digest::of(b"manifest"),
+        fields: json!({ "method": "POST", "url": "https://api.example/notes" }),
+        absent: vec!["headers".to_owned()],
+        anything: vec!["body".to_owned()],
+        lifts: vec!["call_scope".to_owned(), "call_origin".to_owned()],
+        count: 5,
+        used: 2,
+        created_at: "2026-01-01T00:00:00.000Z".to_owned(),
+        expires_at: "2026-01-08T00:00:00.000Z".to_owned(),
     }
 }
 
@@ -77,7 +100,25 @@ pub(super) fn shapes() -> Vec<Shape> {
         position: 1,
         of: 2,
     };
+    let draft = AllowanceDraft {
+        agent: "clerk".to_owned(),
+        tool: "http_fetch".to_owned(),
+        fields: json!({ "method": "POST", "url": "https://api.example/notes" }),
+        count: 5,
+        until: "7d".to_owned(),
+    };
+    let page = AllowancePage {
+        shown: "page".to_owned(),
+        shown_digest: Digest::of(b"page"),
+        until: "2026-01-08T00:00:00.000Z".to_owned(),
+        compared: 3,
+        permitted: 2,
+    };
     vec![
+        shape("operator.allowance_draft", draft.clone()),
+        shape("operator.allowance_page", page),
+        shape("operator.new_allowance", NewAllowance { draft, shown: Digest::of(b"page") }),
+        shape("operator.allowance", allowance()),
         shape("operator.message_call", call()),
         shape("operator.request_reason", reason),
         shape("operator.value_origin", origin),

@@ -64,7 +64,13 @@ fn independent(
     approvals.sort_by_key(|approval| !approval.backers.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
     for approval in approvals {
-        match independence::dependence(&approval.backers, &people, ballot.asked, ballot.rule) {
+        // The requester removes reasons of their own, also if the rule does not count them for the others.
+        let is_own = ballot.own_counts && approval.given.person == ballot.asked.principal;
+        let dependence = match is_own && !ballot.rule.requester_may_approve {
+            true => independence::own_dependence(&approval.backers, &people),
+            false => independence::dependence(&approval.backers, &people, ballot.asked, ballot.rule),
+        };
+        match dependence {
             None => {
                 people.extend(approval.people());
                 counted.push(approval);

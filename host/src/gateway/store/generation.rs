@@ -2,6 +2,7 @@
 //!
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
+use crate::registry::allowances;
 use crate::tables::{changes, facts, requests};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -33,6 +34,7 @@ pub fn begin_generation(
     let outcome = "the record was put back to an earlier state: this may have been decided or applied since";
     let unknown = changes::mark_unknown(tx, next, outcome)?;
     let withdrawn = requests::withdraw_all(tx, outcome)?;
+    allowances::end_all(tx)?;
     Entry::new(LedgerEvent::StateGeneration)
         .with("generation", next)
         .with("changes_unknown", unknown)

@@ -220,8 +220,7 @@ impl Server {
                     .append(tx)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
-                let asks =
-                    Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
+                let mut asks = Asks::new(&shared, (&open, &agent), &of_output, (&facts, &key));
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.ask(tx, item.tuple.item, judged)?;
                     calls::record(tx, session, turn, item.tuple.item, position, judged)?;
@@ -376,11 +375,22 @@ struct Asks<'a> {
     labels: &'a [Label],
     facts: &'a TurnFacts,
     key: &'a ContentKey,
+    /// The allowances of the calls of this output so far.
+    promised: Vec<i64>,
 }
 
-impl Asks<'_> {
+impl<'a> Asks<'a> {
+    fn new(
+        shared: &'a ModelServers,
+        (turn, agent): (&'a Turn, &'a Agent),
+        labels: &'a [Label],
+        (facts, key): (&'a TurnFacts, &'a ContentKey),
+    ) -> Self {
+        Self { shared, turn, agent, labels, facts, key, promised: Vec::new() }
+    }
+
     /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one.
-    fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<(), Error> {
+    fn ask(&mut self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<(), Error> {
         let Judgement::NeedsPerson { class, reasons, detail } = &judged.judgement else { return Ok(()) };
         let asking = Asking {
             turn: self.turn,
@@ -393,15 +403,18 @@ impl Asks<'_> {
             class: *class,
             digest: judged.digest,
             reasons,
+            promised: &self.promised,
         };
         let asked = requests::ask(tx, &self.shared.executor.requests, &asking)?;
-        if let Asked::Refused(code) = asked {
-            let refused = match code {
-                DenialCode::CallNeedsPerson => calls::needs_person(reasons, detail),
-                code => Judgement::Refused { code, detail: String::new() },
-            };
-            judged.judgement = refused;
-        }
+        judged.judgement = match asked {
+            Asked::Waits(_) => return Ok(()),
+            Asked::Allowed(allowance) => {
+                self.promised.push(allowance);
+                Judgement::Permitted { class: *class, runs: Runs::Await }
+            }
+            Asked::Refused(DenialCode::CallNeedsPerson) => calls::needs_person(reasons, detail),
+            Asked::Refused(code) => Judgement::Refused { code, detail: String::new() },
+        };
         Ok(())
     }
 }

@@ -75,6 +75,9 @@ const fn of_request(code: DenialCode) -> Option<&'static str> {
         DenialCode::ApprovalLost => {
             "its approval is no longer valid, so it did not run; say so in your answer, and do not make it again"
         }
+        DenialCode::AllowanceLost => {
+            "the permission to repeat it has ended, so it did not run; a person has to ask for it again"
+        }
         DenialCode::ApprovalUsed => "its approval is used up, so it did not run; say so in your answer",
         // Not a code of a call; a test goes over all codes.
         _ => return None,

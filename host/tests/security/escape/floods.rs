@@ -22,9 +22,9 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .calls(&["call_no_room"; 2]),
         attempt("size_of_results_of_a_turn_is_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
-            long["ask"]["body"] = json!({ "$times": "x", "count": 900 });
+            long["ask"]["body"] = json!({ "$times": "x", "count": 700 });
             let mut other = report("$calls.1.call_id", "");
-            other["ask"]["body"] = json!({ "$times": "x", "count": 900 });
+            other["ask"]["body"] = json!({ "$times": "x", "count": 700 });
             vec![output(), long, other]
         })
         .asks("read much")

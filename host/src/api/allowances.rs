@@ -1,0 +1,155 @@
+//! Allowances over the API: the page of a new one, and the list.
+//!
+//! Decides nothing: see [`crate::requests::allowance`]. Each caller adds allowances for their own turns alone.
+
+use super::{Answer, Api, Body, Reply, agents, tokens};
+use crate::error::Error;
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::allowances::Allowance as Row;
+use crate::registry::{self, Person, roles};
+use crate::requests::allowance::{self, New};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowancePage, DenialCode, NewAllowance};
+use ironclaw_judge::manifest;
+use ironclaw_state::ReadTx;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Query of `GET /v1/allowances`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// An agent by name or id; only its allowances.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// `GET /v1/allowances?agent=A`: the caller's allowances; for an owner or admin everyone's.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<Allowance>> {
+    let agent: Option<AgentId> = match query.agent {
+        Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
+        None => None,
+    };
+    let found = api.state().read(move |tx| {
+        let mut seen = allowance::seen(tx, &person)?;
+        seen.retain(|row| agent.is_none_or(|agent| agent == row.agent));
+        seen.iter().map(|row| view(tx, row)).collect::<Result<Vec<_>, _>>()
+    });
+    Ok(Json(found.await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
+}
+
+/// `GET /v1/allowances/{id}`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<Allowance> {
+    let id = number(&named)?;
+    let found = api.state().read(move |tx| {
+        let row = allowance::known(tx, &person, id)?;
+        Ok::<_, Denied<Error>>(view(tx, &row)?)
+    });
+    Ok(Json(found.await?))
+}
+
+/// `DELETE /v1/allowances/{id}`
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<Allowance> {
+    let id = number(&named)?;
+    let removed = api.state().decide(move |tx| {
+        let row = allowance::remove(tx, &person, id)?;
+        Ok::<_, Denied<Error>>(view(tx, &row)?)
+    });
+    Ok(Json(removed.await?))
+}
+
+/// `POST /v1/allowances/review`: the page of a new allowance. Records nothing.
+pub async fn review(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(draft): Body<AllowanceDraft>,
+) -> Reply<AllowancePage> {
+    let new = read(&api, &person, draft).await?;
+    let record = Arc::clone(&api.record);
+    let until = ironclaw_ledger::rfc3339(new.until);
+    let shown = api.state().read(move |tx| allowance::show(tx, &record, &person, &new)).await?;
+    let allowance::Shown { text, digest, compared, .. } = shown;
+    Ok(Json(AllowancePage {
+        shown: text,
+        shown_digest: digest,
+        until,
+        compared: compared.read,
+        permitted: compared.permitted,
+    }))
+}
+
+/// `POST /v1/allowances`: adds an allowance exactly as shown, for the turns of the caller.
+pub async fn add(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Body(new): Body<NewAllowance>,
+) -> Reply<Allowance> {
+    let NewAllowance { draft, shown } = new;
+    let new = read(&api, &person, draft).await?;
+    let record = Arc::clone(&api.record);
+    let added = api.state().decide(move |tx| {
+        let row = allowance::add(tx, &record, &person, &new, &shown)?;
+        Ok::<_, Denied<Error>>(view(tx, &row)?)
+    });
+    Ok(Json(added.await?))
+}
+
+/// Reads a draft: the agent that the caller may talk to, and the end of the allowance.
+async fn read(api: &Api, person: &Person, draft: AllowanceDraft) -> Result<New, Answer> {
+    let AllowanceDraft { agent, tool, fields, count, until } = draft;
+    let agent = agents::find(api, person, agent).await?;
+    let (by, of) = (person.clone(), agent.clone());
+    let talks = api.state().read(move |tx| Ok::<_, Error>(roles::role_for(tx, &by, &of)?.may_talk()));
+    if !talks.await? {
+        return Err(crate::inbound::routing::not_yours(&agent).into());
+    }
+    let until = tokens::end_of(&until, ironclaw_state::wall_clock())?;
+    let Value::Object(fields) = fields else {
+        return Err(Refusal::new(DenialCode::AllowanceFields, "the fields are no JSON object").into());
+    };
+    let loopback = api.requests.settings.now().host_policy.egress.loopback();
+    Ok(New { agent, tool, fields, count, until, loopback })
+}
+
+fn number(named: &str) -> Result<i64, Answer> {
+    Ok(named.parse().map_err(|_| allowance::unknown(named))?)
+}
+
+fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
+    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let manifest = manifest::built_in(&row.tool);
+    let control: Vec<String> = manifest.into_iter().flat_map(allowance::control_fields).cloned().collect();
+    let names = manifest.into_iter().flat_map(|manifest| manifest.arguments.keys());
+    Ok(Allowance {
+        id: row.id.unsigned_abs(),
+        status: allowance::status(row, tx.wall()).to_owned(),
+        person: registry::person_name(tx, row.person)?,
+        agent,
+        principal: ironclaw_judge::Principal::Person.name().to_owned(),
+        tool: row.tool.clone(),
+        manifest: row.manifest,
+        fields: Value::Object(row.fields.clone()),
+        absent: control.iter().filter(|name| !row.fields.contains_key(*name)).cloned().collect(),
+        anything: names.filter(|name| !control.contains(name)).cloned().collect(),
+        lifts: allowance::LIFTED.iter().map(|code| code.name().to_owned()).collect(),
+        count: row.uses_max,
+        used: row.uses,
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+    })
+}

@@ -1,0 +1,62 @@
+//! The end of allowances, each with its ledger entry.
+//!
+//! Never makes one and never counts a use: [`crate::requests::allowance`] does.
+
+use crate::tables::agents as table;
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Error, WriteTx};
+
+pub use crate::tables::agents::{Allowance, allowances, allowances_for, insert_allowance, use_allowance};
+
+/// Removes an allowance, unless it is gone.
+pub fn end(tx: &mut WriteTx<'_>, allowance: &Allowance, by: Option<PersonId>, why: &str) -> Result<(), Error> {
+    if !table::delete_allowance(tx, allowance.id)? {
+        return Ok(());
+    }
+    let entry = Entry::new(LedgerEvent::AllowanceRemoved)
+        .with("allowance", allowance.id)
+        .with("person", allowance.person)
+        .with("agent", allowance.agent)
+        .with("tool", allowance.tool.clone())
+        .reason(why);
+    match by {
+        Some(by) => entry.with("by", by).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    Ok(())
+}
+
+fn end_if(tx: &mut WriteTx<'_>, is_over: impl Fn(&Allowance) -> bool, why: &str) -> Result<(), Error> {
+    for allowance in table::allowances(tx)?.iter().filter(|allowance| is_over(allowance)) {
+        end(tx, allowance, None, why)?;
+    }
+    Ok(())
+}
+
+/// Removes the allowances of a person whose access ends.
+pub fn end_of_person(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error> {
+    end_if(tx, |allowance| allowance.person == person, "the person was removed")
+}
+
+/// Removes the allowances for an agent that is removed.
+pub fn end_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    end_if(tx, |allowance| allowance.agent == agent, "the agent was removed")
+}
+
+/// Removes the allowances for tools that an agent no longer has.
+pub fn end_of_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
+    let is_lost = |allowance: &Allowance| allowance.agent == agent && !tools.contains(&allowance.tool);
+    end_if(tx, is_lost, "the agent no longer has the tool")
+}
+
+/// Removes the allowances that are of another manifest than that of `is_current`.
+pub fn end_outdated(tx: &mut WriteTx<'_>, is_current: impl Fn(&Allowance) -> bool) -> Result<(), Error> {
+    end_if(tx, |allowance| !is_current(allowance), "the manifest of the tool changed")
+}
+
+/// Removes every allowance, in a record that was put back to an earlier state.
+pub fn end_all(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    end_if(tx, |_| true, "the record was put back to an earlier state")
+}

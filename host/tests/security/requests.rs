@@ -1,0 +1,414 @@
+//! Attacks on approval requests: changed records, lost rights, other people, other words, and deaths of the host.
+//!
+//! They use the real programs, and a server on loopback that records its requests. See `e2e::requests`.
+
+mod people;
+
+use crate::e2e::requests::{answered, approve, host_of, post, reject, request, waiting};
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::record;
+use crate::support::site::{Site, grant};
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// The fail points of a call that waits for people, in their order.
+pub(crate) const POINTS: [&str; 6] =
+    ["call_paused", "call_pending", "request_approved", "call_started", "call_sent", "call_followed_up"];
+
+/// Rounds of two people who decide at the same time.
+const ROUNDS: usize = 20;
+
+/// A host in a build with fail points, with the grant of a site.
+fn failing_host(site: &Site) -> TestHost {
+    let host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    grant(&host, site, &json!(["POST"]), &json!(["/notes"]));
+    host
+}
+
+/// Restarts a host, which then dies at this point.
+fn dying_at(host: &mut TestHost, point: &str) -> Raw {
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some(point));
+    host.up();
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    Raw::of(host)
+}
+
+/// Approves a request at a host that dies before it answers.
+fn approve_and_die(raw: &Raw, host: &TestHost, entry: &Value) {
+    let pid = host.pid().expect("the host runs");
+    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
+    drop(raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+    wait_for("the host to die", || !alive(pid));
+}
+
+fn inbox(raw: &Raw) -> Vec<Value> {
+    raw.get("/v1/inbox").1.as_array().expect("a list").clone()
+}
+
+/// Returns the entry of the inbox with this body.
+fn with_body(raw: &Raw, body: &str) -> Value {
+    let all = inbox(raw);
+    all.iter().find(|entry| entry["arguments"]["body"] == body).unwrap_or_else(|| panic!("{body}: {all:?}")).clone()
+}
+
+/// Returns the number of requests at the site with this body.
+fn sent(site: &Site, body: &str) -> usize {
+    site.seen.lock().expect("a list").iter().filter(|request| request.ends_with(body)).count()
+}
+
+fn code(answer: &(u16, Value)) -> &str {
+    answer.1["error"]["code"].as_str().unwrap_or_default()
+}
+
+fn id(entry: &Value) -> &str {
+    entry["id"].as_str().expect("an id")
+}
+
+/// Returns the status of a request in the record, also if its page is damaged.
+fn status(host: &TestHost, request: &Value) -> String {
+    let sql = "SELECT status FROM requests WHERE id = ?1";
+    let id = request["id"].as_str().expect("an id");
+    record::open(&host.home).query_row(sql, [id], |row| row.get(0)).expect("a request")
+}
+
+/// Requests of one home: used, approved and not used, pending.
+struct Waiting {
+    host: TestHost,
+    used: Value,
+    approved: Value,
+    pending: Value,
+}
+
+impl Waiting {
+    /// Makes a home whose host died after an approval and before its use.
+    fn make(site: &Site) -> Self {
+        let mut host = failing_host(site);
+        host.ctl(&["person", "add", "mara"]).ok();
+        let raw = dying_at(&mut host, "request_approved");
+        post(&raw, "roses", &site.url("/notes"));
+        let used = waiting(&raw);
+        approve_and_die(&raw, &host, &used);
+        host.up();
+        wait_for("the first call", || status(&host, &used) == "done" && sent(site, "roses") == 1);
+        let raw = dying_at(&mut host, "request_approved");
+        for body in ["lilies", "tulips"] {
+            post(&raw, body, &site.url("/notes"));
+        }
+        let (pending, approved) = (with_body(&raw, "lilies"), with_body(&raw, "tulips"));
+        let own = Raw::of_person(&host, "owner");
+        approve_and_die(&own, &host, &approved);
+        assert_eq!(status(&host, &approved), "approved");
+        Self { host, used, approved, pending }
+    }
+
+    /// Starts a copy of the home after a change of its record or its files, and returns it once `request` is no longer approved.
+    fn start_changed(&self, name: &str, request: &Value, sql: &str, prepare: &dyn Fn(&mut TestHost)) -> TestHost {
+        let mut copy = self.host.copy();
+        let sql = sql
+            .replace("USED", &format!("'{}'", id(&self.used)))
+            .replace("PENDING", &format!("'{}'", id(&self.pending)))
+            .replace("APPROVED", &format!("'{}'", id(&self.approved)));
+        record::open_to_change(&copy.home).execute_batch(&sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+        prepare(&mut copy);
+        copy.up();
+        wait_for(&format!("{name}: the end of the request"), || status(&copy, request) != "approved");
+        copy
+    }
+}
+
+/// Checks that a request with a changed record is withdrawn, and returns the codes of the approvals that did not count.
+fn check_withdrawn(host: &TestHost, name: &str, request: &Value, codes: &[&str]) {
+    assert_eq!(status(host, request), "withdrawn", "{name}");
+    let refused = host.entries("approval.refused");
+    let found: Vec<&str> = refused.iter().filter_map(|entry| entry["data"]["code"].as_str()).collect();
+    assert_eq!(found, codes, "{name}");
+    assert_eq!(host.entries("request.withdrawn").last().expect("an entry")["data"]["request"], request["id"], "{name}");
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn changed_record_uses_no_approval() {
+    check_changed_records(0..5);
+}
+
+#[test]
+fn changed_request_runs_no_other_call() {
+    check_changed_records(5..9);
+}
+
+/// Starts a host with each of these changes of its record, and checks that it uses no approval.
+fn check_changed_records(some: Range<usize>) {
+    let site = Site::start();
+    let home = Waiting::make(&site);
+    let token_of_used =
+        "UPDATE approvals SET token = (SELECT token FROM approvals WHERE subject = USED) WHERE subject = APPROVED";
+    let other_call = "DELETE FROM requests WHERE id = PENDING; UPDATE requests SET (call_id, turn_id, output_item) = \
+                      (SELECT id, turn_id, output_item FROM calls WHERE id = CALL) WHERE id = APPROVED";
+    let call = request_call(&home.host, &home.pending);
+    let other_call = other_call.replace("CALL", &format!("'{call}'"));
+    let cases: [(&str, &Value, &str, &[&str]); 9] = [
+        ("replay", &home.approved, token_of_used, &["approval_for_another"]),
+        (
+            "forged tag",
+            &home.approved,
+            "UPDATE approvals SET token = replace(token, substr(token, instr(token, '\"mac\":') + 7, 8), '00000000') \
+             WHERE subject = APPROVED",
+            &["approval_forged"],
+        ),
+        (
+            "swapped approver",
+            &home.approved,
+            "UPDATE approvals SET person_id = (SELECT id FROM people WHERE name = 'mara') WHERE subject = APPROVED",
+            &["approval_forged"],
+        ),
+        (
+            "swapped principal",
+            &home.approved,
+            "UPDATE requests SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = APPROVED",
+            &[],
+        ),
+        ("flipped status", &home.pending, "UPDATE requests SET status = 'approved' WHERE id = PENDING", &[]),
+        ("argument drift", &home.approved, &other_call, &[]),
+        ("other tool", &home.approved, "UPDATE requests SET tool = 'send_message' WHERE id = APPROVED", &[]),
+        (
+            "other class",
+            &home.approved,
+            "UPDATE requests SET class = 'read' WHERE id = APPROVED",
+            &["approval_for_another"],
+        ),
+        (
+            "used again",
+            &home.used,
+            "UPDATE approvals SET state = 'live', ended_at = NULL WHERE subject = USED; \
+             UPDATE requests SET status = 'approved', expires_at = expires_at + 3600000 WHERE id = USED",
+            &[],
+        ),
+    ];
+    for (name, request, sql, codes) in cases.into_iter().skip(some.start).take(some.len()) {
+        let end_others = match request == &home.approved {
+            true => String::new(),
+            false => "; UPDATE requests SET status = 'withdrawn' WHERE id = APPROVED".to_owned(),
+        };
+        let host = home.start_changed(name, request, &format!("{sql}{end_others}"), &|_| {});
+        check_withdrawn(&host, name, request, codes);
+        let all = ["roses", "lilies", "tulips"].map(|body| sent(&site, body));
+        assert_eq!(all, [1, 0, 0], "{name}");
+    }
+}
+
+fn request_call(host: &TestHost, request: &Value) -> String {
+    let sql = "SELECT call_id FROM requests WHERE id = ?1";
+    record::open(&host.home).query_row(sql, [id(request)], |row| row.get(0)).expect("a request")
+}
+
+/// A name, the statement that changes the record, the change of the home, and the codes of the approvals that are taken back.
+type Case<'a> = (&'a str, &'a str, &'a dyn Fn(&mut TestHost), &'a [&'a str]);
+
+#[test]
+fn approved_call_is_judged_again_before_it_runs() {
+    let site = Site::start();
+    let home = Waiting::make(&site);
+    let newest =
+        "UPDATE tokens SET state = 'revoked', ended_at = created_at WHERE rowid = (SELECT max(rowid) FROM tokens)";
+    let cases: [Case<'_>; 4] = [
+        ("revoked token", newest, &|_| {}, &["approver_proof_lost"]),
+        (
+            "changed policy",
+            "",
+            &|host| std::fs::write(host.home.join("policy.toml"), "[call.send]\nexpires_hours = 2\n").expect("written"),
+            &["approval_for_another"],
+        ),
+        ("changed grant", "DELETE FROM egress_grants", &|_| {}, &[]),
+        ("restored", "UPDATE requests SET generation = generation + 1", &|_| {}, &[]),
+    ];
+    for (name, sql, prepare, codes) in cases {
+        let host = home.start_changed(name, &home.approved, sql, prepare);
+        check_withdrawn(&host, name, &home.approved, codes);
+        assert_eq!(sent(&site, "tulips"), 0, "{name}");
+    }
+    let shift = home.host.home.with_file_name("shift");
+    std::fs::write(&shift, (11 * 60_000).to_string()).expect("written");
+    let late = home.start_changed("expiry", &home.approved, "", &|host| {
+        host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    });
+    assert_eq!((status(&late, &home.approved).as_str(), sent(&site, "tulips")), ("expired", 0));
+    drop(late);
+    let host = home.start_changed("unchanged", &home.approved, "", &|_| {});
+    wait_for("the end of the call", || status(&host, &home.approved) == "done");
+    assert_eq!(sent(&site, "tulips"), 1);
+}
+
+#[test]
+fn lost_role_token_or_policy_leaves_a_request_pending() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
+    for name in ["ada", "ivy", "eve"] {
+        host.ctl(&["person", "add", name, "--role", "admin"]).ok();
+    }
+    let policy = |text: &str| {
+        std::fs::write(host.home.join("policy.toml"), text).expect("written");
+        host.ctl(&["config", "reload"]).ok();
+    };
+    policy("[call.send]\napprovals = 2\n");
+    let (owner, ada, eve) = (Raw::of(&host), Raw::of_person(&host, "ada"), Raw::of_person(&host, "eve"));
+    let made = host.ctl(&["--json", "token", "add", "--person", "ivy"]).ok().json();
+    let ivy = Raw::of(&host).with_token(made["text"].as_str().expect("a token"));
+    let ask = |body: &str| {
+        post(&owner, body, &site.url("/notes"));
+        waiting(&owner)
+    };
+    let first = |by: &Raw, entry: &Value| {
+        let (status, approved) = approve(by, entry);
+        assert_eq!((status, approved["status"].as_str()), (200, Some("pending")), "{approved}");
+    };
+    let entry = ask("role");
+    first(&ada, &entry);
+    host.ctl(&["person", "set", "ada", "--role", "member"]).ok();
+    first(&owner, &entry);
+    assert_eq!(reject(&owner, &entry, "no").0, 200);
+    let entry = ask("token");
+    first(&ivy, &entry);
+    host.ctl(&["token", "revoke", made["token"]["id"].as_str().expect("an id")]).ok();
+    first(&owner, &entry);
+    assert_eq!(reject(&owner, &entry, "no").0, 200);
+    let entry = ask("policy");
+    first(&eve, &entry);
+    policy("[call.send]\napprovals = 2\nroles = [\"owner\", \"admin\", \"member\"]\n");
+    assert_eq!(code(&approve(&owner, &entry)), "shown_differs");
+    first(&owner, &waiting(&owner));
+    let codes: Vec<Value> =
+        host.entries("approval.refused").iter().map(|entry| entry["data"]["code"].clone()).collect();
+    assert_eq!(codes, ["approver_role_lost", "approver_proof_lost", "approval_for_another"]);
+    assert!(site.lines().is_empty());
+    // Two people who keep their rights.
+    assert_eq!(approve(&eve, &waiting(&owner)).0, 200);
+    wait_for("the request at the site", || site.lines().len() == 1);
+}
+
+#[test]
+fn expired_request_is_not_approved() {
+    let site = Site::start();
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let shift = host.home.with_file_name("shift");
+    std::fs::write(&shift, "0").expect("written");
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    post(&raw, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    std::fs::write(&shift, (25 * 3_600_000).to_string()).expect("written");
+    assert_eq!(code(&approve(&raw, &entry)), "call_expired");
+    assert_eq!(request(&raw, &entry["id"])["status"], "expired");
+    assert!(inbox(&raw).is_empty() && site.lines().is_empty());
+}
+
+#[test]
+fn two_deciders_at_once_have_one_outcome() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let mut approved = 0;
+    for round in 0..ROUNDS {
+        post(&raw, "tulips", &site.url("/notes"));
+        let entry = waiting(&raw);
+        let (yes, no) = std::thread::scope(|scope| {
+            let yes = scope.spawn(|| approve(&raw, &entry));
+            let no = scope.spawn(|| reject(&raw, &entry, "no"));
+            (yes.join().expect("an answer"), no.join().expect("an answer"))
+        });
+        assert_eq!([yes.0, no.0].iter().filter(|status| **status == 200).count(), 1, "{round}: {yes:?} {no:?}");
+        let lost = if yes.0 == 200 { &no } else { &yes };
+        assert_eq!(code(lost), "request_decided", "{round}");
+        approved += usize::from(yes.0 == 200);
+        let expected = if yes.0 == 200 { "done" } else { "rejected" };
+        wait_for("the outcome", || request(&raw, &entry["id"])["status"] == expected);
+        assert_eq!(site.lines().len(), approved, "{round}");
+    }
+    assert_eq!(host.entries("request.used").len(), approved);
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn equal_call_that_ran_withdraws_an_approved_request() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let text = format!("post tulips at {}", site.url("/notes"));
+    post(&raw, "tulips", &site.url("/notes"));
+    let entry = waiting(&raw);
+    host.say("a", &format!("/allow send\n{text}"));
+    assert_eq!(site.lines().len(), 1);
+    assert_eq!(approve(&raw, &entry).0, 200);
+    wait_for("the end of the request", || request(&raw, &entry["id"])["status"] == "withdrawn");
+    assert_eq!(site.lines().len(), 1);
+    assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_repeated");
+}
+
+/// Asks for a call until the host dies at a point of its turn. A person is present, unless the call is faster than their stream.
+fn ask_and_die(raw: &Raw, host: &TestHost, url: &str) -> String {
+    let pid = host.pid().expect("the host runs");
+    for _ in 0..ROUNDS {
+        let message = raw.say("a", &format!("post tulips at {url}"), None).1["message_id"].clone();
+        let message = message.as_str().expect("an id").to_owned();
+        let stream = raw.begin("GET", &format!("/v1/messages/{message}/events?decides=true"), "");
+        let is_answered = || is_delivered(raw, &message);
+        wait_for("the death of the host or an answer", || !alive(pid) || is_answered());
+        drop(stream);
+        if !alive(pid) {
+            return message;
+        }
+        inbox(raw).iter().for_each(|entry| assert_eq!(reject(raw, entry, "no").0, 200));
+    }
+    panic!("no call met a present person");
+}
+
+/// Returns whether a message has its answer. A host that dies says nothing.
+fn is_delivered(raw: &Raw, message: &str) -> bool {
+    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| raw.get(&format!("/v1/messages/{message}"))));
+    asked.is_ok_and(|(_, view)| view["status"] == "delivered")
+}
+
+#[test]
+fn host_death_after_the_use_of_approvals_leaves_one_effect() {
+    check_deaths(&POINTS[3..]);
+}
+
+fn check_deaths(points: &[&str]) {
+    for point in points {
+        let site = Site::start();
+        let mut host = failing_host(&site);
+        host.say("a", "hello");
+        let raw = dying_at(&mut host, point);
+        let in_turn = ["call_paused", "call_pending"].contains(point);
+        let message = match in_turn {
+            true if *point == "call_paused" => ask_and_die(&raw, &host, &site.url("/notes")),
+            true => {
+                let pid = host.pid().expect("the host runs");
+                let message = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None).1;
+                wait_for("the host to die", || !alive(pid));
+                message["message_id"].as_str().expect("an id").to_owned()
+            }
+            false => {
+                let message = post(&raw, "tulips", &site.url("/notes"));
+                approve_and_die(&raw, &host, &waiting(&raw));
+                message
+            }
+        };
+        host.up();
+        let raw = Raw::of(&host);
+        answered(&host, &message);
+        if in_turn {
+            assert!(site.lines().is_empty(), "{point}");
+            assert_eq!(approve(&raw, &waiting(&raw)).0, 200, "{point}");
+        }
+        let last = |all: Value| all.as_array().and_then(|all| all.last().cloned()).expect("a request");
+        let ended = || last(raw.get("/v1/requests?status=all").1)["status"].clone();
+        wait_for(&format!("{point}: the outcome"), || ended() == "done" || ended() == "unknown");
+        let is_unknown = ["call_started", "call_sent"].contains(point);
+        assert_eq!(ended(), if is_unknown { "unknown" } else { "done" }, "{point}");
+        assert_eq!(site.lines().len(), usize::from(*point != "call_started"), "{point}");
+        host.ctl(&["audit", "verify"]).ok();
+    }
+}

@@ -1,0 +1,162 @@
+//! `ironctl allowance`: adds, lists, shows and removes counted repetitions of calls that would need you.
+//!
+//! Adds one only after its page was shown, with a question or `--yes`. See [`crate::commands::inbox`] for single calls.
+
+use super::At;
+use crate::clock;
+use crate::failure::Error;
+use clap::Subcommand;
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, NewAllowance};
+use serde_json::{Map, Value};
+
+/// The verbs of `ironctl allowance`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Let an agent repeat a call for you without a question
+    Add(Add),
+    /// List your allowances; for an owner or admin those of everyone
+    #[command(after_help = "Example:\n  ironctl allowance list\n  ironctl allowance list assistant")]
+    List {
+        /// Name or id of the agent
+        agent: Option<String>,
+    },
+    /// Show an allowance
+    #[command(after_help = "Example:\n  ironctl allowance show 3")]
+    Show {
+        /// Number of the allowance
+        id: String,
+    },
+    /// Remove an allowance: the calls need you again
+    #[command(after_help = "Example:\n  ironctl allowance remove 3")]
+    Remove {
+        /// Number of the allowance
+        id: String,
+    },
+}
+
+/// Options of `ironctl allowance add`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl allowance add assistant http_fetch --field method=POST --field url=https://api.example/notes --field headers.content-type=text/plain --count 5 --until 7d"
+)]
+pub struct Add {
+    /// Name or id of the agent
+    agent: String,
+    /// Name of the tool
+    tool: String,
+    /// Value of a control field, with `.` for a field inside; repeatable. A control field without a value is left out by the call
+    #[arg(long, value_name = "NAME=VALUE", required = true)]
+    field: Vec<String>,
+    /// Number of calls, 1 to 20
+    #[arg(long)]
+    count: u32,
+    /// End, at most 30 days ahead: such as 7d, or RFC 3339
+    #[arg(long)]
+    until: String,
+    /// Add it without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    match action {
+        Action::Add(args) => add(at, args).await,
+        Action::List { agent } => list(at, at.client()?.allowances(agent.as_deref()).await?),
+        Action::Show { id } => {
+            let found = at.client()?.allowance(&id).await?;
+            at.out.json(&found)?;
+            print(at, &found)
+        }
+        Action::Remove { id } => {
+            let removed = at.client()?.remove_allowance(&id).await?;
+            at.out.json(&removed)?;
+            at.out.line(format!("removed allowance {}", removed.id))
+        }
+    }
+}
+
+async fn add(at: &At, args: Add) -> Result<(), Error> {
+    let Add { agent, tool, field, count, until, yes } = args;
+    let client = at.client()?;
+    let mut draft = AllowanceDraft { agent, tool, fields: fields(&field)?, count, until };
+    let page = client.review_allowance(&draft).await?;
+    at.out.check_exact(&page.shown)?;
+    at.out.exact(&page.shown)?;
+    at.out.confirm("add this allowance", yes)?;
+    // The end on the page, so that the page stays the same while the person reads.
+    draft.until = page.until;
+    let added = client.add_allowance(&NewAllowance { draft, shown: page.shown_digest }).await?;
+    at.out.json(&added)?;
+    at.out.line(format!("added allowance {}; `ironctl allowance remove {}` ends it", added.id, added.id))
+}
+
+/// Reads the fixed fields, each `NAME=VALUE`; a name such as `headers.accept` is a field inside of another one.
+fn fields(given: &[String]) -> Result<Value, Error> {
+    let mut all = Map::new();
+    for field in given {
+        let refuse = |why: &str| Err(Error::usage(format!("--field {field:?} {why}"), "write --field NAME=VALUE"));
+        let Some((path, value)) = field.split_once('=') else { return refuse("has no value") };
+        let names: Vec<&str> = path.split('.').collect();
+        let Some((last, outer)) = names.split_last().filter(|_| !names.contains(&"")) else {
+            return refuse("has no name");
+        };
+        let mut place = &mut all;
+        for name in outer {
+            let inner = place.entry((*name).to_owned()).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = inner else { return refuse("is inside of a field that has a value") };
+            place = inner;
+        }
+        if place.insert((*last).to_owned(), Value::from(value)).is_some() {
+            return refuse("is given twice");
+        }
+    }
+    Ok(Value::Object(all))
+}
+
+fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
+    at.out.json(&all)?;
+    if all.is_empty() {
+        return at.out.line("no allowances");
+    }
+    let row = |one: Allowance| {
+        let uses = format!("{}/{}", one.used, one.count);
+        [one.id.to_string(), one.status, one.person, one.agent, one.tool, uses, clock::date_and_time(&one.expires_at)]
+    };
+    at.out.table(["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], all.into_iter().map(row))
+}
+
+fn print(at: &At, one: &Allowance) -> Result<(), Error> {
+    let Allowance { id, status, person, agent, tool, count, used, .. } = one;
+    at.out.line(format!("allowance {id} ({status}): {tool} by {agent} for {person}, {used} of {count} calls"))?;
+    at.out.line(format!("until {}", clock::date_and_time(&one.expires_at)))?;
+    for (name, value) in one.fields.as_object().into_iter().flatten() {
+        at.out.line(format!("  {name}: {value}"))?;
+    }
+    for name in &one.absent {
+        at.out.line(format!("  {name}: left out"))?;
+    }
+    for name in &one.anything {
+        at.out.line(format!("  {name}: anything"))?;
+    }
+    at.out.line(format!("lifts {}", one.lifts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(given: &[&str]) -> Result<Value, Error> {
+        fields(&given.iter().map(|&field| field.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn nested_fields_are_read_and_a_second_value_is_refused() {
+        let read_one = read(&["method=POST", "headers.content-type=text/plain", "headers.accept=a=b"]).expect("fields");
+        let wanted = json!({ "method": "POST", "headers": { "content-type": "text/plain", "accept": "a=b" } });
+        assert_eq!(read_one, wanted);
+        for bad in [&["method"][..], &["=x"], &["headers.=x"], &["a=1", "a=2"], &["a=1", "a.b=2"], &["a.b=1", "a=2"]] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}
