@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Once;
 use std::time::Duration;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -144,6 +145,14 @@ impl Access {
     }
 }
 
+/// Initialises the cipher library. SQLite takes itself for initialised a moment before its cipher is: a thread that opens a file
+/// in that moment, while another thread makes the first connection of the process, has its key refused.
+pub fn prepare_cipher() {
+    static PREPARED: Once = Once::new();
+    // An error is ignored here: it occurs again, with its text, for the file that the caller opens.
+    PREPARED.call_once(|| drop(Connection::open_in_memory()));
+}
+
 /// An open queue file, with its path and its side for errors.
 pub(super) struct Queue {
     pub(super) db: Connection,
@@ -162,6 +171,7 @@ impl Queue {
         };
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let fault = |source| fault(access, path, source);
+        prepare_cipher();
         let db = Connection::open_with_flags(path, flags).map_err(fault)?;
         let queue = Self { db, access, path: path.to_owned() };
         queue.set_parameters(key).map_err(|source| queue.fault(source))?;

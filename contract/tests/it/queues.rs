@@ -8,25 +8,13 @@ use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use tempfile::TempDir;
 
 fn key(byte: u8) -> SessionKey {
     SessionKey::new([byte; 32])
 }
 
-/// Opens the first queue of the process alone: the cipher library refuses the keys of other threads until it is prepared.
-fn prepare_cipher() {
-    static PREPARED: Once = Once::new();
-    PREPARED.call_once(|| {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().canonicalize().expect("exists").join("first.db");
-        drop(InboundWriter::open(&path, &key(1)).expect("made"));
-    });
-}
-
 fn queue_path(name: &str) -> (TempDir, PathBuf) {
-    prepare_cipher();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().canonicalize().expect("exists").join(name);
     (directory, path)

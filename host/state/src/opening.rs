@@ -3,11 +3,10 @@
 //! Never creates a missing file when it opens one, and never removes the log of a record that is marked as open. See [`crate::log`].
 
 use super::{Error, ReadTx, SEARCH_CHECKS, SEARCH_UNTIL, is_damage, log, migrations, sql, wall_clock};
-use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// Longest file whose pages a start checks: with a longer one, the start would take too long.
@@ -25,14 +24,6 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Initialises the cipher library. Otherwise a thread that opens a file while another thread makes the first connection of the
-/// process may find the library uninitialised, and its key is refused.
-pub(super) fn prepare_cipher() {
-    static PREPARED: Once = Once::new();
-    // An error is ignored here: it occurs again, with its text, for the file that the caller opens.
-    PREPARED.call_once(|| drop(Connection::open_in_memory()));
 }
 
 /// Opens an existing file; a missing one is not created. The log stays when the connection closes, unless [`remove_log`] is called.

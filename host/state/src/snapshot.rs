@@ -3,9 +3,8 @@
 //! Never leaves an incomplete copy under the name of a snapshot. An erasure removes all snapshots, because they still hold the
 //! erased content. See [`crate::migrations`].
 
-use super::opening::prepare_cipher;
 use super::{Error, connect, log, rekey, sql};
-use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use nix::sys::statvfs::statvfs;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};

@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -50,16 +50,6 @@ pub struct Host {
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
 }
 
-/// Opens the first queue of the process in one thread, because the cipher library must be initialized before other threads use it.
-fn prepare_cipher() {
-    static PREPARED: Once = Once::new();
-    PREPARED.call_once(|| {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().canonicalize().expect("exists").join("first.db");
-        drop(InboundWriter::open(&path, &SessionKey::new(KEY)).expect("made"));
-    });
-}
-
 impl Host {
     /// Makes queues, socket and workspace without a sandbox.
     pub fn prepare() -> Self {
@@ -68,7 +58,6 @@ impl Host {
         for place in [&paths.inbound, &paths.outbound, &paths.workspace, &paths.run] {
             std::fs::create_dir(place).expect("made");
         }
-        prepare_cipher();
         let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
         let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
