@@ -16,7 +16,7 @@ use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
-use crate::secrets::{self, SecretName};
+use crate::secrets;
 use crate::session::store;
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs, http};
 use crate::turns::context::OutputBody;
@@ -235,7 +235,6 @@ impl Executor {
         let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
         let secret = match granted {
             Some(name) => {
-                let name: SecretName = name.as_str().parse().map_err(|_| changed())?;
                 let found = secrets::get(tx, &self.record.wrapping, &name).map_err(|_| changed())?;
                 Some(found.ok_or_else(changed)?)
             }

@@ -7,24 +7,18 @@ use crate::refusal::{Denied, Refusal};
 use crate::tables::models::{self as table, SecretTimes, WrappedSecret};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_judge::egress::SECRET_CHARACTERS_MAX;
+pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::str::FromStr;
-
-/// The prefix of a secret's name in settings.
-pub const PREFIX: &str = "secret:";
 
 /// The prefix of a secret's name in the name of a systemd credential.
 const CREDENTIAL_PREFIX: &str = "ironclaw-secret-";
-
-/// Characters of a secret's name.
-const NAME_CHARACTERS_MAX: usize = 64;
 
 /// Bytes of a secret. An API key has some hundred bytes; a signing key in PEM is no secret here, because of its line breaks.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -32,42 +26,23 @@ const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Stored secrets of one host.
 const SECRETS_MAX: i64 = 256;
 
-/// The name of a secret, which reveals nothing about it. Written `secret:NAME`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SecretName(String);
-
-impl SecretName {
-    /// Returns the name without the prefix.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SecretName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", self.0)
-    }
-}
-
-impl FromStr for SecretName {
-    type Err = Refusal;
-    /// Parses a name with or without `secret:`.
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let name = text.strip_prefix(PREFIX).unwrap_or(text);
-        if is_name(name) {
-            return Ok(Self(name.to_owned()));
-        }
-        // A caller may confuse name and value, so the error does not quote the text.
+/// Parses the name of a secret, with or without `secret:`.
+///
+/// # Errors
+/// Refuses any other text, without quoting it: a caller may confuse name and value.
+pub fn named(text: &str) -> Result<SecretName, Refusal> {
+    text.parse().map_err(|_| {
         let refusal = Refusal::new(DenialCode::SecretName, "invalid name of a secret");
-        Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of a command")))
-    }
+        refusal.hint(format!(
+            "use 1 to {SECRET_CHARACTERS_MAX} characters of a-z, 0-9, - and _, starting with a letter or a digit; a value is never part of \
+             a command"
+        ))
+    })
 }
 
 /// Returns true if a text can be the name of a secret, or of its user.
 pub fn is_name(text: &str) -> bool {
-    text.len() <= NAME_CHARACTERS_MAX
-        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
+    !text.starts_with(PREFIX) && text.parse::<SecretName>().is_ok()
 }
 
 /// Returns a text that can be the value of a secret.
@@ -342,7 +317,7 @@ mod tests {
         let long = "a".repeat(65);
         for none in ["", "secret:", "Openai", "-a", "_a", "a b", "a/b", "a.b", "secret:secret:a", "sk-Ab12", "ä", &long]
         {
-            let refusal = none.parse::<SecretName>().expect_err(none);
+            let refusal = named(none).expect_err(none);
             assert!(none.is_empty() || none == "secret:" || !refusal.message.contains(none), "{refusal}");
         }
     }

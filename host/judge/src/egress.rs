@@ -12,7 +12,7 @@ pub mod template;
 pub mod verdict;
 
 pub use canonical::{CanonicalUrl, UrlError};
-pub use grant::{Grant, GrantError, GrantText, SecretName};
+pub use grant::{Grant, GrantError, GrantText, NoSecretName, SECRET_CHARACTERS_MAX, SECRET_PREFIX, SecretName};
 pub use host::{HostError, HostName, Loopback};
 pub use method::Method;
 pub use request::{Request, RequestError, RequestText};

@@ -74,7 +74,7 @@ pub async fn add(
     let value = new.key_value.take().map(|value| secrets::value(value.take())).transpose()?;
     let (test, replace, default) = (new.test, new.replace, new.default);
     let spec = models::read(wanted(new))?;
-    let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
+    let key = spec.key.as_deref().map(secrets::named).transpose()?;
     if value.is_some() && key.is_none() {
         let refusal = Refusal::new(DenialCode::SecretName, "the key needs the name of a secret to keep it in");
         return Err(refusal.into());
@@ -234,7 +234,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
         Some(stored) => Spec { fallbacks: Vec::new(), ..stored.spec },
         None => builtin(),
     };
-    let key = spec.key.as_deref().map(str::parse::<SecretName>).transpose()?;
+    let key = spec.key.as_deref().map(secrets::named).transpose()?;
     let key = stored_key(&api, key).await?;
     match api.models.try_out(spec.clone(), key).await {
         Ok(probe) => Ok(Json(view_of_test(&spec.name, &probe))),

@@ -30,7 +30,7 @@ pub async fn set(
     Extension(by): Extension<Person>,
     Body(new): Body<NewSecret>,
 ) -> Reply<Secret> {
-    let name: SecretName = new.name.parse()?;
+    let name = secrets::named(&new.name)?;
     let value = secrets::value(new.value.take())?;
     let record = Arc::clone(&api.record);
     let set = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
@@ -48,7 +48,7 @@ pub async fn rotate(
     Path(secret): Path<String>,
     Body(new): Body<NewSecretValue>,
 ) -> Reply<Secret> {
-    let name: SecretName = secret.parse()?;
+    let name = secrets::named(&secret)?;
     let value = secrets::value(new.value.take())?;
     let record = Arc::clone(&api.record);
     let rotate = api.state().decide(move |tx| -> Result<_, Denied<secrets::Error>> {
@@ -67,7 +67,7 @@ pub async fn remove(
     Extension(by): Extension<Person>,
     Path(secret): Path<String>,
 ) -> Reply<Secret> {
-    let name: SecretName = secret.parse()?;
+    let name = secrets::named(&secret)?;
     let remove = api.state().decide(move |tx| {
         let before = shown(tx, &name);
         let removed = secrets::remove(tx, &name, &users(tx, &name)?, by.id);

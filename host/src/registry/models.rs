@@ -113,7 +113,7 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
         let refusal = Refusal::new(DenialCode::ModelIdMalformed, message);
         return Err(refusal.hint("use the provider's name for it: --model ID"));
     }
-    let key = key.map(|key| key.parse::<SecretName>()).transpose()?.map(|key| key.as_str().to_owned());
+    let key = key.map(|key| secrets::named(&key)).transpose()?.map(|key| key.as_str().to_owned());
     Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams, takes_images })
 }
 

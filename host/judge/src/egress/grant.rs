@@ -16,8 +16,10 @@ pub const PATHS_MAX: usize = 64;
 pub const UPLOAD_BYTES_MAX: u64 = 10 << 20;
 /// The body that a grant admits without a number.
 pub const UPLOAD_BYTES_DEFAULT: u64 = 64 << 10;
+/// The prefix of the name of a secret in settings.
+pub const SECRET_PREFIX: &str = "secret:";
 /// Characters of the name of a secret.
-const SECRET_CHARACTERS_MAX: usize = 64;
+pub const SECRET_CHARACTERS_MAX: usize = 64;
 /// The port of https.
 const HTTPS_PORT: u16 = 443;
 
@@ -132,7 +134,7 @@ impl Grant {
             port: (!is_usual).then_some(self.port),
             methods: self.methods.iter().map(ToString::to_string).collect(),
             paths: self.paths.iter().map(ToString::to_string).collect(),
-            secret: self.secret.as_ref().map(ToString::to_string),
+            secret: self.secret.as_ref().map(|secret| secret.as_str().to_owned()),
             upload_bytes_max: has_body.then_some(self.upload_bytes_max),
         }
     }
@@ -142,14 +144,14 @@ impl Grant {
 fn upload(bytes: Option<u64>, writes: Option<Method>) -> Result<u64, GrantError> {
     match (bytes, writes) {
         (Some(bytes), _) if bytes > UPLOAD_BYTES_MAX => Err(GrantError::Upload(bytes)),
-        (Some(1..), None) => Err(GrantError::NoBody),
+        (Some(1..), None) => Err(GrantError::BodyBytesWithoutBody),
         (Some(bytes), _) => Ok(bytes),
         (None, Some(_)) => Ok(UPLOAD_BYTES_DEFAULT),
         (None, None) => Ok(0),
     }
 }
 
-/// The name of a secret; never its value.
+/// The name of a secret, which reveals nothing about it. Written `secret:NAME` for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SecretName(String);
@@ -163,7 +165,7 @@ impl SecretName {
 
 impl fmt::Display for SecretName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{SECRET_PREFIX}{}", self.0)
     }
 }
 
@@ -179,7 +181,7 @@ impl FromStr for SecretName {
 
     /// Parses a name with or without `secret:`.
     fn from_str(text: &str) -> Result<Self, NoSecretName> {
-        let name = text.strip_prefix("secret:").unwrap_or(text);
+        let name = text.strip_prefix(SECRET_PREFIX).unwrap_or(text);
         let is_first = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let is_usual = |c: char| is_first(c) || matches!(c, '-' | '_');
         let is_name = name.len() <= SECRET_CHARACTERS_MAX && name.starts_with(is_first) && name.chars().all(is_usual);
@@ -226,7 +228,7 @@ pub enum GrantError {
     /// A body that is too large.
     #[error("a body of {0} bytes is over the limit of {UPLOAD_BYTES_MAX}: write a smaller number")]
     Upload(u64),
-    /// A body for methods without one.
+    /// A size of a body, and no method that has one.
     #[error("GET and HEAD have no body: leave out the size of a body, or add a method that has one")]
-    NoBody,
+    BodyBytesWithoutBody,
 }

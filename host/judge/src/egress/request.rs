@@ -133,7 +133,7 @@ impl Request {
         let body = body.map(|bytes| Body { digest: Digest::of(bytes), bytes: bytes.len() as u64 });
         let secret = text.secret.as_deref().map(str::parse).transpose()?;
         match (&body, headers.contains_key(&Header::ContentType)) {
-            (Some(_), _) if method.only_reads() => return Err(RequestError::NoBody(method)),
+            (Some(_), _) if method.only_reads() => return Err(RequestError::BodyRefused(method)),
             (Some(body), _) if body.bytes > UPLOAD_BYTES_MAX => return Err(RequestError::TooLarge(body.bytes)),
             (Some(_), false) => return Err(RequestError::NeedsType),
             (None, true) => return Err(RequestError::TypeWithoutBody),
@@ -193,7 +193,7 @@ impl fmt::Display for Request {
             write!(f, "\n{}: {value}", header.name())?;
         }
         if let Some(secret) = &self.secret {
-            write!(f, "\nsecret: {secret}")?;
+            write!(f, "\nsecret: {}", secret.as_str())?;
         }
         if let Some(body) = self.body {
             write!(f, "\nbody: {} bytes, sha256 {}", body.bytes, body.digest)?;
@@ -241,7 +241,7 @@ pub enum RequestError {
     HeaderValue(Header),
     /// A body of a method without one.
     #[error("a {0} request has no body: write the data as parameters, or use POST")]
-    NoBody(Method),
+    BodyRefused(Method),
     /// A body without a type.
     #[error("a body needs a type: set the header content-type, such as application/json")]
     NeedsType,

@@ -148,10 +148,10 @@ impl fmt::Display for Difference {
                 write!(f, "the grant does not have the path {path}, only {}: {why}", joined(granted))
             }
             Self::CredentialReachesFurther { secret, reaches, granted } if granted.is_empty() => {
-                write!(f, "no grant sends the secret {secret}, and it would reach {reaches}")
+                write!(f, "no grant sends {secret}, and it would reach {reaches}")
             }
             Self::CredentialReachesFurther { secret, reaches, .. } => {
-                write!(f, "the secret {secret} would also reach {reaches}")
+                write!(f, "{secret} would also reach {reaches}")
             }
             Self::UploadTooLarge { bytes, granted } => {
                 write!(f, "the body has {bytes} bytes, and the grant admits {granted}")
@@ -331,7 +331,7 @@ fn proposal(request: &Request) -> Option<GrantText> {
         port: Some(url.port()),
         methods: vec![request.method().to_string()],
         paths: vec![Template::exact(url)?.to_string()],
-        secret: request.secret().map(ToString::to_string),
+        secret: request.secret().map(|secret| secret.as_str().to_owned()),
         upload_bytes_max: has_body.then_some(request.body_bytes()),
     };
     let loopback = if url.host().is_loopback() { Loopback::DangerousAllowed } else { Loopback::Refused };

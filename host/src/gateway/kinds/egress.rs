@@ -6,7 +6,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, egress};
-use crate::secrets::{self, SecretName};
+use crate::secrets;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
 use ironclaw_judge::egress::{Grant, HostName};
@@ -25,10 +25,9 @@ impl Check for Egress {
         }
         let grant = Grant::check(&egress::text(self), loopback).map_err(|error| malformed(&error))?;
         if let Some(secret) = grant.secret() {
-            let name: SecretName = secret.as_str().parse()?;
-            if secrets::find(tx, &name)?.is_none() {
-                let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {name}"));
-                let hint = format!("an owner stores it first: `ironctl secret set {}`", name.as_str());
+            if secrets::find(tx, secret)?.is_none() {
+                let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
+                let hint = format!("an owner stores it first: `ironctl secret set {}`", secret.as_str());
                 return Err(refusal.hint(hint).into());
             }
         }

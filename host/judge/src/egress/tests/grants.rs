@@ -1,7 +1,7 @@
 //! Bad grants, each refused by its name.
 
 use super::{checked, text};
-use crate::egress::{Grant, GrantError, GrantText, HostError, Loopback, Method, Template, TemplateError};
+use crate::egress::{Grant, GrantError, GrantText, HostError, Loopback, Method, SecretName, Template, TemplateError};
 use std::net::IpAddr;
 
 fn refused(text: &GrantText) -> GrantError {
@@ -121,7 +121,7 @@ fn other_bad_fields_are_refused_by_name() {
     }
     let upload = |bytes, methods| GrantText { upload_bytes_max: Some(bytes), ..text(methods, &["/a"]) };
     assert_eq!(refused(&upload(u64::MAX, &["POST"])), GrantError::Upload(u64::MAX));
-    assert_eq!(refused(&upload(1, &["GET"])), GrantError::NoBody);
+    assert_eq!(refused(&upload(1, &["GET"])), GrantError::BodyBytesWithoutBody);
     let many: Vec<_> = (0..65).map(|n| format!("/a{n}")).collect();
     assert_eq!(refused(&GrantText { paths: many, ..text(&[], &[]) }), GrantError::Paths(65));
     assert!(serde_json::from_str::<GrantText>(r#"{"host": "a.example", "hosts": []}"#).is_err());
@@ -141,7 +141,7 @@ fn written_grant_is_read_back() {
     let grant = checked(&text);
     assert_eq!(grant.methods().iter().copied().collect::<Vec<_>>(), [Method::Get, Method::Post]);
     assert_eq!((grant.paths().len(), grant.port(), grant.upload_bytes_max()), (2, 443, 65_536));
-    assert_eq!(grant.secret().map(ToString::to_string).as_deref(), Some("github"));
+    assert_eq!(grant.secret().map(SecretName::as_str), Some("github"));
     assert_eq!(checked(&grant.text()), grant);
     assert_eq!(grant.text().paths[0], text.paths[0]);
 }

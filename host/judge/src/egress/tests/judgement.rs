@@ -212,7 +212,7 @@ fn body_needs_a_method_and_a_type() {
         Request::check(&RequestText { method: method.to_owned(), url, headers, body, secret: None }, Loopback::Refused)
     };
     let plain = ("content-type", "text/plain");
-    assert!(matches!(check("GET", &[plain]), Err(RequestError::NoBody(_))));
+    assert!(matches!(check("GET", &[plain]), Err(RequestError::BodyRefused(_))));
     assert_eq!(check("POST", &[]), Err(RequestError::NeedsType));
     assert!(matches!(check("POST", &[plain, ("Content-Type", "a/b")]), Err(RequestError::HeaderTwice(_))));
     assert!(check("POST", &[plain]).is_ok());

@@ -112,7 +112,7 @@ fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Deni
         let refusal = Refusal::new(DenialCode::McpHeader, format!("the scheme of header {shown:?} is not one word"));
         return Err(refusal.hint("a scheme is one word such as Bearer").into());
     }
-    let secret: SecretName = secret.parse()?;
+    let secret = secrets::named(&secret)?;
     if secrets::find(tx, &secret)?.is_none() {
         let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
         return Err(refusal.hint(format!("an owner stores it first: `ironctl secret set {}`", secret.as_str())).into());
