@@ -21,6 +21,7 @@ pub mod hooks;
 mod mcp;
 mod memory;
 mod models;
+mod named;
 mod openapi;
 mod people;
 pub mod port;
@@ -470,12 +471,6 @@ impl IntoResponse for Answer {
 
 /// The result of a handler: JSON or an error answer.
 pub type Reply<T> = Result<axum::Json<T>, Answer>;
-
-/// Parses an id of a path, or refuses it as unknown.
-fn id<T: std::str::FromStr>(text: &str, code: DenialCode, what: &str) -> Result<T, Answer> {
-    let shown: String = text.chars().take(64).collect();
-    text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {shown:?}")).into())
-}
 
 #[cfg(test)]
 mod tests {

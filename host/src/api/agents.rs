@@ -18,6 +18,7 @@ use crate::session::store;
 use crate::tools;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
@@ -149,6 +150,15 @@ pub async fn set(
 pub async fn find(api: &Api, person: &Person, agent: String) -> Result<registry::Agent, Answer> {
     let by = person.clone();
     Ok(api.state().read(move |tx| registry::named_agent(tx, &by, &agent)).await?)
+}
+
+/// Finds the agent of a filter by name or id. An id may be that of a removed agent.
+pub async fn of_filter(api: &Api, person: &Person, agent: Option<String>) -> Result<Option<AgentId>, Answer> {
+    let Some(agent) = agent else { return Ok(None) };
+    match agent.parse::<AgentId>() {
+        Ok(id) => Ok(Some(id)),
+        Err(_) => Ok(Some(find(api, person, agent).await?.id)),
+    }
 }
 
 /// Checks that the policy lets this person apply a change of this kind directly.

@@ -2,7 +2,8 @@
 //!
 //! Never runs a call. Never shows a call of another person, except to an admin. See `turns::calls`.
 
-use super::{Answer, Api, Body, Reply, id};
+use super::named::id;
+use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, egress};

@@ -4,12 +4,12 @@
 //! `gateway::decide`.
 
 use super::auth::{Current, check_still_valid};
-use super::{Answer, Api, Body, Reply, agents, id};
+use super::named::{self, id};
+use super::{Answer, Api, Body, Reply, agents};
 use crate::changes::Shown;
 use crate::error::Error;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
-use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role, roles};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -32,11 +32,11 @@ const CHANGES_AT_ONCE: usize = 200;
 /// More changes than can wait at once.
 const EVERY_WAITING: usize = 1 << 20;
 
+/// The statuses of a change that waits for people.
+const WAITING: [Status; 2] = [Status::Pending, Status::Unknown];
+
 /// Milliseconds of the longest wait for the outcome of a change.
 const WAIT_MS_MAX: u64 = 60_000;
-
-/// The word for changes of every status.
-const EVERY: &str = "all";
 
 /// Query of `GET /v1/changes`.
 #[derive(Debug, Deserialize)]
@@ -71,15 +71,8 @@ pub async fn list(
 ) -> Reply<Changes> {
     // Without a status and `own`, only the changes that the caller may decide.
     let waits = query.status.is_none() && !query.own;
-    let statuses = statuses(query.status.as_deref())?;
-    let agent = match query.agent {
-        // The changes of a removed agent are found by its id.
-        Some(agent) => Some(match agent.parse::<AgentId>() {
-            Ok(id) => id,
-            Err(_) => agents::find(&api, &person, agent).await?.id,
-        }),
-        None => None,
-    };
+    let statuses = named::statuses(query.status.as_deref(), &WAITING, &Status::ALL)?;
+    let agent = agents::of_filter(&api, &person, query.agent).await?;
     let limit = query.limit.clamp(1, CHANGES_AT_ONCE);
     // The filter for the caller comes before the limit; few changes of each agent wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
@@ -196,20 +189,6 @@ fn known(named: &str) -> Result<ChangeId, Answer> {
     id(named, DenialCode::ChangeUnknown, "change")
 }
 
-fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
-    match named {
-        None => Ok(vec![Status::Pending, Status::Unknown]),
-        Some(EVERY) => Ok(Status::ALL.to_vec()),
-        Some(named) => {
-            let read = named.split(',').map(|word| {
-                word.parse::<Status>()
-                    .map_err(|why| Refusal::new(DenialCode::StatusMalformed, format!("{why}, or {EVERY}")))
-            });
-            Ok(read.collect::<Result<_, _>>()?)
-        }
-    }
-}
-
 /// Returns the changes on behalf of a member, and those of the agents that they administer; newest first.
 fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
@@ -227,8 +206,7 @@ fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Ro
 pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxEntry)>, Answer> {
     let (changes, by) = (Arc::clone(&api.changes), person.clone());
     let found = api.state().read(move |tx| {
-        let statuses = vec![Status::Pending, Status::Unknown];
-        let filter = Filter { statuses, agent: None, principal: None, limit: EVERY_WAITING };
+        let filter = Filter { statuses: WAITING.to_vec(), agent: None, principal: None, limit: EVERY_WAITING };
         let settings = changes.settings();
         let mut entries = Vec::new();
         for row in store::list(tx, &filter)? {
@@ -350,20 +328,5 @@ fn asker(tx: &ReadTx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
         }
         // The agent that asked was removed; the person behind it is known.
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn default_status_is_waiting_and_unknown_status_is_refused() {
-        assert_eq!(statuses(None).ok(), Some(vec![Status::Pending, Status::Unknown]));
-        assert_eq!(statuses(Some("failed,unknown")).ok(), Some(vec![Status::Failed, Status::Unknown]));
-        assert_eq!(statuses(Some(EVERY)).ok().map(|all| all.len()), Some(8));
-        for named in ["", "Pending", "pending, applied", "pending,", "all,pending"] {
-            assert!(statuses(Some(named)).is_err(), "{named:?}");
-        }
     }
 }

@@ -15,7 +15,8 @@ pub use threads::threads;
 pub use why::why;
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply, id};
+use super::named::id;
+use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::inbound::channel::checks::check_files;
 use crate::inbound::channel::{Received, loopback};

@@ -2,7 +2,8 @@
 //!
 //! A note may contain words of any person, so only operators read it. See `turns::memories`.
 
-use super::{Answer, Api, Body, Reply, agents, id};
+use super::named::id;
+use super::{Answer, Api, Body, Reply, agents};
 use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
 use crate::turns::memories::{self, Kept, NewMemory};

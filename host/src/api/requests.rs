@@ -3,14 +3,15 @@
 //! Decides nothing: a decision goes to [`crate::requests`] with the digest of the shown page.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply, agents, changes, id};
+use super::named::{self, id};
+use super::{Answer, Api, Body, Reply, agents, changes};
 use crate::error::Error;
 use crate::refusal::Denied;
 use crate::registry::{self, Person};
 use crate::requests::{self, Requests, Row, Shown, Status};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::{AgentId, RequestId};
+use ironclaw_contract::ids::{AgentId, RequestId, TurnId};
 use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, EntryId, InboxEntry, Rejection};
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// Requests in one answer.
 const AT_ONCE_MAX: usize = 200;
 
-/// The word for requests of every status.
-const EVERY: &str = "all";
+/// Requests of one status that a list looks at, the newest first. Fewer of them wait: each agent has a bound.
+const READ_MAX: usize = 1000;
 
 /// Query of `GET /v1/requests`.
 #[derive(Debug, Deserialize)]
@@ -61,14 +62,8 @@ pub async fn list(
     Extension(person): Extension<Person>,
     Query(query): Query<ListQuery>,
 ) -> Reply<Vec<CallRequest>> {
-    let statuses = statuses(query.status.as_deref())?;
-    let agent = match query.agent {
-        Some(agent) => Some(match agent.parse::<AgentId>() {
-            Ok(id) => id,
-            Err(_) => agents::find(&api, &person, agent).await?.id,
-        }),
-        None => None,
-    };
+    let statuses = named::statuses(query.status.as_deref(), &[Status::Pending], &Status::ALL)?;
+    let agent = agents::of_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.requests);
     let found = api.state().read(move |tx| {
         let found = visible(tx, &all, &person, &statuses, agent)?;
@@ -115,25 +110,7 @@ fn known(named: &str) -> Result<RequestId, Answer> {
     id(named, DenialCode::RequestUnknown, "approval request")
 }
 
-fn statuses(named: Option<&str>) -> Result<Vec<Status>, Answer> {
-    match named {
-        None => Ok(vec![Status::Pending]),
-        Some(EVERY) => Ok(Status::ALL.to_vec()),
-        Some(names) => {
-            let read = names.split(',').map(|name| {
-                name.parse::<Status>().map_err(|()| {
-                    let shown: String = name.chars().take(64).collect();
-                    let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
-                    let message = format!("there is no status {shown:?}: use {}, or {EVERY}", known.join(", "));
-                    crate::refusal::Refusal::new(DenialCode::StatusMalformed, message)
-                })
-            });
-            Ok(read.collect::<Result<_, _>>()?)
-        }
-    }
-}
-
-/// Returns the requests with these statuses that a person may see, each with its page.
+/// Returns the newest requests with these statuses that a person may see, each with its page; the oldest first.
 fn visible(
     tx: &ReadTx<'_>,
     all: &Requests,
@@ -141,10 +118,18 @@ fn visible(
     statuses: &[Status],
     agent: Option<AgentId>,
 ) -> Result<Vec<(Row, Shown)>, Error> {
+    let mut rows = requests::list(tx, statuses, READ_MAX)?;
+    rows.retain(|row| agent.is_none_or(|agent| agent == row.agent));
+    let mut found = with_pages(tx, all, by, rows)?;
+    Ok(found.split_off(found.len().saturating_sub(AT_ONCE_MAX)))
+}
+
+/// Returns the requests among these that a person may see, each with its page.
+fn with_pages(tx: &ReadTx<'_>, all: &Requests, by: &Person, rows: Vec<Row>) -> Result<Vec<(Row, Shown)>, Error> {
     let policy = &all.settings.now().policy;
     let mut found = Vec::new();
-    for row in requests::list(tx, statuses, AT_ONCE_MAX)? {
-        if agent.is_none_or(|agent| agent == row.agent) && requests::may_read(policy, by, &row)? {
+    for row in rows {
+        if requests::may_read(policy, by, &row)? {
             let shown = requests::show(tx, &all.record, policy, &row)?;
             found.push((row, shown));
         }
@@ -177,17 +162,10 @@ pub(super) fn of_turn(
     tx: &ReadTx<'_>,
     all: &Requests,
     person: &Person,
-    turn: ironclaw_contract::ids::TurnId,
+    turn: TurnId,
 ) -> Result<Vec<CallRequest>, Error> {
-    let policy = &all.settings.now().policy;
-    let mut found = Vec::new();
-    for row in requests::of_turn(tx, turn)? {
-        if requests::may_read(policy, person, &row)? {
-            let shown = requests::show(tx, &all.record, policy, &row)?;
-            found.push(view(tx, all, person, &row, shown)?);
-        }
-    }
-    Ok(found)
+    let found = with_pages(tx, all, person, requests::of_turn(tx, turn)?)?;
+    found.into_iter().map(|(row, shown)| view(tx, all, person, &row, shown)).collect()
 }
 
 fn agent_name(tx: &ReadTx<'_>, row: &Row) -> Result<String, Error> {

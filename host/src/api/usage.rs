@@ -12,7 +12,7 @@ use crate::turns::budget::book::UsagePart;
 use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
 use ironclaw_contract::seam::change::Settings;
@@ -51,14 +51,7 @@ pub async fn show(
     Extension(person): Extension<Person>,
     Query(query): Query<UsageQuery>,
 ) -> Reply<Usage> {
-    let agent = match query.agent {
-        // The usage of a removed agent is found by its id.
-        Some(agent) => Some(match agent.parse::<AgentId>() {
-            Ok(id) => id,
-            Err(_) => agents::find(&api, &person, agent).await?.id,
-        }),
-        None => None,
-    };
+    let agent = agents::of_filter(&api, &person, query.agent).await?;
     let session = match query.session {
         Some(session) => Some(named_session(&api, &person, &session).await?),
         None => None,

@@ -95,13 +95,10 @@ impl Status {
 }
 
 impl std::str::FromStr for Status {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|status| status.name() == text).ok_or_else(|| {
-            let shown: String = text.chars().take(32).collect();
-            let known: Vec<&str> = Self::ALL.iter().map(|status| status.name()).collect();
-            format!("unknown status {shown:?}: expected one of {}", known.join(", "))
-        })
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
     }
 }
 
