@@ -34,7 +34,6 @@ use ironclaw_state::keys::{ContentKey, SecretText};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// The senders of requests to granted hosts.
 #[derive(Debug, Default)]
@@ -65,8 +64,6 @@ pub struct Executor {
     pub requests: Arc<Requests>,
     /// Sends the requests.
     pub fetchers: Fetchers,
-    /// Changes whenever a call has run.
-    pub ran: watch::Sender<u64>,
 }
 
 /// A call and its place.
@@ -110,9 +107,7 @@ impl Executor {
         let (executor, of) = (Arc::clone(self), place.clone());
         let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
         let Some(started) = started else {
-            // Without the bell: nothing became due.
-            self.ran.send_modify(|count| *count = count.wrapping_add(1));
-            self.requests.inform_followers();
+            self.requests.announce_end();
             return Ok(());
         };
         failpoint::reach("call_started");
@@ -127,18 +122,13 @@ impl Executor {
                 When::Late => late::settle(tx, &settling.record, &of, &result),
             });
             let settled = settled.await;
-            executor.announce();
+            executor.requests.announce();
             settled
         });
         match sent.await {
             Ok(settled) => settled,
             Err(_) => Err(Error::Stopping),
         }
-    }
-
-    fn announce(&self) {
-        self.ran.send_modify(|count| *count = count.wrapping_add(1));
-        self.requests.announce();
     }
 
     /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.

@@ -15,16 +15,16 @@ mod ending;
 mod page;
 mod presence;
 mod reasons;
+mod using;
 
-pub use crate::tables::requests::{
-    Row, Status, ended, equal, find, list, next_end, of_call, of_output, of_turn, pending_count, running, set_status,
-};
+pub use crate::tables::requests::{Row, Status, ended, list, next_end, of_call, of_turn, pending_count, running};
 pub use ask::{Asked, Asking, ask};
-pub use decide::{Open, Permitted, Running, approve, known, may_decide, may_read, reject, unknown, use_approvals};
+pub use decide::{approve, known, may_decide, may_read, reject, unknown};
 pub use ending::{end, end_all, end_of_turn, finish, inform};
 pub use page::{Shown, effect, note_told, show};
 pub use presence::{Presence, Present};
-pub use reasons::{Origin, StoredReason, codes};
+pub use reasons::{Origin, StoredReason, codes, is_for_grant};
+pub use using::{Permitted, Running, use_approvals};
 
 use crate::gateway::live_settings::Live;
 use crate::record::Record;
@@ -47,7 +47,7 @@ pub struct Requests {
     pub presence: Presence,
     /// The root of the keys of approvals.
     root: ApprovalRoot,
-    /// Changes whenever a request changes.
+    /// Changes whenever a request changes, or its call has run.
     changed: watch::Sender<u64>,
     /// Wakes the worker.
     pub bell: Notify,
@@ -72,12 +72,12 @@ impl Requests {
 
     /// Announces that a request changed: to calls that wait, to followers, and to the worker.
     pub fn announce(&self) {
-        self.inform_followers();
+        self.announce_end();
         self.bell.notify_one();
     }
 
-    /// Announces that a request changed to calls that wait and to followers.
-    pub fn inform_followers(&self) {
+    /// Announces the end of a request or a call, after which the worker has nothing to do, to calls that wait and to followers.
+    pub fn announce_end(&self) {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 

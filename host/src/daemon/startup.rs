@@ -42,7 +42,7 @@ use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// A locked home, with its settings, its master key and its record.
 pub(super) struct Opened {
@@ -167,7 +167,6 @@ async fn runtime(
         latch: Arc::clone(&latch),
         requests,
         fetchers: Fetchers::default(),
-        ran: watch::Sender::default(),
     };
     let servers = ModelServers {
         turns: Arc::clone(&turns),

@@ -72,7 +72,7 @@ impl Due for LateCalls {
             Ok::<_, Error>(ended.into_iter().map(|row| row.session).collect::<Vec<_>>())
         });
         for session in end.await? {
-            self.executor.announce_ended();
+            self.executor.requests.announce_end();
             self.wake.nudge(session);
         }
         if self.executor.latch.is_shut() {
@@ -145,11 +145,6 @@ impl Executor {
             Ok::<_, Error>(())
         });
         settle.await
-    }
-
-    /// Announces that requests ended, to calls that wait and to followers.
-    fn announce_ended(&self) {
-        self.ran.send_modify(|count| *count = count.wrapping_add(1));
     }
 }
 

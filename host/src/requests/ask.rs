@@ -3,7 +3,7 @@
 //! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
 
 use super::allowance::{self, Calling};
-use super::reasons::{Origin, StoredReason};
+use super::reasons::{Origin, StoredReason, codes, is_for_grant};
 use super::{Requests, Row, Status, decide, ending};
 use crate::error::Error;
 use crate::registry::{self, Agent};
@@ -16,7 +16,7 @@ use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
-use ironclaw_judge::call::{Reason, Stage};
+use ironclaw_judge::call::Reason;
 use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
 use ironclaw_ledger::Entry;
@@ -25,7 +25,7 @@ use ironclaw_state::keys::ContentKey;
 use serde_json::{Map, Value};
 
 /// The bound on the pending requests of an agent.
-const PENDING_OF_AGENT_MAX: i64 = 5;
+const PENDING_OF_AGENT_MAX: usize = 5;
 
 /// The bound on the requests on behalf of a person in a day.
 const OF_PERSON_A_DAY_MAX: i64 = 20;
@@ -186,17 +186,14 @@ fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<b
 }
 
 fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {
-    if requests::pending_of_agent(tx, asking.agent.id)? >= PENDING_OF_AGENT_MAX
+    let pending = requests::pending_of_agent(tx, asking.agent.id)?;
+    if pending.len() >= PENDING_OF_AGENT_MAX
         || requests::of_person_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
     {
         return Ok(true);
     }
-    // Only a missing grant asks for people of the policy at this stage of a call over the network.
-    let is_without_grant = |code: &str| code.starts_with("egress_");
-    if !asking.reasons.iter().any(|reason| reason.stage == Stage::AlwaysAsk && is_without_grant(reason.code.name())) {
+    if !asking.reasons.iter().any(|reason| is_for_grant(reason.code)) {
         return Ok(false);
     }
-    let pending = requests::list(tx, &[Status::Pending], usize::MAX >> 1)?;
-    let same = |row: &&Row| row.agent == asking.agent.id && row.reasons.contains("\"egress_");
-    Ok(pending.iter().filter(same).count() >= PENDING_WITHOUT_GRANT_MAX)
+    Ok(pending.iter().filter(|row| codes(row).into_iter().any(is_for_grant)).count() >= PENDING_WITHOUT_GRANT_MAX)
 }

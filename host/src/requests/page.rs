@@ -4,7 +4,7 @@
 //! See [`crate::gateway::review_page`] for the lines.
 
 use super::Row;
-use super::reasons::{Origin, StoredReason};
+use super::reasons::{Origin, StoredReason, is_for_grant};
 use crate::error::Error;
 use crate::gateway::policy::{Policy, Rule};
 use crate::gateway::review_page::{self, Page};
@@ -151,7 +151,7 @@ fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &
         let who = decides(reason, rule, person);
         page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
     }
-    if reasons.iter().any(|reason| reason.code.name().starts_with("egress_")) {
+    if reasons.iter().any(|reason| is_for_grant(reason.code)) {
         page.sentence(
             "  ",
             "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",

@@ -52,6 +52,11 @@ pub fn codes(row: &Row) -> Vec<DenialCode> {
     reasons.into_iter().map(|reason| reason.code).collect()
 }
 
+/// Returns whether a reason with this code needs a grant of a host, or a decision of people in its place.
+pub fn is_for_grant(code: DenialCode) -> bool {
+    code.name().starts_with("egress_")
+}
+
 /// The source of the value of an argument that leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -247,9 +247,9 @@ pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT min(expires_at) FROM requests WHERE status IN ('pending','approved')", [], |row| row.get(0))
 }
 
-/// Returns the number of pending requests of an agent.
-pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<i64, Error> {
-    tx.get("SELECT count(*) FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent], |row| row.get(0))
+/// Returns the pending requests of an agent.
+pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent])
 }
 
 /// Returns the number of pending requests.
@@ -286,15 +286,10 @@ pub fn mark_approved(tx: &mut WriteTx<'_>, id: RequestId, by: PersonId, until: i
     Ok(())
 }
 
-/// Sets the status of a request that had one of the statuses in `from`, and returns whether it had.
-pub fn set_status(tx: &mut WriteTx<'_>, id: RequestId, from: &[Status], to: Status) -> Result<bool, Error> {
-    for status in from {
-        let sql = "UPDATE requests SET status = ?3 WHERE id = ?1 AND status = ?2";
-        if tx.execute(sql, params![id, status, to])? == 1 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Marks an approved request as running.
+pub fn mark_running(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
+    tx.execute("UPDATE requests SET status = 'running' WHERE id = ?1 AND status = 'approved'", [id])?;
+    Ok(())
 }
 
 /// Ends a request with a status and an outcome, and returns whether it was open.

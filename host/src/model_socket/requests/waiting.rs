@@ -57,8 +57,8 @@ impl Server {
         let done = loop {
             changed.mark_unchanged();
             people.mark_unchanged();
-            let step = self.look(turn, call).await?;
-            match step {
+            let is_over = pause.as_ref().is_some_and(|pause| Instant::now() >= pause.until);
+            match self.look(turn, call, is_over).await? {
                 Step::Wait(rest) => {
                     let pause = match &pause {
                         Some(pause) => pause,
@@ -69,36 +69,29 @@ impl Server {
                         _ = people.changed() => {}
                         () = tokio::time::sleep_until(pause.until) => {}
                     }
-                    if Instant::now() >= pause.until {
-                        // A decision may have come at the same time.
-                        match self.look(turn, call).await? {
-                            Step::Wait(_) => break self.last_look(turn, call).await?,
-                            step => break Some(step),
-                        }
-                    }
                 }
-                Step::Tell(_) if !self.arrival_time(turn).is_zero() => {
+                Step::Tell(_) if !is_over && !self.arrival_time(turn).is_zero() => {
                     tokio::select! {
                         _ = changed.changed() => {}
                         _ = people.changed() => {}
                         () = tokio::time::sleep(self.arrival_time(turn)) => {}
                     }
                 }
-                step => break Some(step),
+                step => break step,
             }
         };
         if let Some(pause) = pause {
             self.end_pause(turn, &pause).await?;
         }
         match done {
-            Some(Step::Run) => {
+            Step::Run => {
                 let left = self.shared.turns.deadlines.left(self.session, turn).saturating_sub(AFTER_REQUEST);
                 let place = Place { session: self.session, turn, call, key: Arc::clone(&self.key) };
                 Ok(self.shared.executor.run(place, When::InTurn, left).await?)
             }
-            Some(Step::Tell(row)) => self.tell_pending(turn, *row).await,
-            Some(Step::Refuse(code)) => self.refuse_asked(turn, call, code).await,
-            Some(Step::Leave | Step::Wait(_)) | None => Ok(()),
+            Step::Tell(row) => self.tell_pending(turn, *row).await,
+            Step::Refuse(code) => self.refuse_asked(turn, call, code).await,
+            Step::Leave | Step::Wait(_) => Ok(()),
         }
     }
 
@@ -109,17 +102,8 @@ impl Server {
         ARRIVAL_TIME_MAX.saturating_sub(age)
     }
 
-    /// Returns the step for a call whose pause is over.
-    async fn last_look(&self, turn: TurnId, call: CallId) -> Result<Option<Step>, Unanswered<Error>> {
-        let (session, shared) = (self.session, Arc::clone(&self.shared));
-        let row = self.state().read(move |tx| {
-            open_turn(tx, &shared.turns.deadlines, session, turn)?;
-            Ok::<_, Unanswered<Error>>(requests::of_call(tx, call)?)
-        });
-        Ok(row.await?.map(|row| Step::Tell(Box::new(row))))
-    }
-
-    async fn look(&self, turn: TurnId, call: CallId) -> Result<Step, Unanswered<Error>> {
+    /// Returns the step for a call. After the end of its pause, a call waits no longer.
+    async fn look(&self, turn: TurnId, call: CallId, is_over: bool) -> Result<Step, Unanswered<Error>> {
         let (session, shared) = (self.session, Arc::clone(&self.shared));
         self.state()
             .read(move |tx| {
@@ -136,7 +120,9 @@ impl Server {
                 let rest = Duration::from_millis(u64::try_from(wait_ms - open.waited_ms).unwrap_or(0));
                 Ok::<_, Unanswered<Error>>(match request.status {
                     Status::Approved => Step::Run,
-                    Status::Pending if !rest.is_zero() && is_present(tx, &shared.executor.requests, &request)? => {
+                    Status::Pending
+                        if !is_over && !rest.is_zero() && is_present(tx, &shared.executor.requests, &request)? =>
+                    {
                         Step::Wait(rest)
                     }
                     Status::Pending => Step::Tell(Box::new(request)),
@@ -219,7 +205,7 @@ impl Server {
 fn pending_text(row: &Row) -> String {
     let codes = requests::codes(row);
     let names: Vec<&str> = codes.iter().map(|code| code.name()).collect();
-    let granting = codes.iter().find(|code| code.name().starts_with("egress_"));
+    let granting = codes.iter().find(|code| requests::is_for_grant(**code));
     let granting = granting.map_or_else(String::new, |code| {
         format!(" To make such calls without a decision each time: {}.", calls::advice(*code))
     });
