@@ -183,6 +183,12 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),
         post("/v1/allowances", Member, "Add an allowance for the caller exactly as shown", allowances::add),
         post("/v1/allowances/review", Member, "The page of a new allowance; records nothing", allowances::review),
+        get(
+            "/v1/allowances/offers",
+            Member,
+            "Repetitions that the caller approved on several days",
+            allowances::offers,
+        ),
         get("/v1/allowances/{id}", Member, "One allowance", allowances::show),
         delete("/v1/allowances/{id}", Member, "Remove an allowance; a member only their own", allowances::remove),
         get("/v1/changes", Member, "Changes that wait; a member sees only those that concern them", changes::list),

@@ -40,6 +40,26 @@ pub struct AllowancePage {
     pub permitted: u64,
 }
 
+/// An offer of an allowance: `GET /v1/allowances/offers`. It is not recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AllowanceOffer {
+    /// The content of the allowance, for `POST /v1/allowances/review`.
+    pub draft: AllowanceDraft,
+    /// The typed messages whose calls the person approved.
+    pub messages: u64,
+    /// The days of these messages, UTC.
+    pub days: u64,
+    /// RFC 3339: the first approval request that it was compared with.
+    pub since: Option<String>,
+    /// The approval requests in the record that it was compared with.
+    pub compared: u64,
+    /// The approval requests in the record whose arguments are erased or damaged.
+    pub unread: u64,
+    /// The requests for which no person would have been asked; a person rejected none of them.
+    pub permitted: u64,
+}
+
 /// A new allowance: `POST /v1/allowances`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -11,7 +11,8 @@ use crate::requests::allowance::{self, New};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowancePage, DenialCode, NewAllowance};
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, DenialCode, NewAllowance};
+use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest;
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
@@ -43,6 +44,31 @@ pub async fn list(
         seen.iter().map(|row| view(tx, row)).collect::<Result<Vec<_>, _>>()
     });
     Ok(Json(found.await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
+}
+
+/// `GET /v1/allowances/offers`: the allowances that the caller's own decisions suggest.
+pub async fn offers(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<AllowanceOffer>> {
+    let (record, loopback) = (Arc::clone(&api.record), loopback(&api));
+    let found = api.state().read(move |tx| allowance::offers(tx, &record, &person, loopback));
+    Ok(Json(found.await?.into_iter().map(offer).collect()))
+}
+
+fn offer(found: allowance::Offer) -> AllowanceOffer {
+    let allowance::Offer { new, messages, days, compared } = found;
+    let (until, New { agent, tool, fields, count, .. }) = (allowance::UNTIL.to_owned(), new);
+    AllowanceOffer {
+        draft: AllowanceDraft { agent: agent.name, tool, fields: Value::Object(fields), count, until },
+        messages: messages as u64,
+        days: days as u64,
+        since: compared.since.map(ironclaw_ledger::rfc3339),
+        compared: compared.read,
+        unread: compared.unread,
+        permitted: compared.permitted,
+    }
+}
+
+fn loopback(api: &Api) -> Loopback {
+    api.requests.settings.now().host_policy.egress.loopback()
 }
 
 /// `GET /v1/allowances/{id}`
@@ -122,8 +148,7 @@ async fn read(api: &Api, person: &Person, draft: AllowanceDraft) -> Result<New, 
     let Value::Object(fields) = fields else {
         return Err(Refusal::new(DenialCode::AllowanceFields, "the fields are no JSON object").into());
     };
-    let loopback = api.requests.settings.now().host_policy.egress.loopback();
-    Ok(New { agent, tool, fields, count, until, loopback })
+    Ok(New { agent, tool, fields, count, until, loopback: loopback(api) })
 }
 
 fn number(named: &str) -> Result<i64, Answer> {

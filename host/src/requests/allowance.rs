@@ -3,11 +3,13 @@
 //! An allowance lifts the reasons `call_scope` and `call_origin` of a call whose control fields are exactly the fixed ones. Never lifts
 //! another reason, and never counts a use itself: [`super::use_approvals`] does, in the transaction that marks the call as running.
 
+mod offers;
 mod page;
 #[cfg(test)]
 mod tests;
 
-pub use page::{Shown, compare, show};
+pub use offers::{Offer, UNTIL, offers};
+pub use page::{Compared, Shown, compare, show};
 
 use crate::error::Error;
 use crate::record::Record;
@@ -102,7 +104,7 @@ pub fn usable(
     reasons: &[Reason],
     promised: &[i64],
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
-    let Calling { person, agent, call } = calling;
+    let call = calling.call;
     let (Some(manifest), Ok(arguments)) = (manifest::built_in(&call.tool), serde_json::from_str(&call.arguments))
     else {
         return Ok(None);
@@ -110,16 +112,29 @@ pub fn usable(
     if !lifts_all(class, reasons) || refused_tool(manifest).is_some() {
         return Ok(None);
     }
-    let (now, digest) = (tx.wall(), digest_of(manifest));
     let has_use = |allowance: &Allowance| {
         let promised = promised.iter().filter(|id| **id == allowance.id).count();
-        status(allowance, now) == "active"
-            && (allowance.uses as usize).saturating_add(promised) < allowance.uses_max as usize
+        (allowance.uses as usize).saturating_add(promised) < allowance.uses_max as usize
     };
-    let covers =
-        |allowance: &Allowance| allowance.manifest == digest && covers(manifest, &allowance.fields, &arguments);
-    let mut all = allowances::allowances_for(tx, *person, *agent, &call.tool)?.into_iter();
-    Ok(all.find(|allowance| has_use(allowance) && covers(allowance)))
+    let mut covering = covering(tx, (calling.person, calling.agent), manifest, &arguments)?.into_iter();
+    Ok(covering.find(has_use))
+}
+
+/// Returns the active allowances for calls of a person's turns by an agent that have these control fields.
+fn covering(
+    tx: &ReadTx<'_>,
+    (person, agent): (PersonId, AgentId),
+    manifest: &Manifest,
+    arguments: &Map<String, Value>,
+) -> Result<Vec<Allowance>, ironclaw_state::Error> {
+    let (now, digest) = (tx.wall(), digest_of(manifest));
+    let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
+    all.retain(|allowance| {
+        status(allowance, now) == "active"
+            && allowance.manifest == digest
+            && covers(manifest, &allowance.fields, arguments)
+    });
+    Ok(all)
 }
 
 /// Counts the use of the allowance that covers a judged call, with its ledger entry, and returns whether there was one.

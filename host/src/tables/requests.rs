@@ -236,6 +236,13 @@ pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) 
     rows(tx, sql, params![person, agent, tool])
 }
 
+/// Returns the newest requests that their own person approved and whose call has its outcome.
+pub fn approved_by_own_person(tx: &ReadTx<'_>, person: PersonId, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM requests WHERE principal = ?1 AND decided_by = ?1 AND status = 'done' \
+               ORDER BY ordinal DESC LIMIT ?2";
+    rows(tx, sql, params![person, limit as i64])
+}
+
 /// Returns the pending and approved requests whose time ended at `at` or before, earliest first.
 pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE status IN ('pending','approved') AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";

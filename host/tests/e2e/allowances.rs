@@ -2,6 +2,7 @@
 //!
 //! They use the real programs with the scripted model, and a server on loopback that records its requests. See `requests`.
 
+use super::requests;
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::site::{Site, grant};
@@ -130,6 +131,42 @@ fn allowance_for_a_rejected_call_is_refused_by_name() {
     });
     let unseen = json!({ "draft": draft, "shown": "0".repeat(64) }).to_string();
     assert_eq!(raw.ask("POST", "/v1/allowances", &unseen).1["error"]["code"], "shown_differs");
+}
+
+#[test]
+fn calls_approved_on_three_days_are_offered() {
+    let site = Site::start();
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let shift = host.home.with_file_name("shift");
+    std::fs::write(&shift, "0").expect("written");
+    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let url = site.url("/notes");
+    let offers = || raw.get("/v1/allowances/offers").1;
+    for day in 0..3_usize {
+        assert_eq!(offers(), json!([]), "{day}");
+        std::fs::write(&shift, (day * 86_400_000).to_string()).expect("written");
+        post(&raw, &format!("day-{day}"), "tulips", &url);
+        let entry = requests::waiting(&raw);
+        assert_eq!(requests::approve(&raw, &entry).0, 200);
+        wait_for("the outcome", || requests::request(&raw, &entry["id"])["status"] == "done");
+    }
+    let found = host.ctl(&["--json", "allowance", "offers"]).ok().json();
+    let draft = &found[0]["draft"];
+    assert_eq!((&draft["tool"], &draft["fields"]["url"]), (&json!("http_fetch"), &json!(url)), "{found}");
+    assert_eq!([&found[0]["messages"], &found[0]["days"], &found[0]["permitted"]], [3, 3, 3], "{found}");
+    host.ctl(&["person", "add", "mara"]).ok();
+    assert_eq!(Raw::of_person(&host, "mara").get("/v1/allowances/offers").1, json!([]));
+    let (status, page) = raw.ask("POST", "/v1/allowances/review", &draft.to_string());
+    assert_eq!((status, page["permitted"].as_u64()), (200, Some(3)), "{page}");
+    let added = add(&host, &url, "5").ok().json();
+    assert_eq!(offers(), json!([]), "an allowance covers them");
+    host.ctl(&["allowance", "remove", &added["id"].to_string()]).ok();
+    assert_eq!(offers().as_array().map(Vec::len), Some(1));
+    post(&raw, "rejected", "tulips", &url);
+    assert_eq!(requests::reject(&raw, &requests::waiting(&raw), "no").0, 200);
+    assert_eq!(offers(), json!([]), "a person rejected one that the allowance would have permitted");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::{Client, REQUEST_TIMEOUT, parse, segment};
 use crate::failure::Error;
 use hyper::Method;
-use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowancePage, NewAllowance};
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, NewAllowance};
 
 impl Client {
     /// Returns the allowances that the caller may see, optionally of one agent.
@@ -17,6 +17,11 @@ impl Client {
     /// Returns one allowance.
     pub async fn allowance(&self, id: &str) -> Result<Allowance, Error> {
         self.get(&format!("allowances/{}", segment(id))).await
+    }
+
+    /// Returns the allowances that the caller's own decisions suggest.
+    pub async fn allowance_offers(&self) -> Result<Vec<AllowanceOffer>, Error> {
+        self.get("allowances/offers").await
     }
 
     /// Returns the page of a new allowance. Records nothing.

@@ -5,8 +5,9 @@
 use super::At;
 use crate::clock;
 use crate::failure::Error;
+use crate::own_command::{own_command, quoted};
 use clap::Subcommand;
-use ironclaw_contract::operator::{Allowance, AllowanceDraft, NewAllowance};
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance};
 use serde_json::{Map, Value};
 
 /// The verbs of `ironctl allowance`.
@@ -20,6 +21,9 @@ pub enum Action {
         /// Name or id of the agent
         agent: Option<String>,
     },
+    /// List the calls that you approved again and again, each with the command that adds an allowance
+    #[command(after_help = "Example:\n  ironctl allowance offers")]
+    Offers,
     /// Show an allowance
     #[command(after_help = "Example:\n  ironctl allowance show 3")]
     Show {
@@ -62,6 +66,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add(at, args).await,
         Action::List { agent } => list(at, at.client()?.allowances(agent.as_deref()).await?),
+        Action::Offers => {
+            let offers = at.client()?.allowance_offers().await?;
+            at.out.json(&offers)?;
+            match offers.is_empty() {
+                true => at.out.line("no offers: approve equal calls in three messages on three days"),
+                false => print_offers(at, &offers),
+            }
+        }
         Action::Show { id } => {
             let found = at.client()?.allowance(&id).await?;
             at.out.json(&found)?;
@@ -113,6 +125,53 @@ fn fields(given: &[String]) -> Result<Value, Error> {
     Ok(Value::Object(all))
 }
 
+/// Prints offers, each with the command that shows its page.
+pub fn print_offers(at: &At, offers: &[AllowanceOffer]) -> Result<(), Error> {
+    for AllowanceOffer { draft, messages, days, since, compared, unread, permitted } in offers {
+        let since = since.as_deref().map_or_else(String::new, |at| format!(" since {}", clock::date_and_time(at)));
+        at.out.line(format!(
+            "you approved equal calls of {} by {} in {messages} messages on {days} days",
+            draft.tool, draft.agent
+        ))?;
+        at.out.line(format!(
+            "  compared: {compared} requests{since}; not readable: {unread}; permitted: {permitted}; rejected: 0"
+        ))?;
+        match command(at, draft) {
+            Some(command) => {
+                at.out.line(format!("  to permit {} more within {}: {command}", draft.count, draft.until))?
+            }
+            None => at.out.line("  `ironctl --json allowance offers` has its fields, which no option can hold")?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the command that adds this allowance.
+fn command(at: &At, draft: &AllowanceDraft) -> Option<String> {
+    let AllowanceDraft { agent, tool, fields, count, until } = draft;
+    let mut words = vec![own_command(&at.home), "allowance".to_owned(), "add".to_owned(), agent.clone(), tool.clone()];
+    let mut given = Vec::new();
+    put_fields("", fields, &mut given)?;
+    words.extend(given.iter().flat_map(|field| ["--field".to_owned(), quoted(field).into_owned()]));
+    words.extend(["--count".to_owned(), count.to_string(), "--until".to_owned(), until.clone()]);
+    Some(words.join(" "))
+}
+
+/// Adds the fields as [`fields`] reads them; `None` if a value is no text.
+fn put_fields(path: &str, value: &Value, given: &mut Vec<String>) -> Option<()> {
+    match value {
+        Value::Object(inner) => inner.iter().try_for_each(|(name, value)| {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            put_fields(&path, value, given)
+        }),
+        Value::String(text) => {
+            given.push(format!("{path}={text}"));
+            Some(())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
 fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
     at.out.json(&all)?;
     if all.is_empty() {
@@ -148,6 +207,15 @@ mod tests {
 
     fn read(given: &[&str]) -> Result<Value, Error> {
         fields(&given.iter().map(|&field| field.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn fields_of_an_offer_are_options_that_are_read_back() {
+        let wanted = json!({ "method": "POST", "headers": { "content-type": "text/plain; a='b'" } });
+        let mut given = Vec::new();
+        put_fields("", &wanted, &mut given).expect("texts");
+        assert_eq!(fields(&given).expect("fields"), wanted);
+        assert_eq!(put_fields("", &json!({ "depth": 3 }), &mut given), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! one of them by its id.
 
 use super::At;
+use super::allowance;
 use super::decidable::Decidable;
 use super::review::{self, Choice, Words};
 use crate::client::Client;
@@ -50,6 +51,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         above = NUMBER_ROWS + RESULT_ROWS;
     }
     print_rest(at.out, &client.inbox().await?)?;
+    allowance::print_offers(at, &client.allowance_offers().await?)?;
     result(not_shown)
 }
 

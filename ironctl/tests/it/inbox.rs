@@ -73,6 +73,7 @@ fn host_with_one() -> FakeHost {
             decided.store(true, Ordering::SeqCst);
             Answer::json(change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT)))
         }
+        "GET /v1/allowances/offers" => Answer::json(json!([])),
         _ => Answer::missing("change_unknown", "there is no such change"),
     })
 }
@@ -84,6 +85,7 @@ pub fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
         line if line.starts_with("GET /v1/changes/") => {
             Answer::json(change("chg_00000000000000000000000001", "pending", text, &digest))
         }
+        "GET /v1/allowances/offers" => Answer::json(json!([])),
         _ => Answer::json(change("chg_00000000000000000000000001", "applied", text, &digest)),
     })
 }
@@ -300,6 +302,9 @@ pub fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
                 ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
                     .map(entry);
             return Answer::json(json!(waiting));
+        }
+        if line == "GET /v1/allowances/offers" {
+            return Answer::json(json!([]));
         }
         let id = ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
             .into_iter()

@@ -81,6 +81,15 @@ fn script_with_a_waiting_call_fails_and_names_the_request() {
     assert!(!host.asked().iter().any(|asked| asked.line.contains("/events")), "a script is not present");
 }
 
+/// Returns an offer of an allowance.
+fn offer() -> Value {
+    let fields = json!({ "method": "POST", "url": "https://api.example/notes?a=1&b" });
+    json!({
+        "draft": { "agent": "clerk", "tool": "http_fetch", "fields": fields, "count": 5, "until": "7d" },
+        "messages": 3, "days": 4, "since": "2026-01-02T03:04:05.000Z", "compared": 6, "unread": 1, "permitted": 3
+    })
+}
+
 /// Starts a host with one call and one change in the inbox, and one call for other people.
 fn host_with_an_inbox() -> FakeHost {
     let is_decided = std::sync::atomic::AtomicBool::new(false);
@@ -105,6 +114,7 @@ fn host_with_an_inbox() -> FakeHost {
             "call_id": id("call", 1), "session_id": id("ses", 1), "turn_id": id("trn", 1), "tool": "http_fetch",
             "class": "send", "status": "done", "code": null, "stages": [], "summary": "It ran.", "request": id("req", 1)
         })),
+        "GET /v1/allowances/offers" => Answer::json(json!([offer()])),
         _ => Answer::missing("request_unknown", "there is no such approval request"),
     })
 }
@@ -128,8 +138,12 @@ fn call_in_the_inbox_is_decided_like_a_change() {
     terminal.type_in("approve\n");
     terminal.wait_for(&format!("{} is done: 200", id("req", 1)));
     terminal.wait_for(&format!("{} waits for other people: call: Send a POST.", id("req", 2)));
+    terminal.wait_for("allowance add clerk http_fetch --field method=POST");
+    terminal.wait_for("'url=https://api.example/notes?a=1&b' --count 5 --until 7d");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(decided(&host), [approved(1)]);
+    assert_eq!(decided(&host), [approved(1)], "an offer adds nothing");
+    let (code, out, _) = host.ironctl(&["allowance", "offers", "--json"]);
+    assert_eq!((code, serde_json::from_str::<Value>(&out).expect("one JSON document")), (0, json!([offer()])));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    Allowance, AllowanceDraft, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall, NewAllowance,
-    RequestReason, ValueOrigin,
+    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall,
+    NewAllowance, RequestReason, ValueOrigin,
 };
 use serde_json::json;
 
@@ -114,9 +114,19 @@ pub(super) fn shapes() -> Vec<Shape> {
         compared: 3,
         permitted: 2,
     };
+    let offer = AllowanceOffer {
+        draft: draft.clone(),
+        messages: 3,
+        days: 3,
+        since: Some("2026-01-01T00:00:00.000Z".to_owned()),
+        compared: 4,
+        unread: 1,
+        permitted: 3,
+    };
     vec![
         shape("operator.allowance_draft", draft.clone()),
         shape("operator.allowance_page", page),
+        shape("operator.allowance_offer", offer),
         shape("operator.new_allowance", NewAllowance { draft, shown: Digest::of(b"page") }),
         shape("operator.allowance", allowance()),
         shape("operator.message_call", call()),

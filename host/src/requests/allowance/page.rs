@@ -75,7 +75,8 @@ pub fn compare(
     Ok(compared)
 }
 
-fn has_lifted_reasons(row: &Row) -> Result<bool, ironclaw_state::Error> {
+/// Returns whether an allowance lifts every reason of a request.
+pub(super) fn has_lifted_reasons(row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(reasons_of(row)?.iter().all(|reason| is_lifted(reason.code)))
 }
 
