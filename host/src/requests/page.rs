@@ -88,10 +88,29 @@ pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state:
     serde_json::from_str(&row.reasons).map_err(|_| ironclaw_state::Error::Stored(format!("{}: its reasons", row.id)))
 }
 
+/// Returns the page of a request, or for damaged arguments a page that says so. No approval fits the second one, and people can reject it.
+///
+/// # Errors
+/// Errors of the record.
+pub fn show_or_damage(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Result<Shown, Error> {
+    let damaged = match show(tx, record, policy, row) {
+        Err(error @ (Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
+        shown => return shown,
+    };
+    let effect = format!("The arguments of this call of {} cannot be read ({damaged}). Reject it.", row.tool);
+    let mut page = Page::default();
+    page.heading(&format!("DAMAGED APPROVAL REQUEST {}", row.id));
+    page.sentence("  ", &visible::name(&effect));
+    let text = page.finish();
+    let digest = Digest::of(text.as_bytes());
+    let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
+    Ok(Shown { text, digest, effect, arguments, reasons, origins, position: (1, 1) })
+}
+
 /// Returns the page of a request.
 ///
 /// # Errors
-/// Errors of the record and of the key.
+/// Errors of the record and of the key, and damaged arguments.
 pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Result<Shown, Error> {
     let (class, reasons) = (class_of(row)?, reasons_of(row)?);
     let origins: Vec<Origin> = serde_json::from_str(&row.origins)

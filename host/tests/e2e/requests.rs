@@ -4,6 +4,7 @@
 
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::record;
 use crate::support::site::{Site, grant};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -115,6 +116,25 @@ fn another_page_or_person_decides_nothing() {
     assert_eq!(approve(&ada, &entry).1["error"]["code"], "not_yours_to_decide", "only the person of the turn decides");
     assert!(site.lines().is_empty());
     assert_eq!(request(&raw, &entry["id"])["status"], "pending");
+}
+
+#[test]
+fn damaged_request_is_shown_and_only_rejected() {
+    let site = Site::start();
+    let mut host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    post(&Raw::of(&host), "tulips", &site.url("/notes"));
+    post(&Raw::of(&host), "roses", &site.url("/notes"));
+    host.down();
+    let change = "UPDATE requests SET arguments = x'00' WHERE ordinal = (SELECT min(ordinal) FROM requests)";
+    record::open_to_change(&host.home).execute_batch(change).expect("changed");
+    host.up();
+    let raw = Raw::of(&host);
+    let inbox = raw.get("/v1/inbox").1;
+    let bodies = [0, 1].map(|at| inbox[at]["arguments"]["body"].clone());
+    assert_eq!(bodies, [json!(null), json!("roses")], "{inbox}");
+    assert_eq!(approve(&raw, &inbox[0]).0, 500);
+    assert_eq!(reject(&raw, &inbox[0], "damaged").0, 200);
+    assert_eq!((waiting(&raw)["id"].clone(), site.lines()), (inbox[1]["id"].clone(), Vec::new()));
 }
 
 #[test]

@@ -126,7 +126,7 @@ const fn cut(end: End) -> &'static str {
 /// Returns the result of a request without an answer.
 pub fn no_answer(error: &NotFetched) -> ResultBody {
     let text = match error {
-        NotFetched::Refused(refused) => format!("refused (egress_address): {refused}; nothing was sent"),
+        NotFetched::Refused(refused) => format!("refused: {refused}; nothing was sent"),
         NotFetched::Failed(failed) => {
             let why = match failed.failure {
                 Failure::Unreachable => "the host cannot be reached",
