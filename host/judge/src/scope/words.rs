@@ -80,7 +80,7 @@ fn word_length(text: &str) -> usize {
         return run.len();
     }
     let Some(first) = text.chars().next() else { return 0 };
-    if is_han(first) {
+    if is_han(first) || is_mention(first, &text[first.len_utf8()..]) {
         return first.len_utf8();
     }
     let is_part = |next: char| (next.is_alphanumeric() || is_combining_mark(next)) && !is_han(next);
@@ -90,6 +90,11 @@ fn word_length(text: &str) -> usize {
 /// Returns whether a character is a Han character.
 pub(super) fn is_han(next: char) -> bool {
     matches!(next, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Returns whether an at sign begins the mention of a name in Han characters.
+fn is_mention(first: char, rest: &str) -> bool {
+    matches!(first, '@' | '＠') && rest.trim_start().starts_with(is_han)
 }
 
 fn is_address(run: &str) -> bool {
@@ -157,6 +162,7 @@ mod tests {
     #[test]
     fn han_characters_are_words_and_full_width_is_folded() {
         assert_eq!(words("发给Ｔom。"), ["发", "给", "tom", "Stop(false)"]);
+        assert_eq!(words("＠小李 see @ 5"), ["@", "小", "李", "see", "5"]);
     }
 
     #[test]
