@@ -153,6 +153,36 @@ fn list_and_what_a_message_says_belong_to_its_request() {
 }
 
 #[test]
+fn chinese_request_may_begin_with_its_object_or_its_receiver() {
+    for text in [
+        "这份合同麻烦抄送法务和财务",
+        "我的定位发给接机的师傅",
+        "給 maintainer 回一句 LGTM",
+        "稿子审过了，可以发了",
+        "@所有人 明早九点开会",
+        "让小周把考勤表交上来",
+        "老妈那边你说一声",
+        "不用太正式，跟他说声就行",
+    ] {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
+    for text in [
+        "这份合同已经发给法务了",
+        "我的定位发给他了吗",
+        "老师让家长签的回执在哪",
+        "明天再告诉他",
+        "他让小周把考勤表交上来",
+        "请柬上的名字对吗",
+        "这个消息先不公布",
+        "写一封给投资人的信",
+        "把快递寄给我姐",
+        "告诉他也没用",
+    ] {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
+}
+
+#[test]
 fn language_that_is_not_covered_gives_nothing() {
     for text in [
         "Envie o relatório para a Ana por favor, não se esqueça",
