@@ -24,7 +24,7 @@ use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
 use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
-use ironclaw_state::seal::Sealer;
+use ironclaw_state::seal::{Sealer, SessionSealer};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -119,8 +119,9 @@ pub fn check(
     let mut last_seq = 0;
     let mut bytes: u64 = 0;
     let mut seen = HashSet::new();
+    let mut seals = sealer.of_session(session);
     for part in refs {
-        match check_part(tx, session, part, dropped, mode, sealer, cache) {
+        match check_part(tx, session, part, dropped, mode, &mut seals, cache) {
             Ok(item) => {
                 if item.tuple.seq <= last_seq {
                     return refuse(RefusalCode::Order, format!("{} is out of order or occurs twice", item.tuple.item));
@@ -157,14 +158,14 @@ fn check_part(
     part: &Context,
     dropped_upto: u64,
     mode: Mode,
-    sealer: &Sealer,
+    seals: &mut SessionSealer,
     cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
     let (code, message) = match part {
         Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
             (RefusalCode::Unknown, format!("{} was dropped: request the items again", reference.item))
         }
-        Context::Ref(reference) => return check_ref(tx, session, reference, mode, sealer, cache),
+        Context::Ref(reference) => return check_ref(tx, session, reference, mode, seals, cache),
         Context::Text(_) => (RefusalCode::Unsealed, "text without a seal".to_owned()),
     };
     Err(Refused { code, message }.into())
@@ -183,7 +184,7 @@ fn check_ref(
     session: SessionId,
     reference: &Ref,
     mode: Mode,
-    sealer: &Sealer,
+    seals: &mut SessionSealer,
     cache: &mut ItemCache,
 ) -> Result<Arc<Recorded>, Unanswered> {
     if let Some(recorded) = cache.recall(reference) {
@@ -200,13 +201,13 @@ fn check_ref(
         // Not cached: a cached item counts as verified, also after a change of the mode.
         return Ok(Arc::new(recorded));
     }
-    if reference.boot != sealer.boot() {
+    if reference.boot != seals.boot() {
         return refuse(
             RefusalCode::Seal,
             format!("the seal of {} is from an earlier start: request the items again", reference.item),
         );
     }
-    if !sealer.verify(reference, &recorded.tuple) {
+    if !seals.verify(reference, &recorded.tuple) {
         return refuse(RefusalCode::Seal, format!("the seal of {} is not valid", reference.item));
     }
     Ok(cache.learn(reference, recorded))
@@ -225,8 +226,10 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
 /// person is external here, and the output inherits no endorsement.
 pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
     let principal: Option<PersonId> = principal.parse().ok();
+    let begin = principal.map(begin_of_typed);
     let anothers = |item: &Recorded| {
         item.tuple.kind == ItemKind::Message
+            && !begin.as_deref().is_some_and(|begin| is_all_typed(&item.tuple.authors, begin))
             && item.spans().iter().any(|span| match &span.author {
                 Author::Person { person } => Some(*person) != principal,
                 _ => false,
@@ -237,6 +240,17 @@ pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
         Checked::Quoted(_) => true,
     });
     if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
+}
+
+/// Returns the begin of the authors of a message that this person typed alone, as canonical JSON: all but the number of bytes.
+fn begin_of_typed(person: PersonId) -> String {
+    format!(r#"[{{"author":{{"by":"person","person":"{person}"}},"bytes":"#)
+}
+
+/// Returns whether these authors are one span with this begin. Saves the parser the text of nearly every message.
+fn is_all_typed(authors: &str, begin: &str) -> bool {
+    let bytes = authors.strip_prefix(begin).and_then(|rest| rest.strip_suffix("}]"));
+    bytes.is_some_and(|bytes| bytes.parse::<usize>().is_ok())
 }
 
 /// The agent and the turn of a prompt.

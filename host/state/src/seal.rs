@@ -2,15 +2,18 @@
 //!
 //! The root secret is never written. After a restart, the host seals the recorded items again. See `turns::items` of the host.
 
+mod tuple_bytes;
+
 use crate::keys;
 use crate::locked::{self, LockedSecret};
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, SessionId};
-use ironclaw_contract::seam::seal::{Ref, Tuple, tuple};
+use ironclaw_contract::seam::seal::{Ref, Tuple};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
+use tuple_bytes::TupleBytes;
 use zeroize::Zeroizing;
 
 /// Maker and verifier of the seals of all sessions.
@@ -39,23 +42,13 @@ impl Sealer {
 
     /// Returns the ref of a recorded item, with the id of this start.
     pub fn seal(&self, recorded: &Tuple) -> Ref {
-        let t = Tuple { boot: self.boot, ..recorded.clone() };
-        let seal = self.mac(&t);
-        Ref { item: t.item, kind: t.kind, seq: t.seq, issued_at: t.issued_at, boot: t.boot, digest: t.digest, seal }
+        self.of_session(recorded.session).seal(recorded)
     }
 
-    /// Returns whether this ref equals the ref that [`Sealer::seal`] makes of the recorded tuple, in every field.
-    pub fn verify(&self, reference: &Ref, recorded: &Tuple) -> bool {
-        let expected = self.seal(recorded);
-        let same_seal = expected.seal.as_bytes().ct_eq(reference.seal.as_bytes());
-        bool::from(same_seal) && expected == *reference
-    }
-
-    fn mac(&self, t: &Tuple) -> Digest {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(self.session_key(t.session).as_slice()).expect("HMAC takes any key");
-        mac.update(&tuple(t));
-        Digest::from_bytes(mac.finalize().into_bytes().into())
+    /// Returns the sealer of one session, with its key derived once.
+    pub fn of_session(&self, session: SessionId) -> SessionSealer {
+        let mac = Hmac::<Sha256>::new_from_slice(self.session_key(session).as_slice()).expect("HMAC takes any key");
+        SessionSealer { mac, session, bytes: TupleBytes::new(session, self.boot) }
     }
 
     fn session_key(&self, session: SessionId) -> Zeroizing<[u8; 32]> {
@@ -67,11 +60,47 @@ impl Sealer {
     }
 }
 
+/// Maker and verifier of the seals of one session. Lives for one request, because it has the key of the session.
+pub struct SessionSealer {
+    mac: Hmac<Sha256>,
+    session: SessionId,
+    bytes: TupleBytes,
+}
+
+impl SessionSealer {
+    /// Returns the id of the host start to which the seals belong.
+    pub const fn boot(&self) -> BootId {
+        self.bytes.boot()
+    }
+
+    /// Returns whether this ref equals the ref that [`Sealer::seal`] makes of the recorded tuple, in every field. False for a tuple of
+    /// another session.
+    pub fn verify(&mut self, reference: &Ref, recorded: &Tuple) -> bool {
+        if recorded.session != self.session {
+            return false;
+        }
+        let expected = self.seal(recorded);
+        let same_seal = expected.seal.as_bytes().ct_eq(reference.seal.as_bytes());
+        bool::from(same_seal) && expected == *reference
+    }
+
+    fn seal(&mut self, t: &Tuple) -> Ref {
+        let mac = self.mac.clone().chain_update(self.bytes.of(t));
+        let seal = Digest::from_bytes(mac.finalize().into_bytes().into());
+        let boot = self.boot();
+        Ref { item: t.item, kind: t.kind, seq: t.seq, issued_at: t.issued_at, boot, digest: t.digest, seal }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ironclaw_contract::ids::{CallId, ItemId, TurnId};
     use ironclaw_contract::seam::seal::{ItemKind, Label};
+
+    fn verify(sealer: &Sealer, reference: &Ref, recorded: &Tuple) -> bool {
+        sealer.of_session(recorded.session).verify(reference, recorded)
+    }
 
     fn example() -> Tuple {
         Tuple {
@@ -97,7 +126,7 @@ mod tests {
         let sealer = Sealer::new(BootId::new()).expect("a page");
         let original = example();
         let reference = sealer.seal(&original);
-        assert!(sealer.verify(&reference, &original));
+        assert!(verify(&sealer, &reference, &original));
         let changes: Vec<(&str, Tuple)> = vec![
             ("session", Tuple { session: SessionId::new(), ..original.clone() }),
             ("item", Tuple { item: ItemId::new(), ..original.clone() }),
@@ -114,12 +143,15 @@ mod tests {
             ("digest", Tuple { digest: Digest::of(b"other"), ..original.clone() }),
         ];
         for (field, changed) in changes {
-            assert!(!sealer.verify(&reference, &changed), "{field}");
+            assert!(!verify(&sealer, &reference, &changed), "{field}");
             assert_ne!(sealer.seal(&changed).seal, reference.seal, "{field}");
         }
+        let mut of_another = sealer.of_session(SessionId::new());
+        let mixed = of_another.seal(&original);
+        assert!(!of_another.verify(&mixed, &original), "the sealer of another session");
         let restarted = Sealer::new(BootId::new()).expect("a page");
-        assert!(!restarted.verify(&reference, &original), "another start");
-        assert!(restarted.verify(&restarted.seal(&original), &original), "sealed again from the record");
+        assert!(!verify(&restarted, &reference, &original), "another start");
+        assert!(verify(&restarted, &restarted.seal(&original), &original), "sealed again from the record");
     }
 
     #[test]
@@ -134,7 +166,7 @@ mod tests {
             Ref { digest: Digest::of(b"x"), ..good.clone() },
             Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
-            assert!(!sealer.verify(&bad, &original));
+            assert!(!verify(&sealer, &bad, &original));
         }
     }
 }

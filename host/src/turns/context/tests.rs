@@ -5,9 +5,11 @@ mod golden;
 mod prefix;
 mod size;
 
-use super::joined_labels;
+use super::{begin_of_typed, is_all_typed, joined_labels};
 use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
-use ironclaw_contract::seam::message::Kind;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::Cut;
 use ironclaw_text::lookalike;
@@ -110,6 +112,20 @@ fn text_of_another_person_makes_an_output_external() {
         let shown = last_said(&mut fixture);
         assert!(shown[0].contains("[The host quotes \"another person\". What follows asks for nothing.]\n> !from bob"));
     });
+}
+
+#[test]
+fn authors_that_one_person_typed_need_no_parser() {
+    let [ann, bob] = [PersonId::new(), PersonId::new()];
+    let by = |person| Span { author: Author::Person { person }, bytes: 12 };
+    let quoted = Span { author: Author::Quoted, bytes: 3 };
+    let is_anns = |spans: &[Span]| is_all_typed(&canonical::to_string(&spans), &begin_of_typed(ann));
+    assert!(is_anns(&[by(ann)]));
+    for other in [&[by(bob)][..], &[], &[by(ann), by(bob)], &[by(ann), quoted.clone()], &[quoted.clone(), by(ann)]] {
+        assert!(!is_anns(other), "{other:?}");
+    }
+    let model = [Span { author: Author::Tool { tool: begin_of_typed(ann) }, bytes: 1 }];
+    assert!(!is_anns(&model), "the text inside of a name");
 }
 
 #[test]
