@@ -3,6 +3,7 @@
 //! A call that is not recorded here does not exist. `turns::calls::judge` decides about a call, and this file does not.
 
 mod advice;
+mod canonical_text;
 pub mod http;
 mod judge;
 mod run;
@@ -14,7 +15,8 @@ pub use crate::tables::turns::{
 };
 pub use crate::tables::turns::{CallRow, CallState, Runs};
 pub use advice::advice;
-pub use judge::{Judged, Judgement, TurnFacts, action_of, digest, judge, main_code, needs_person};
+pub use canonical_text::digest;
+pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};

@@ -50,8 +50,7 @@ pub struct Looked {
 /// # Errors
 /// The first part that the host does not send, in words.
 pub fn request(arguments: &Map<String, Value>, network: &Network) -> Result<(Request, Option<String>), String> {
-    let read: Arguments =
-        serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())?;
+    let read = Arguments::deserialize(arguments).map_err(|error| error.to_string())?;
     let Arguments { method, url, headers, body } = read;
     let method = method.unwrap_or_else(|| "GET".to_owned());
     let text = RequestText { method, url, headers, body, secret: None };

@@ -2,6 +2,7 @@
 //!
 //! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::tools`].
 
+use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::{Call, schedule};
 use crate::registry::{self, Agent};
@@ -81,11 +82,6 @@ pub struct TurnFacts {
     pub network: Network,
 }
 
-/// Returns the digest of a call's tool and arguments.
-pub fn digest(tool: &str, arguments: &str) -> Digest {
-    Digest::of(&canonical::to_vec(&[canonical::RECIPE, tool, arguments]))
-}
-
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
     let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
@@ -112,7 +108,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         granted: looked.as_ref().map(|looked| looked.granted),
         mode: mode_of(agent),
     });
-    let text = arguments.map_or_else(|| "{}".to_owned(), canonical::to_string);
+    let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
     let call = Call { call_id: CallId::new(), tool: recorded_name(&wanted.tool), arguments: text };
     let judgement = match (judged.verdict.clone(), tools::find(&wanted.tool)) {
         (Verdict::Permitted(permit), Some(tool)) => permitted(&call, permit.class(), tool.runs),
