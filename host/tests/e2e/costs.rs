@@ -1,4 +1,4 @@
-//! Test of the cost of one warm round: the durable commits of the record, and the pages that they write. Nothing is timed.
+//! Tests of the cost of one warm round: the durable commits of the record, and the pages that they write. Nothing is timed.
 //!
 //! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows both counts.
 //! The test does not count the wake-ups of threads, which depend on the load and the processors. See `docs/performance.md`.
@@ -15,6 +15,8 @@ const WARM_UP: usize = 5;
 const ROUNDS: usize = 20;
 /// Durable commits of a round: message recorded, turn opened, model asked, output sealed, row accepted, reply received.
 const COMMITS: u64 = 6;
+/// Further commits of a contained call: result reported, model asked again, its output sealed.
+const COMMITS_OF_CALL: u64 = 3;
 /// Pages of all counted rounds together. One more page in each round exceeds the range.
 const PAGES: RangeInclusive<u64> = 1_255..=1_280;
 
@@ -23,6 +25,21 @@ const WHY: &str = "A change that adds a commit or a page to each message needs a
 
 #[test]
 fn commits_and_pages_of_a_warm_round_are_pinned() {
+    let pages = pages_of_rounds("hello", COMMITS);
+    let sum: u64 = pages.iter().sum();
+    assert!(
+        PAGES.contains(&sum),
+        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {sum}. {WHY}. Pages of each round: {pages:?}"
+    );
+}
+
+#[test]
+fn commits_of_a_round_with_a_contained_call_are_pinned() {
+    pages_of_rounds("write notes.txt: tulips", COMMITS + COMMITS_OF_CALL);
+}
+
+/// Sends the text until this number of rounds with so many commits is counted. Returns the pages that each of them wrote.
+fn pages_of_rounds(text: &str, expected: u64) -> Vec<u64> {
     let host = TestHost::with(current_user(), Build::Plain, None);
     host.up();
     host.agent("a");
@@ -31,16 +48,19 @@ fn commits_and_pages_of_a_warm_round_are_pinned() {
     let mut rounds = Vec::new();
     for number in 0..WARM_UP + 2 * ROUNDS {
         let before = Log::of(&log);
-        round(&client, number);
+        round(&client, text, number);
         let after = Log::of(&log);
         // After a checkpoint SQLite restarts the log, so it does not contain the whole round.
         if number < WARM_UP || before.salt != after.salt {
             continue;
         }
         let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
-        assert!(commits <= COMMITS, "a warm round had {COMMITS} durable commits, and now has {commits}. {WHY}");
+        assert!(
+            commits <= expected,
+            "{text}: a warm round had {expected} durable commits, and now has {commits}. {WHY}"
+        );
         // On a busy machine two writes may share a commit. Such a round is not counted.
-        if commits == COMMITS {
+        if commits == expected {
             rounds.push(pages);
         }
         if rounds.len() == ROUNDS {
@@ -49,17 +69,13 @@ fn commits_and_pages_of_a_warm_round_are_pinned() {
     }
     assert!(
         rounds.len() == ROUNDS,
-        "a warm round has fewer than {COMMITS} durable commits now: change the number in this file"
+        "{text}: a warm round has fewer than {expected} durable commits now: change the number in this file"
     );
-    let pages: u64 = rounds.iter().sum();
-    assert!(
-        PAGES.contains(&pages),
-        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {pages}. {WHY}. Pages of each round: {rounds:?}"
-    );
+    rounds
 }
 
-fn round(client: &Client, number: usize) {
-    let sent = client.send("a", "hello", &format!("event-{number}")).expect("the host answers");
+fn round(client: &Client, text: &str, number: usize) {
+    let sent = client.send("a", text, &format!("event-{number}")).expect("the host answers");
     let id = sent["message_id"].as_str().expect("an id");
     let view = client.message(id, Duration::from_secs(60)).expect("the host answers");
     assert_eq!(view["status"], "delivered", "{view}");
