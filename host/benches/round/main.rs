@@ -1,9 +1,10 @@
-//! The times of a round: warm and cold, compared with the minimal round, with a relay, and with bare processes.
+//! The times of a round: warm and cold, compared with the minimal round, with a relay, with bare processes, and with a call.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod bare;
+mod calls;
 mod client;
 mod figures;
 #[path = "../../tests/support/host_fixture.rs"]
@@ -14,6 +15,9 @@ mod host_fixture;
 mod jail_fixture;
 mod jails;
 mod memory;
+#[path = "../../tests/support/site.rs"]
+#[allow(dead_code)]
+mod site;
 
 use client::Client;
 use figures::{Report, Samples};
@@ -59,6 +63,9 @@ fn bench(part: Option<&str>) {
             relayed(&mut report, tick_ms, messages);
         }
     }
+    if wanted("calls") {
+        calls::bench(&mut report);
+    }
     if wanted("jail") {
         jails::bench(&mut report);
     }
@@ -74,8 +81,14 @@ fn home() -> TestHost {
 
 /// Sends one message and waits for its receipt. Returns the seconds.
 fn round(client: &mut Client, agent: &str, number: usize) -> (f64, String) {
+    say(client, agent, &format!("hello {number}"))
+}
+
+/// Sends this text and waits for its receipt. Returns the seconds and the id of the message.
+fn say(client: &mut Client, agent: &str, text: &str) -> (f64, String) {
+    let body = serde_json::json!({ "text": text }).to_string();
     let begun = Instant::now();
-    let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &format!(r#"{{"text":"hello {number}"}}"#));
+    let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &body);
     let id = recorded["message_id"].as_str().expect("a message id").to_owned();
     let view = client.get(&format!("/v1/messages/{id}?wait_ms=60000"));
     let took = begun.elapsed().as_secs_f64();
