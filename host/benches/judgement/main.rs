@@ -172,7 +172,7 @@ fn measure(
     let of_start = |item: &Recorded| Tuple { boot: sealer.boot(), ..item.tuple.clone() };
     let tuples: Vec<Vec<u8>> = context.recorded.iter().map(|item| tuple(&of_start(item))).collect();
     let mac = Hmac::<Sha256>::new_from_slice(&[7; 32]).expect("HMAC takes any key");
-    let [mut whole, mut known, mut alone, mut bare, mut hash, mut bytes] = <[Samples; 6]>::default();
+    let [mut whole, mut known, mut alone, mut bare, mut hash] = <[Samples; 5]>::default();
     for at in 0..WARM_UP + TIMES {
         let begun = Instant::now();
         let mut seals = sealer.of_session(context.recorded[0].tuple.session);
@@ -194,16 +194,12 @@ fn measure(
             black_box(mac.clone().chain_update(black_box(tuple)).finalize());
         }
         let macs = begun.elapsed().as_secs_f64();
-        let begun = Instant::now();
-        context.recorded.iter().for_each(|item| drop(black_box(tuple(black_box(&item.tuple)))));
-        let written = begun.elapsed().as_secs_f64();
         if at >= WARM_UP {
             whole.push(seals + joined + judged);
             known.push(joined + judged);
             alone.push(judged);
             bare.push(of_call + macs);
             hash.push(of_call);
-            bytes.push(written);
         }
     }
     report.microseconds(&format!("{key}_whole"), &format!("{what}: {ITEMS} seals, labels and stages"), &whole);
@@ -211,7 +207,6 @@ fn measure(
     report.microseconds(&format!("{key}_alone"), "  stages alone", &alone);
     report.microseconds(&format!("{key}_bare"), &format!("  bare: {ITEMS} HMACs and the hash of the call"), &bare);
     report.microseconds(&format!("{key}_hash"), "  bare: the hash of the call", &hash);
-    report.microseconds(&format!("{key}_bytes"), &format!("  the bytes that {ITEMS} seals bind, as JSON text"), &bytes);
     report.ratio(&format!("{key}_whole_ratio"), "  with the seals / bare", whole.p50() / bare.p50());
     report.ratio(&format!("{key}_known_ratio"), "  seals verified before / hash of the call", known.p50() / hash.p50());
 }
