@@ -121,7 +121,7 @@ fn another_page_or_person_decides_nothing() {
 #[test]
 fn damaged_request_is_shown_and_only_rejected() {
     let site = Site::start();
-    let mut host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
     post(&Raw::of(&host), "tulips", &site.url("/notes"));
     post(&Raw::of(&host), "roses", &site.url("/notes"));
     host.down();

@@ -14,11 +14,17 @@ pub fn digest(tool: &str, arguments: &str) -> Digest {
 
 /// Returns the canonical text of arguments.
 pub(super) fn text(arguments: &Map<String, Value>) -> String {
-    if arguments.iter().all(is_plain_entry) {
+    if is_plain_object(arguments) {
         serde_json::to_string(arguments).expect("keys are strings")
     } else {
         canonical::to_string(arguments)
     }
+}
+
+/// Returns whether the compact text of an object is also the canonical one. The map has its keys in order, unless a crate of the program
+/// asks `serde_json` for another order.
+fn is_plain_object(fields: &Map<String, Value>) -> bool {
+    fields.keys().is_sorted() && fields.iter().all(is_plain_entry)
 }
 
 /// Returns whether the compact text of an entry is also the canonical one.
@@ -32,7 +38,7 @@ fn is_plain(value: &Value) -> bool {
         Value::Null | Value::Bool(_) | Value::String(_) => true,
         Value::Number(number) => number.as_i64().is_some_and(|integer| integer.unsigned_abs() <= INTEGER_MAX),
         Value::Array(values) => values.iter().all(is_plain),
-        Value::Object(fields) => fields.iter().all(is_plain_entry),
+        Value::Object(fields) => is_plain_object(fields),
     }
 }
 
