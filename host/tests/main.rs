@@ -43,6 +43,7 @@ mod e2e {
     mod packages_change;
     mod people;
     mod prompts;
+    mod receivers;
     mod regressions;
     pub(crate) mod requests;
     mod round;

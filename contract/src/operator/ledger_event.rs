@@ -103,7 +103,7 @@ events! {
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
-    MessageRecorded = "message.recorded", [Kind::Claim], "session message person channel digest asks scope", "A message was recorded.";
+    MessageRecorded = "message.recorded", [Kind::Claim], "session message person principal_kind channel digest asks scope", "A message was recorded.";
     MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person requested another answer to a message.";
     SessionCreated = "session.created", [Kind::Meta], "session agent channel", "A session was made.";
     SessionLaunching = "session.launching", [Kind::Verify], "session", "The host starts a process of the session.";
@@ -120,7 +120,7 @@ events! {
     LaunchRefused = "launch.refused", [Kind::Retract], "session reason", "The host refused to start a process for the session.";
     InboundRebuilt = "inbound.rebuilt", [Kind::Retract], "session reason", "The host could not open the inbound queue and wrote it again.";
     WorkspaceOver = "workspace.over", [Kind::Retract], "session turn limit", "The workspace is over a bound.";
-    TurnOpened = "turn.opened", [Kind::Verify], "session turn message principal", "A turn was opened.";
+    TurnOpened = "turn.opened", [Kind::Verify], "session turn message principal principal_kind", "A turn was opened.";
     TurnClosed = "turn.closed", [Kind::Verify, Kind::Retract], "session turn reason", "A turn was closed; the kind is RETRACT if it had no answer.";
     TurnCancelled = "turn.cancelled", [Kind::Meta], "session turn by", "A person cancelled a turn.";
     OutputSealed = "output.sealed", [Kind::Claim], "session turn item digest model input_tokens output_tokens", "A model output was sealed.";

@@ -4,6 +4,7 @@
 
 use crate::class::{Class, Classes};
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// The kind of the principal of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +35,19 @@ impl Principal {
             Self::Schedule => "schedule",
             Self::Unsigned => "unsigned",
         }
+    }
+}
+
+/// A word that is no kind of principal. It is refused, never mapped to a similar one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kind of principal {0:?}: it is one of person, guest, agent, schedule, unsigned")]
+pub struct UnknownPrincipal(pub String);
+
+impl FromStr for Principal {
+    type Err = UnknownPrincipal;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPrincipal> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| UnknownPrincipal(text.to_owned()))
     }
 }
 
@@ -99,6 +113,16 @@ impl ReceiverPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn word_that_is_no_kind_of_principal_is_refused() {
+        for kind in Principal::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        for word in ["", "Person", "host", "persons"] {
+            assert!(word.parse::<Principal>().is_err(), "{word}");
+        }
+    }
 
     #[test]
     fn unsigned_and_guests_may_ask_for_nothing() {

@@ -27,7 +27,7 @@ pub fn of_turn(
     labels: &[Label],
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
-    let principal = if turn.person().is_ok() { Principal::Person } else { Principal::Unsigned };
+    let principal = turn.principal_kind;
     let has_network = agent.enabled_tools.iter().any(|tool| tool == HTTP_FETCH);
     let network = if has_network { network(tx, settings, turn, agent, key)? } else { Network::default() };
     Ok(TurnFacts { principal, scope: turn.scope, has_external: labels.contains(&Label::External), network })
@@ -40,8 +40,11 @@ fn network(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent, key: &C
     Ok(Network { grants, loopback, typed: Typed::new(texts.iter().map(String::as_str), loopback) })
 }
 
-/// Returns the parts of the messages of the turn's task that its person typed.
+/// Returns the parts of the messages of the turn's task that its person typed. Only a person types values in a task.
 fn typed_texts(tx: &ReadTx<'_>, turn: &Turn, key: &ContentKey) -> Result<Vec<String>, Error> {
+    if turn.principal_kind != Principal::Person {
+        return Ok(Vec::new());
+    }
     let person = turn.person()?;
     let mut texts = Vec::new();
     for message in task_messages(tx, turn)? {

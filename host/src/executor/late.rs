@@ -18,6 +18,7 @@ use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_text::lookalike;
@@ -205,12 +206,14 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, record: &Record, place: &Place, resul
     let item = follow_item(place, &words, Author::Host, Vec::new(), scope.clone())?;
     let (id, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;
-    messages::insert_follow_up(tx, (id, place.session, item.tuple.seq), row.principal, row.root)?;
+    let kind = turn::find(tx, row.turn)?.map_or(Principal::Unsigned, |turn| turn.principal_kind);
+    messages::insert_follow_up(tx, (id, place.session, item.tuple.seq), (row.principal, kind), row.root)?;
     store::touch(tx, place.session)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(place.session)
         .message(id)
         .with("person", row.principal)
+        .with("principal_kind", kind.name())
         .with("channel", "host")
         .with("digest", digest)
         .with("asks", true)

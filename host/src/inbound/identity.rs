@@ -6,13 +6,15 @@ use crate::inbound::channel::Received;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_state::ReadTx;
+use ironclaw_judge::Principal;
+use ironclaw_state::{ReadTx, failpoint};
 
 /// A message whose sender is a known person. Made by [`authenticate`] alone.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
     received: Received,
     person: Person,
+    principal: Principal,
 }
 
 impl Authenticated {
@@ -24,6 +26,11 @@ impl Authenticated {
     /// Returns the sender.
     pub const fn person(&self) -> &Person {
         &self.person
+    }
+
+    /// Returns the kind of principal that its turn works for, on behalf of the sender. In this version it is always a person.
+    pub const fn principal(&self) -> Principal {
+        self.principal
     }
 }
 
@@ -40,7 +47,10 @@ pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated
     let Some(person) = found else {
         return Err(Refusal::new(DenialCode::SenderUnknown, format!("{} is linked to no person", who())).into());
     };
-    Ok(Authenticated { received, person })
+    let stub = failpoint::stub_principal(&received.channel, &received.sender);
+    // A test that misspells its stub gets the strictest principal.
+    let principal = stub.map_or(Principal::Person, |kind| kind.parse().unwrap_or(Principal::Unsigned));
+    Ok(Authenticated { received, person, principal })
 }
 
 /// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.

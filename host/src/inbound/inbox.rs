@@ -22,6 +22,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageI
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::seal::Sealer;
@@ -102,9 +103,7 @@ pub fn record(
         return Ok(recorded);
     }
     let id = MessageId::new();
-    // A person may pass on a file of another author, so the label of the file holds for the whole message.
-    let has_others = !received.files.is_empty() || !received.quoted.is_empty();
-    let labels = vec![if has_others { Label::External } else { Label::UserSurfaceInput }];
+    let labels = vec![label_of(message)];
     let key = content_key(session, wrapping).map_err(Error::from)?;
     let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
     let draft = draft.scope(scope.clone());
@@ -118,6 +117,7 @@ pub fn record(
         trigger: routed.asks(),
         sender: &received.sender,
         principal: message.person().id,
+        principal_kind: message.principal(),
         channel: &received.channel,
         event: received.event_id.as_deref(),
         bytes: body.len(),
@@ -137,12 +137,24 @@ pub fn record(
         .session(session.id)
         .message(id)
         .with("person", message.person().id)
+        .with("principal_kind", message.principal().name())
         .with("channel", received.channel.clone())
         .with("digest", digest)
         .with("asks", routed.asks())
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.
+/// The text of a schedule is the text of the person who made it.
+fn label_of(message: &Authenticated) -> Label {
+    let received = message.received();
+    let is_persons = matches!(message.principal(), Principal::Person | Principal::Schedule);
+    match is_persons && received.files.is_empty() && received.quoted.is_empty() {
+        true => Label::UserSurfaceInput,
+        false => Label::External,
+    }
 }
 
 /// Returns the neutralised body of a message, and the author of each part.

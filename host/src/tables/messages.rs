@@ -2,7 +2,8 @@
 
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
-use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_judge::Principal;
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, ToSql, params};
 
 /// A message's row.
@@ -75,8 +76,10 @@ pub struct NewMessage<'a> {
     pub trigger: bool,
     /// Its sender on the channel.
     pub sender: &'a str,
-    /// Its principal.
+    /// The person on whose behalf it asks.
     pub principal: PersonId,
+    /// The kind of its principal.
+    pub principal_kind: Principal,
     /// Its channel.
     pub channel: &'a str,
     /// The platform's id of its event.
@@ -94,6 +97,8 @@ pub struct Waiting {
     pub seq: u64,
     /// The id of its principal.
     pub principal: String,
+    /// The kind of its principal.
+    pub principal_kind: Principal,
     /// True if it asks for a turn.
     pub trigger: bool,
     /// Turns with this message that ended without an answer.
@@ -123,7 +128,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
-         bytes) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11)",
+         bytes, principal_kind) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12)",
         params![
             new.id,
             new.session,
@@ -135,7 +140,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
             now,
             new.trigger,
             new.kind,
-            new.bytes as i64
+            new.bytes as i64,
+            new.principal_kind.name()
         ],
     )?;
     Ok(())
@@ -164,18 +170,18 @@ pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, s
     Ok(())
 }
 
-/// Inserts a message of the host that continues a task and asks for a turn on behalf of its person.
+/// Inserts a message of the host that continues a task and asks for a turn with the same principal.
 pub fn insert_follow_up(
     tx: &mut WriteTx<'_>,
     (id, session, seq): (MessageId, SessionId, u64),
-    principal: PersonId,
+    (principal, kind): (PersonId, Principal),
     root: MessageId,
 ) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts, root) \
-         VALUES (?1,?2,?3,'system','queued',1,'host',?4,'host',?5,0,?6)",
-        params![id, session, seq as i64, principal, now, root],
+        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts, root, \
+         principal_kind) VALUES (?1,?2,?3,'system','queued',1,'host',?4,'host',?5,0,?6,?7)",
+        params![id, session, seq as i64, principal, now, root, kind.name()],
     )?;
     Ok(())
 }
@@ -245,10 +251,10 @@ pub fn waiting(
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let sql = "SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+    let sql = "SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
-               UNION ALL SELECT * FROM (SELECT id, seq, principal, trigger, attempts FROM messages \
+               UNION ALL SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
                ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
     let read = |row: &Row<'_>| {
@@ -256,6 +262,7 @@ pub fn waiting(
             id: row.get("id")?,
             seq: row.get::<_, i64>("seq")? as u64,
             principal: row.get("principal")?,
+            principal_kind: stored_text(row, "principal_kind")?,
             trigger: row.get("trigger")?,
             attempts: row.get("attempts")?,
         })

@@ -4,7 +4,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Classes;
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json, stored_text};
 use rusqlite::{Params, Row as SqlRow, ToSql, params};
 use std::str::FromStr;
 
@@ -130,7 +130,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         output: row.get("output_item")?,
         root: row.get("root")?,
         principal: row.get("principal")?,
-        scope: super::turns::scope(row)?,
+        scope: stored_text(row, "scope")?,
         tool: row.get("tool")?,
         class: row.get("class")?,
         digest: row.get("digest")?,

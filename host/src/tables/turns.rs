@@ -3,8 +3,8 @@
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_judge::Classes;
-use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_judge::{Classes, Principal};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
 use std::str::FromStr;
 
@@ -19,6 +19,8 @@ pub struct Turn {
     pub session: SessionId,
     /// The id of its principal.
     pub principal: String,
+    /// The kind of its principal.
+    pub principal_kind: Principal,
     /// True if it is open.
     pub open: bool,
     /// Requests to the model so far.
@@ -34,7 +36,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Returns its principal.
+    /// Returns the person on whose behalf it works, for each kind of principal.
     ///
     /// # Errors
     /// When its row names no person.
@@ -50,20 +52,14 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
         ordinal: row.get("ordinal")?,
         session: row.get("session_id")?,
         principal: row.get("principal")?,
+        principal_kind: stored_text(row, "principal_kind")?,
         open: row.get::<_, String>("state")? == "open",
         model_calls: row.get("model_calls")?,
         tool_calls: row.get("tool_calls")?,
         result_bytes: row.get::<_, i64>("result_bytes")? as u64,
-        scope: scope(row)?,
+        scope: stored_text(row, "scope")?,
         waited_ms: row.get("waited_ms")?,
     })
-}
-
-/// Returns the scope of a turn. A word that is no class is an error of the record.
-pub(super) fn scope(row: &Row<'_>) -> rusqlite::Result<Classes> {
-    let text: String = row.get("scope")?;
-    text.parse()
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
 }
 
 /// The reason why a turn has no output of a model.
@@ -80,14 +76,14 @@ pub fn insert(
     tx: &mut WriteTx<'_>,
     id: TurnId,
     session: SessionId,
-    (principal, scope): (&str, Classes),
+    (principal, kind, scope): (&str, Principal, Classes),
     deadline: i64,
 ) -> Result<(), Error> {
     let opened_at = tx.wall();
     tx.execute(
-        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
-         VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0)",
-        params![id, session, principal, opened_at, deadline, scope.to_string()],
+        "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes, \
+         principal_kind) VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0,?7)",
+        params![id, session, principal, opened_at, deadline, scope.to_string(), kind.name()],
     )?;
     Ok(())
 }

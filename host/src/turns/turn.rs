@@ -97,13 +97,16 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let count = if first.attempts > 0 { 1 } else { TURN_MESSAGES_MAX };
     asking
         .take(count)
-        .take_while(|message| message.principal == first.principal && message.attempts == first.attempts)
+        .take_while(|message| {
+            let is_same = message.principal == first.principal && message.principal_kind == first.principal_kind;
+            is_same && message.attempts == first.attempts
+        })
         .collect()
 }
 
-/// Returns the classes that the messages of a turn ask for together. The host records a message of a person only with its scope.
-fn scope_of(tx: &ReadTx<'_>, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
-    let allowed = ReceiverPolicy::default().of(Principal::Person);
+/// Returns the classes that the messages of a turn ask for together, among those that their kind of principal may ask for.
+fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
+    let allowed = ReceiverPolicy::default().of(kind);
     let mut classes = Classes::NONE;
     for message in chosen {
         let scope = items::find(tx, message.id.item())?.map(|item| item.tuple.scope).unwrap_or_default();
@@ -140,8 +143,9 @@ pub fn open_next(
     let id = TurnId::new();
     // For the sandbox, and for people who read the record. The host itself ends a turn by `open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
-    let scope = scope_of(tx, &chosen)?;
-    turns::insert(tx, id, session, (&first.principal, scope), deadline)?;
+    let kind = first.principal_kind;
+    let scope = scope_of(tx, kind, &chosen)?;
+    turns::insert(tx, id, session, (&first.principal, kind, scope), deadline)?;
     for message in &chosen {
         messages::take(tx, message.id, id)?;
     }
@@ -153,6 +157,7 @@ pub fn open_next(
             .turn(id)
             .message(message.id)
             .with("principal", first.principal.clone())
+            .with("principal_kind", kind.name())
             .append(tx)?;
     }
     // A message that asks for a turn is first shown in its own turn. As context of another turn it would later change its position.
@@ -224,7 +229,8 @@ mod tests {
     use super::*;
 
     fn message(seq: u64, principal: &str, trigger: bool) -> Waiting {
-        Waiting { id: MessageId::new(), seq, principal: principal.to_owned(), trigger, attempts: 0 }
+        let (id, principal_kind) = (MessageId::new(), Principal::Person);
+        Waiting { id, seq, principal: principal.to_owned(), principal_kind, trigger, attempts: 0 }
     }
 
     #[test]
@@ -233,6 +239,9 @@ mod tests {
             [message(2, "ann", true), message(4, "ann", true), message(6, "bob", true), message(8, "ann", true)];
         let chosen: Vec<u64> = choose(&waiting).iter().map(|m| m.seq).collect();
         assert_eq!(chosen, [2, 4]);
+        let mut waiting = [message(2, "ann", true), message(4, "ann", true), message(6, "ann", true)];
+        waiting[1].principal_kind = Principal::Schedule;
+        assert_eq!(choose(&waiting).len(), 1, "a schedule of a person is another principal than the person");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Named points at which a test build kills its own process. In any other build they do nothing.
+//! Named points at which a test build kills its own process, and values that a test sets. In any other build they do nothing.
 //!
 //! Never part of a release: the feature `failpoints` is off by default, and only the test builds of host and sandbox enable it. See
 //! `host/tests`.
@@ -31,6 +31,23 @@ pub fn clock_shift_ms() -> i64 {
     }
     #[cfg(not(feature = "failpoints"))]
     0
+}
+
+/// Returns the kind of principal that a test gives to the messages of an identity, instead of a person: `IRONCLAW_STUB_PRINCIPALS` has
+/// pairs such as `loopback:robot=agent`, with blanks between. Only people send messages otherwise.
+#[inline]
+pub fn stub_principal(channel: &str, sender: &str) -> Option<String> {
+    #[cfg(feature = "failpoints")]
+    {
+        let all = std::env::var("IRONCLAW_STUB_PRINCIPALS").ok()?;
+        let mut pairs = all.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));
+        pairs.find(|(identity, _)| identity.split_once(':') == Some((channel, sender))).map(|(_, kind)| kind.to_owned())
+    }
+    #[cfg(not(feature = "failpoints"))]
+    {
+        let _ = (channel, sender);
+        None
+    }
 }
 
 /// Returns the point that the test requested.

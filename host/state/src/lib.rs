@@ -38,7 +38,7 @@ pub use events::EventsOf;
 #[cfg(feature = "threads")]
 pub use handle::State;
 pub use opening::{View, look, open_to_look};
-pub use stored::{bad, stored_json};
+pub use stored::{bad, stored_json, stored_text};
 pub use tx::{Committed, ReadTx, WriteTx};
 
 use opening::{connect, create, remove_log};

@@ -20,6 +20,11 @@ pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, colu
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
+/// Reads a stored text into a type of another crate.
+pub fn stored_text<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<T> {
+    row.get_ref(column)?.as_str()?.parse().map_err(|_| bad(column))
+}
+
 /// Makes the error for a column with a value that this version does not write.
 pub fn bad(column: &str) -> rusqlite::Error {
     let what = format!("column {column} has a value that this version does not write");

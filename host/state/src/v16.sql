@@ -104,3 +104,9 @@ CREATE TABLE allowances (
   CHECK (uses BETWEEN 0 AND uses_max)
 ) STRICT;
 CREATE INDEX allowances_by_person ON allowances (person_id, agent_id, tool);
+
+-- The kind of the principal of a message and a turn; the host refuses an unknown one. A row that names none may ask for nothing.
+ALTER TABLE messages ADD COLUMN principal_kind TEXT NOT NULL DEFAULT 'unsigned';
+UPDATE messages SET principal_kind = 'person' WHERE principal <> 'host';
+ALTER TABLE turns ADD COLUMN principal_kind TEXT NOT NULL DEFAULT 'unsigned';
+UPDATE turns SET principal_kind = 'person';
