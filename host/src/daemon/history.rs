@@ -1,17 +1,24 @@
-//! Detection of a lost or restored record at a start, and its consequences: another generation of the record, an entry, a warning.
+//! Detection of a lost or restored record at a start, and its consequences: another generation of the record, entries, a warning.
 //!
 //! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::store`] and
 //! [`crate::outbound::delivery::journal`].
 
+use crate::error::Error;
 use crate::gateway::store;
 use crate::outbound::delivery::journal;
+use crate::record::Record;
+use crate::requests;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_state::{State, WriteTx, log};
+use ironclaw_state::{WriteTx, log};
+use std::sync::Arc;
+
+/// The outcome of a call that waited in a restored record.
+const RESTORED: &str = "the record was put back to an earlier state: this may have been decided or carried out since";
 
 /// Records in the ledger the losses of the write-ahead log, and treats the record as restored. Returns warnings.
-pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<String>, ironclaw_state::Error> {
+pub(super) fn note_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId) -> Result<Vec<String>, Error> {
     let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
     for one in &lost {
@@ -27,7 +34,7 @@ pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<Stri
     }
     if !lost.is_empty() {
         // Each loss begins its own history.
-        let unknown = begin_generation(tx, &[format!("log of {boot}")])?;
+        let unknown = begin_generation(tx, record, &[format!("log of {boot}")])?;
         warnings.push(put_back(unknown.unwrap_or(0)));
     }
     for warning in &warnings {
@@ -37,11 +44,9 @@ pub(super) fn note_losses(tx: &mut WriteTx<'_>, boot: BootId) -> Result<Vec<Stri
 }
 
 /// Treats the record as restored if heads or archives know another history. Returns a warning.
-pub(super) async fn begin_another(
-    state: &State,
-    other_history: Vec<String>,
-) -> Result<Option<String>, ironclaw_state::Error> {
-    let begun = state.write(move |tx| begin_generation(tx, &other_history)).await?;
+pub(super) async fn begin_another(record: &Arc<Record>, other_history: Vec<String>) -> Result<Option<String>, Error> {
+    let own = Arc::clone(record);
+    let begun = record.state.write(move |tx| begin_generation(tx, &own, &other_history)).await?;
     let warning = begun.map(put_back);
     if let Some(warning) = &warning {
         tracing::warn!("{warning}");
@@ -50,9 +55,10 @@ pub(super) async fn begin_another(
 }
 
 /// Returns the number of changes that wait for a person; `None` if all of this history was known before.
-fn begin_generation(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<usize>, ironclaw_state::Error> {
+fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[String]) -> Result<Option<usize>, Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
+        requests::end_all(tx, record, RESTORED)?;
         journal::doubt_deliveries(tx)?;
     }
     Ok(unknown)

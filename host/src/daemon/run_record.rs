@@ -4,6 +4,7 @@ use super::error::Error;
 use super::history;
 use crate::gateway::policy::{self, Policy};
 use crate::gateway::quorum;
+use crate::record::Record;
 use crate::registry;
 use crate::tables::facts::{self, Fact};
 use ironclaw_contract::ids::BootId;
@@ -11,14 +12,21 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
+use std::sync::Arc;
 
 /// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
-pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Policy) -> Result<Vec<String>, Error> {
-    let policy_digest = policy.digest().to_string();
-    let begun: Option<(Option<String>, Vec<String>)> = state
+pub(super) async fn begin(
+    record: &Arc<Record>,
+    home: &Home,
+    boot: BootId,
+    policy: &Policy,
+) -> Result<Vec<String>, Error> {
+    let (policy_digest, own) = (policy.digest().to_string(), Arc::clone(record));
+    let begun: Option<(Option<String>, Vec<String>)> = record
+        .state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
-                return Ok::<_, ironclaw_state::Error>(None);
+                return Ok::<_, crate::error::Error>(None);
             }
             let previous = facts::get(tx, Fact::Running)?;
             facts::set(tx, Fact::Running, boot)?;
@@ -38,7 +46,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
                 Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
                 None => entry.append(tx)?,
             };
-            let lost = history::note_losses(tx, boot)?;
+            let lost = history::note_losses(tx, &own, boot)?;
             Ok(Some((previous, lost)))
         })
         .await?;
@@ -52,7 +60,7 @@ pub(super) async fn begin(state: &State, home: &Home, boot: BootId, policy: &Pol
         tracing::warn!("{warning}");
         warnings.push(warning);
     }
-    for unmet in quorum::unmet(&state.read(quorum::read_people).await?, policy) {
+    for unmet in quorum::unmet(&record.state.read(quorum::read_people).await?, policy) {
         let warning = unmet.to_string();
         tracing::warn!("{warning}");
         warnings.push(warning);

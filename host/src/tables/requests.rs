@@ -329,12 +329,6 @@ pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
     rows(tx, "SELECT * FROM requests WHERE status IN ('pending','approved') ORDER BY ordinal", [])
 }
 
-/// Withdraws every open request in a record that was put back to an earlier state. Returns their number.
-pub fn withdraw_all(tx: &mut WriteTx<'_>, outcome: &str) -> Result<usize, Error> {
-    let sql = "UPDATE requests SET status = 'withdrawn', outcome = ?1 WHERE status IN ('pending','approved')";
-    tx.execute(sql, [outcome])
-}
-
 /// Deletes the requests of a session with their approvals.
 pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     let sql = "DELETE FROM approvals WHERE subject IN (SELECT id FROM requests WHERE session_id = ?1)";

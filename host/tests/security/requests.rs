@@ -3,6 +3,7 @@
 //! They use the real programs, and a server on loopback that records its requests. See `e2e::requests`.
 
 mod people;
+mod restore;
 
 use crate::e2e::requests::{answered, approve, host_of, post, reject, request, waiting};
 use crate::support::client::{self, Raw};

@@ -12,7 +12,8 @@ use ironclaw_state::WriteTx;
 const OTHER_HEADS_MAX: usize = 4096;
 
 /// Begins another generation, unless all of these heads were known before. A change that is open may have been decided or applied in
-/// the other history, so a person has to review it, and no earlier approval stays valid. Returns the number of these changes.
+/// the other history, so a person has to review it, and no earlier approval stays valid. Returns the number of these changes. The caller
+/// withdraws the approval requests, in the same transaction.
 pub fn begin_generation(
     tx: &mut WriteTx<'_>,
     other_history: &[String],
@@ -33,12 +34,12 @@ pub fn begin_generation(
     changes::void_all_approvals(tx)?;
     let outcome = "the record was put back to an earlier state: this may have been decided or applied since";
     let unknown = changes::mark_unknown(tx, next, outcome)?;
-    let withdrawn = requests::withdraw_all(tx, outcome)?;
+    let open = requests::every_open(tx)?.len();
     allowances::end_all(tx)?;
     Entry::new(LedgerEvent::StateGeneration)
         .with("generation", next)
         .with("changes_unknown", unknown)
-        .with("requests_withdrawn", withdrawn)
+        .with("requests_withdrawn", open)
         .append(tx)?;
     Ok(Some(unknown))
 }
