@@ -8,7 +8,9 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, WriteTx};
 
-pub use crate::tables::agents::{Allowance, allowances, allowances_for, insert_allowance, use_allowance};
+pub use crate::tables::agents::{
+    Allowance, allowances, allowances_for, insert_allowance, promised_uses, use_allowance,
+};
 
 /// Removes an allowance, unless it is gone.
 pub fn end(tx: &mut WriteTx<'_>, allowance: &Allowance, by: Option<PersonId>, why: &str) -> Result<(), Error> {
@@ -38,6 +40,13 @@ fn end_if(tx: &mut WriteTx<'_>, is_over: impl Fn(&Allowance) -> bool, why: &str)
 /// Removes the allowances of a person whose access ends.
 pub fn end_of_person(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error> {
     end_if(tx, |allowance| allowance.person == person, "the person was removed")
+}
+
+/// Removes the allowances of a person whose role is lower than before: with one agent, or with every agent.
+pub fn end_of_role(tx: &mut WriteTx<'_>, person: PersonId, agent: Option<AgentId>) -> Result<(), Error> {
+    let is_of =
+        |allowance: &Allowance| allowance.person == person && agent.is_none_or(|agent| allowance.agent == agent);
+    end_if(tx, is_of, "the person lost a role")
 }
 
 /// Removes the allowances for an agent that is removed.

@@ -7,7 +7,7 @@ pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
 };
 
-use super::{Giver, LOOPBACK, Unknown};
+use super::{Giver, LOOPBACK, Unknown, allowances};
 use crate::refusal::{Denied, Refusal};
 use crate::tables;
 use ironclaw_contract::canonical::Digest;
@@ -212,6 +212,9 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
         .with("was", person.role.name())
         .with("by", by)
         .append(tx)?;
+    if !role.covers(person.role) {
+        allowances::end_of_role(tx, person.id, None)?;
+    }
     // Setting the same role again changes nothing: the first giver stays recorded.
     if person.role != role {
         tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;

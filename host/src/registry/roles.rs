@@ -6,7 +6,7 @@
 pub use crate::tables::agents::{administered, role_of, roles_of as of};
 
 use super::people::{Person, Role};
-use super::{Agent, approved_entry, changed_entry};
+use super::{Agent, allowances, approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::tables;
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -77,6 +77,10 @@ pub fn set(
         .with("before", before.map(AgentRole::name))
         .with("after", role.map(AgentRole::name))
         .append(tx)?;
+    let is_lower = before.is_some_and(|before| role != Some(before) && role != Some(AgentRole::Admin));
+    if is_lower {
+        allowances::end_of_role(tx, person, Some(agent))?;
+    }
     if before != role {
         tables::agents::note_role_giver(tx, agent, person, seq, approved.givers())?;
     }

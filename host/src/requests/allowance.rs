@@ -93,7 +93,7 @@ pub fn lifts_all(class: Class, reasons: &[Reason]) -> bool {
     !matches!(class, Class::Exec | Class::Trade) && reasons.iter().all(|reason| is_lifted(reason.code))
 }
 
-/// Returns the allowance that covers a call, and has a use left beside the promised ones.
+/// Returns the allowance that covers a call, and has a use left beside those of other permitted calls that have not run.
 ///
 /// # Errors
 /// Errors of the record.
@@ -102,7 +102,6 @@ pub fn usable(
     calling: &Calling<'_>,
     class: Class,
     reasons: &[Reason],
-    promised: &[i64],
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
     let call = calling.call;
     let (Some(manifest), Ok(arguments)) = (manifest::built_in(&call.tool), serde_json::from_str(&call.arguments))
@@ -112,12 +111,13 @@ pub fn usable(
     if !lifts_all(class, reasons) || refused_tool(manifest).is_some() {
         return Ok(None);
     }
-    let has_use = |allowance: &Allowance| {
-        let promised = promised.iter().filter(|id| **id == allowance.id).count();
-        (allowance.uses as usize).saturating_add(promised) < allowance.uses_max as usize
-    };
-    let mut covering = covering(tx, (calling.person, calling.agent), manifest, &arguments)?.into_iter();
-    Ok(covering.find(has_use))
+    for allowance in covering(tx, (calling.person, calling.agent), manifest, &arguments)? {
+        let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
+        if allowance.uses.saturating_add(promised) < allowance.uses_max {
+            return Ok(Some(allowance));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the active allowances for calls of a person's turns by an agent that have these control fields.
@@ -148,7 +148,7 @@ pub fn count_use(
     place: Entry,
 ) -> Result<bool, ironclaw_state::Error> {
     let (Verdict::NeedsPerson(reasons), Some(class)) = (&judgement.verdict, judgement.class) else { return Ok(false) };
-    let Some(allowance) = usable(tx, calling, class, reasons, &[])? else { return Ok(false) };
+    let Some(allowance) = usable(tx, calling, class, reasons)? else { return Ok(false) };
     let now = tx.wall();
     if !allowances::use_allowance(tx, allowance.id, now)? {
         return Ok(false);

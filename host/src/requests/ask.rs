@@ -61,8 +61,6 @@ pub struct Asking<'a> {
     pub digest: Digest,
     /// The reasons.
     pub reasons: &'a [Reason],
-    /// The allowances of earlier calls of the same output, which have not run.
-    pub promised: &'a [i64],
 }
 
 /// The answer to a call that needs people.
@@ -102,7 +100,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
         }
     }
     let calling = Calling { person: principal, agent: asking.agent.id, call };
-    if let Some(allowance) = allowance::usable(tx, &calling, *class, found, asking.promised)? {
+    if let Some(allowance) = allowance::usable(tx, &calling, *class, found)? {
         return Ok(Asked::Allowed(allowance.id));
     }
     let Some(person) = registry::person_by_id(tx, principal)? else {

@@ -5,7 +5,7 @@
 
 use super::people::{Giver, Person, Provenance, as_pairs, given, person};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
@@ -432,6 +432,12 @@ pub fn insert_allowance(tx: &mut WriteTx<'_>, new: &Allowance) -> Result<i64, Er
         params![person, agent, tool, manifest, canonical::to_string(fields), uses_max, uses, created_at, expires_at],
     )?;
     tx.get("SELECT max(id) FROM allowances", [], |row| row.get(0))
+}
+
+/// Returns the number of permitted calls, other than `except`, for which an allowance has to keep a use.
+pub fn promised_uses(tx: &ReadTx<'_>, id: i64, except: CallId) -> Result<u32, Error> {
+    let sql = "SELECT count(*) FROM calls WHERE allowance = ?1 AND state = 'permitted' AND id <> ?2";
+    tx.get(sql, params![id, except], |row| row.get(0))
 }
 
 /// Counts a use of an allowance, and returns whether one was left.

@@ -292,6 +292,12 @@ pub struct CallJudgement {
     pub stages: String,
 }
 
+/// Keeps a use of an allowance for a permitted call.
+pub fn promise(tx: &mut WriteTx<'_>, call: CallId, allowance: i64) -> Result<(), Error> {
+    tx.execute("UPDATE calls SET allowance = ?2 WHERE id = ?1", params![call, allowance])?;
+    Ok(())
+}
+
 /// Returns the recorded judgement of a call.
 pub fn judgement_of(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallJudgement>, Error> {
     let row = |row: &Row<'_>| Ok(CallJudgement { class: row.get(0)?, code: row.get(1)?, stages: row.get(2)? });

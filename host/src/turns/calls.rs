@@ -10,8 +10,8 @@ mod run;
 mod schedule;
 
 pub use crate::tables::turns::{
-    CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, refuse_call as refuse,
-    set_call_refusal as set_refusal, settle_call as settle, start_call as start,
+    CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,
+    refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle, start_call as start,
 };
 pub use crate::tables::turns::{CallRow, CallState, Runs};
 pub use advice::advice;

@@ -12,13 +12,15 @@ CREATE TABLE calls_of_16 (
   state TEXT NOT NULL,
   result_item TEXT,
   code TEXT NOT NULL DEFAULT '',
-  stages TEXT NOT NULL DEFAULT ''
+  stages TEXT NOT NULL DEFAULT '',
+  allowance INTEGER            -- the allowance that has a use left for it while it is permitted
 ) STRICT;
 INSERT INTO calls_of_16 (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state, result_item)
   SELECT id, session_id, turn_id, output_item, position, tool, class, runs, digest, state, result_item FROM calls;
 DROP TABLE calls;
 ALTER TABLE calls_of_16 RENAME TO calls;
 CREATE INDEX calls_by_turn ON calls (turn_id);
+CREATE INDEX calls_by_allowance ON calls (allowance) WHERE allowance IS NOT NULL;
 
 -- The classes that a message of a person asks for, with their origin: `declared:read send`. Empty for every other item.
 ALTER TABLE items ADD COLUMN scope TEXT NOT NULL DEFAULT '';

@@ -2,6 +2,8 @@
 //!
 //! They use the real programs with the scripted model, and a server on loopback that records its requests. See `requests`.
 
+mod endings;
+
 use super::requests;
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};

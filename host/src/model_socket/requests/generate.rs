@@ -220,10 +220,10 @@ impl Server {
                     .append(tx)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
-                let mut asks = Asks::new(&shared, (&open, &agent), &of_output, (&facts, &key));
+                let asks =
+                    Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
                 for (position, judged) in judged.iter_mut().enumerate() {
-                    asks.ask(tx, item.tuple.item, judged)?;
-                    calls::record(tx, session, turn, item.tuple.item, position, judged)?;
+                    asks.record(tx, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
                     let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
@@ -375,23 +375,29 @@ struct Asks<'a> {
     labels: &'a [Label],
     facts: &'a TurnFacts,
     key: &'a ContentKey,
-    /// The allowances of the calls of this output so far.
-    promised: Vec<i64>,
 }
 
-impl<'a> Asks<'a> {
-    fn new(
-        shared: &'a ModelServers,
-        (turn, agent): (&'a Turn, &'a Agent),
-        labels: &'a [Label],
-        (facts, key): (&'a TurnFacts, &'a ContentKey),
-    ) -> Self {
-        Self { shared, turn, agent, labels, facts, key, promised: Vec::new() }
+impl Asks<'_> {
+    /// Records a judged call, with its request or the use of the allowance that it needs.
+    fn record(
+        &self,
+        tx: &mut WriteTx<'_>,
+        output: ItemId,
+        position: usize,
+        judged: &mut calls::Judged,
+    ) -> Result<(), Error> {
+        let allowance = self.ask(tx, output, judged)?;
+        calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
+        if let Some(allowance) = allowance {
+            calls::promise(tx, judged.call.call_id, allowance)?;
+        }
+        Ok(())
     }
 
-    /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one.
-    fn ask(&mut self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<(), Error> {
-        let Judgement::NeedsPerson { class, reasons, detail } = &judged.judgement else { return Ok(()) };
+    /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one. A call that an
+    /// allowance covers becomes a permitted one; returns the number of that allowance.
+    fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<Option<i64>, Error> {
+        let Judgement::NeedsPerson { class, reasons, detail } = &judged.judgement else { return Ok(None) };
         let asking = Asking {
             turn: self.turn,
             agent: self.agent,
@@ -403,19 +409,16 @@ impl<'a> Asks<'a> {
             class: *class,
             digest: judged.digest,
             reasons,
-            promised: &self.promised,
         };
         let asked = requests::ask(tx, &self.shared.executor.requests, &asking)?;
-        judged.judgement = match asked {
-            Asked::Waits(_) => return Ok(()),
-            Asked::Allowed(allowance) => {
-                self.promised.push(allowance);
-                Judgement::Permitted { class: *class, runs: Runs::Await }
-            }
-            Asked::Refused(DenialCode::CallNeedsPerson) => calls::needs_person(reasons, detail),
-            Asked::Refused(code) => Judgement::Refused { code, detail: String::new() },
+        let (judgement, allowance) = match asked {
+            Asked::Waits(_) => return Ok(None),
+            Asked::Allowed(allowance) => (Judgement::Permitted { class: *class, runs: Runs::Await }, Some(allowance)),
+            Asked::Refused(DenialCode::CallNeedsPerson) => (calls::needs_person(reasons, detail), None),
+            Asked::Refused(code) => (Judgement::Refused { code, detail: String::new() }, None),
         };
-        Ok(())
+        judged.judgement = judgement;
+        Ok(allowance)
     }
 }
 
