@@ -61,6 +61,25 @@ pub struct ToolArgument {
     pub outward: bool,
 }
 
+/// The rule of the policy for the calls of a tool that need people of the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ToolRule {
+    /// The class of the calls.
+    pub class: String,
+    /// The table of `policy.toml` that applies: `tool.NAME` or `call.CLASS`. Absent if the policy has neither, so that the defaults hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// The roles that decide.
+    pub roles: Vec<String>,
+    /// The number of different people who must approve.
+    pub approvals: u32,
+    /// True if the person of the turn counts as one of them.
+    pub requester_may_approve: bool,
+    /// The hours after which an undecided call expires.
+    pub expires_hours: u32,
+}
+
 /// A tool of the host with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -83,6 +102,9 @@ pub struct Tool {
     pub effect: String,
     /// The rules of its arguments, by name.
     pub arguments: Vec<ToolArgument>,
+    /// The rule of the policy for each class that its calls can have. A call of the class `ask` has none.
+    #[serde(default)]
+    pub rules: Vec<ToolRule>,
     /// The names of the agents that have it.
     pub agents: Vec<String>,
 }

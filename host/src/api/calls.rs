@@ -5,6 +5,7 @@
 use super::named::id;
 use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
+use crate::gateway::policy::{self, Policy};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, egress};
 use crate::requests;
@@ -16,7 +17,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, DenialCode, EgressGrant, MessageCall, TestCall, TestedCall, Tool, ToolArgument,
+    CallStage, CallWhy, DenialCode, EgressGrant, MessageCall, TestCall, TestedCall, Tool, ToolArgument, ToolRule,
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::Loopback;
@@ -110,8 +111,10 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
         let having = agents.iter().filter(|agent| agent.enabled_tools.iter().any(|name| name == tool));
         having.map(|agent| agent.name.clone()).collect()
     };
-    let view =
-        |tool: &'static tools::Tool| manifest::built_in(tool.name).map(|found| view(tool, found, has(tool.name)));
+    let policy = &api.changes.settings().policy;
+    let view = |tool: &'static tools::Tool| {
+        manifest::built_in(tool.name).map(|found| view(tool, found, has(tool.name), rules(policy, tool.name)))
+    };
     Ok(Json(tools::builtin().iter().filter_map(view).collect()))
 }
 
@@ -126,7 +129,23 @@ pub async fn schema() -> Reply<ManifestSchema> {
     Ok::<_, Answer>(Json(ManifestSchema(manifest::schema())))
 }
 
-fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>) -> Tool {
+/// Returns the rules of the policy for the calls of a tool.
+fn rules(policy: &Policy, tool: &str) -> Vec<ToolRule> {
+    let rule = |class: Class| {
+        let rule = policy.call_rule(class, tool);
+        ToolRule {
+            class: class.name().to_owned(),
+            table: policy.call_table(class, tool).map(|calls| calls.to_string()),
+            roles: rule.roles.iter().map(|role| role.name().to_owned()).collect(),
+            approvals: rule.approvals,
+            requester_may_approve: rule.requester_may_approve,
+            expires_hours: rule.expires_hours,
+        }
+    };
+    policy::decided_classes(tool).map(rule).collect()
+}
+
+fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, rules: Vec<ToolRule>) -> Tool {
     let argument = |(name, argument): (&String, &manifest::Argument)| ToolArgument {
         name: name.clone(),
         rule: argument.rule.name().to_owned(),
@@ -142,6 +161,7 @@ fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>) 
         always_ask: manifest.always_ask,
         effect: manifest.effect.clone(),
         arguments: manifest.arguments.iter().map(argument).collect(),
+        rules,
         agents,
     }
 }

@@ -4,7 +4,7 @@
 
 mod calls;
 
-pub use calls::Calls;
+pub use calls::{Calls, decided_classes};
 
 use crate::registry::Role;
 use crate::toml_file::{self, Error};
@@ -117,6 +117,11 @@ impl Policy {
     /// calls.
     pub fn call_rule(&self, class: Class, tool: &str) -> &Rule {
         self.calls.rule(class, tool)
+    }
+
+    /// Returns the table of the policy with the rule for a call of this class and tool; `None` if it has none and the defaults hold.
+    pub fn call_table(&self, class: Class, tool: &str) -> Option<Calls> {
+        self.calls.table(class, tool)
     }
 
     /// Returns the rule of each class of calls, and of each tool that the policy names for the classes that its calls can have.

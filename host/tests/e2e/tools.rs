@@ -125,3 +125,35 @@ fn model_sees_the_outcome_last_and_no_text_of_the_script() {
     offered_sorted.sort_unstable();
     assert_eq!(offered_sorted, USUAL);
 }
+
+#[test]
+fn tool_show_has_the_rule_of_the_policy_that_applies() {
+    let host = TestHost::new();
+    let policy = |text: &str| std::fs::write(host.home.join("policy.toml"), text).expect("written");
+    policy("[call.send]\nexpires_hours = 2\nrequester_may_approve = false\n");
+    host.up();
+    let rules = |tool: &str| host.ctl(&["--json", "tool", "show", tool]).ok().json()["rules"].clone();
+    let usual = json!({
+        "class": "read", "roles": ["owner", "admin"], "approvals": 1, "requester_may_approve": true, "expires_hours": 24
+    });
+    let send = json!({
+        "class": "send", "table": "call.send", "roles": ["owner", "admin"], "approvals": 1,
+        "requester_may_approve": false, "expires_hours": 2
+    });
+    assert_eq!(rules("http_fetch"), json!([usual, send]));
+    assert_eq!((rules("read_file"), rules("request_capability_change")), (json!([usual]), json!([])));
+    let shown = host.ctl(&["tool", "show", "http_fetch"]).ok().stdout;
+    for row in [["(defaults)", "counts", "after 24 h"], ["[call.send]", "does not count", "after 2 h"]] {
+        assert!(shown.lines().any(|line| row.iter().all(|word| line.contains(word))), "{row:?}: {shown}");
+    }
+    policy("[call.send]\nexpires_hours = 2\n[tool.http_fetch]\nroles = [\"owner\"]\n");
+    host.ctl(&["config", "reload"]).ok();
+    let all = rules("http_fetch");
+    let tables: Vec<_> = all.as_array().expect("rules").iter().map(|rule| rule["table"].as_str()).collect();
+    assert_eq!(tables, [Some("tool.http_fetch"), Some("tool.http_fetch")]);
+    assert_eq!((&all[1]["roles"], &all[1]["expires_hours"]), (&json!(["owner"]), &json!(2)), "it extends its class");
+    assert_eq!(rules("send_message")[0]["table"], "call.send");
+    let of_api: Value = host.ctl(&["--json", "tool", "list"]).ok().json();
+    let fetch = of_api.as_array().expect("tools").iter().find(|tool| tool["name"] == "http_fetch").expect("the tool");
+    assert_eq!(fetch["rules"], all);
+}

@@ -6,7 +6,7 @@ use super::At;
 use super::why::stage_rows;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{TestCall, TestedCall, Tool};
+use ironclaw_contract::operator::{TestCall, TestedCall, Tool, ToolRule};
 
 /// The verbs of `ironctl tool`.
 #[derive(Debug, Subcommand)]
@@ -14,7 +14,7 @@ pub enum Action {
     /// List the tools with their classes and the agents that have them
     #[command(after_help = "Example:\n  ironctl tool list")]
     List,
-    /// Show the manifest of a tool: class, effect, and the rule of each argument
+    /// Show the manifest of a tool: class, effect, the rule of each argument, and who decides on its calls
     #[command(after_help = "Example:\n  ironctl tool show read_file")]
     Show {
         /// Name of the tool
@@ -84,7 +84,20 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     let row = |argument: ironclaw_contract::operator::ToolArgument| {
         [argument.name, argument.rule, if argument.outward { "a third party" } else { "" }.to_owned()]
     };
-    at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))
+    at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))?;
+    if tool.rules.is_empty() {
+        return at.out.line("policy.toml has no rule for its calls, because they ask a person themselves");
+    }
+    at.out.line("people of policy.toml, who decide if a call needs more than the person of its turn:")?;
+    at.out
+        .table(["CLASS", "TABLE", "DECIDES", "APPROVALS", "REQUESTER", "EXPIRES"], tool.rules.into_iter().map(rule_row))
+}
+
+fn rule_row(rule: ToolRule) -> [String; 6] {
+    let table = rule.table.map_or_else(|| "(defaults)".to_owned(), |table| format!("[{table}]"));
+    let requester = if rule.requester_may_approve { "counts" } else { "does not count" };
+    let hours = format!("after {} h", rule.expires_hours);
+    [rule.class, table, rule.roles.join(" "), rule.approvals.to_string(), requester.to_owned(), hours]
 }
 
 async fn schema(at: &At) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     CallStage, CallWhy, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope, TestedCall, TestedScope, Tool,
-    ToolArgument, WrongScope,
+    ToolArgument, ToolRule, WrongScope,
 };
 
 pub(super) fn lowered() -> LoweredGuard {
@@ -55,6 +55,14 @@ pub(super) fn shapes() -> Vec<Shape> {
         ..done.clone()
     };
     let argument = ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true };
+    let rule = ToolRule {
+        class: "send".to_owned(),
+        table: Some("call.send".to_owned()),
+        roles: vec!["owner".to_owned(), "admin".to_owned()],
+        approvals: 2,
+        requester_may_approve: false,
+        expires_hours: 2,
+    };
     let tool = Tool {
         name: "send_message".to_owned(),
         description: "Sends a message to one of your destinations.".to_owned(),
@@ -65,6 +73,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         always_ask: false,
         effect: "sends a message to {to}".to_owned(),
         arguments: vec![argument.clone()],
+        rules: vec![rule.clone(), ToolRule { table: None, ..rule }],
         agents: vec!["clerk".to_owned()],
     };
     let asked = TestCall {

@@ -65,6 +65,8 @@ impl fmt::Display for Calls {
 /// A rule for each class of calls, and for each tool that the policy names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallRules {
+    /// The classes that the policy names.
+    named: Classes,
     classes: BTreeMap<Class, Rule>,
     /// The rules of a named tool, for every class that a call can have.
     tools: BTreeMap<&'static str, BTreeMap<Class, Rule>>,
@@ -75,6 +77,14 @@ impl CallRules {
         &self.tools.get(tool).unwrap_or(&self.classes)[&class]
     }
 
+    /// Returns the table of the policy that applies to a call of this class and tool; `None` if the defaults hold.
+    pub(super) fn table(&self, class: Class, tool: &str) -> Option<Calls> {
+        match self.tools.get_key_value(tool) {
+            Some((tool, _)) => Some(Calls::OfTool(tool)),
+            None => self.named.has(class).then_some(Calls::OfClass(class)),
+        }
+    }
+
     /// Returns the rule of each class, and of each named tool for the classes that its calls can have.
     pub(super) fn all(&self) -> impl Iterator<Item = (Calls, Class, &Rule)> {
         let of_classes = DECIDED.into_iter().map(|class| (Calls::OfClass(class), class, &self.classes[&class]));
@@ -83,6 +93,12 @@ impl CallRules {
         });
         of_classes.chain(of_tools)
     }
+}
+
+/// Returns the classes that the calls of a tool can have and a rule can name.
+pub fn decided_classes(tool: &str) -> impl Iterator<Item = Class> {
+    let classes = classes_of(tool);
+    DECIDED.into_iter().filter(move |class| classes.has(*class))
 }
 
 fn classes_of(tool: &str) -> Classes {
@@ -101,8 +117,10 @@ pub(super) fn compile(
     let roles = vec![Role::Owner, Role::Admin];
     let usual = Rule { roles, approvals: 1, requester_may_approve: true, expires_hours: EXPIRES_HOURS_MAX };
     let mut classes: BTreeMap<Class, Rule> = Class::ALL.into_iter().map(|class| (class, usual.clone())).collect();
+    let mut named = Classes::NONE;
     for (name, written) in of_classes {
         let class = class_of(name)?;
+        named = named.with(class);
         classes.insert(class, rule(&Calls::OfClass(class).to_string(), written, &usual, bounds)?);
     }
     let mut tools = BTreeMap::new();
@@ -112,7 +130,7 @@ pub(super) fn compile(
         let rules = classes.iter().map(|(class, of_class)| Ok((*class, rule(&of, written, of_class, bounds)?)));
         tools.insert(tool, rules.collect::<Result<_, String>>()?);
     }
-    Ok(CallRules { classes, tools })
+    Ok(CallRules { named, classes, tools })
 }
 
 fn class_of(name: &str) -> Result<Class, String> {
@@ -180,6 +198,13 @@ mod tests {
         assert_eq!((usual.approvals, usual.requester_may_approve, usual.expires_hours), (1, true, 24));
         assert_eq!(usual.roles, [Role::Owner, Role::Admin]);
         assert_eq!(policy.call_rule(Class::Ask, "http_fetch").roles, [Role::Owner]);
+        let table = |class, tool| policy.call_table(class, tool).map(|calls| calls.to_string());
+        assert_eq!(table(Class::Read, "http_fetch").as_deref(), Some("tool.http_fetch"));
+        assert_eq!(table(Class::Send, "send_message").as_deref(), Some("call.send"));
+        assert_eq!(table(Class::Exec, "run_command"), None);
+        let decided = |tool| decided_classes(tool).collect::<Vec<_>>();
+        assert_eq!(decided("http_fetch"), [Class::Read, Class::Send]);
+        assert_eq!((decided("run_command"), decided("request_capability_change")), (vec![Class::Exec], Vec::new()));
     }
 
     #[test]
