@@ -406,14 +406,17 @@ pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudge
     })
 }
 
-/// Returns whether an equal call with an effect outside may have happened in an earlier try at the messages of this turn.
+/// Returns whether an equal call with an effect outside may have happened in another try at the messages of this turn. A turn whose
+/// messages were tried again has none; then the message counts that its approval request names.
 pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t ON t.id = c.turn_id \
                WHERE c.session_id = ?1 AND c.digest = ?2 AND c.turn_id <> ?3 AND c.runs = 'await' AND c.class <> 'read' \
                AND c.state IN ('running', 'unknown', 'done') \
-               AND t.opened_at >= (SELECT min(i.issued_at) FROM messages m \
-               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3))";
-    tx.get(sql, params![call.session, call.digest, call.turn], |row| row.get(0))
+               AND t.opened_at >= (SELECT coalesce(\
+               (SELECT min(i.issued_at) FROM messages m \
+               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3), \
+               (SELECT min(m.received_at) FROM requests r JOIN messages m ON m.id = r.root WHERE r.call_id = ?4))))";
+    tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
 
 /// Marks a permitted call as refused with a code, because it was judged again before it ran.
@@ -436,10 +439,11 @@ pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Res
 }
 
 /// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, calls that were running become
-/// `unknown`, and all others get the state `row`.
+/// `unknown`, calls that the host marks as running before their effect become `void`, and all others get the state `row`.
 pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
     tx.execute(
-        "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 ELSE ?3 END \
+        "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 \
+         WHEN runs = 'await' THEN 'void' ELSE ?3 END \
          WHERE turn_id = ?1 AND state IN ('permitted', 'running')",
         params![turn, local, row],
     )?;

@@ -146,6 +146,14 @@ impl Raw {
         (status, body)
     }
 
+    /// Sends a request with the token of this client to a host that may be dead or die during it.
+    pub(crate) fn try_ask(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
+        let stream = self.try_connect()?;
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("host", "ironclaw"), ("authorization", bearer.as_str())];
+        try_exchange(stream, method, path, &headers, body).map(|(status, _, body)| (status, body))
+    }
+
     /// Sends a request with the token of this client and returns the connection. Dropping it disconnects the client.
     pub(crate) fn begin(&self, method: &str, path: &str, body: &str) -> UnixStream {
         let mut stream = self.connect();
@@ -156,10 +164,21 @@ impl Raw {
     }
 
     fn connect(&self) -> UnixStream {
-        let socket = self.run["socket"].as_str().unwrap_or_default();
-        let stream = UnixStream::connect(socket).expect("the host listens");
-        stream.set_read_timeout(Some(super::host_fixture::WAIT_MAX)).expect("set");
-        stream
+        self.try_connect().expect("the host listens")
+    }
+
+    fn try_connect(&self) -> io::Result<UnixStream> {
+        let stream = UnixStream::connect(self.run["socket"].as_str().unwrap_or_default())?;
+        stream.set_read_timeout(Some(super::host_fixture::WAIT_MAX))?;
+        Ok(stream)
+    }
+
+    /// Follows a message as a present person, at a host that may be dead. The host notices at once that the connection is dropped.
+    pub(crate) fn try_decide_at(&self, message: &str) -> io::Result<UnixStream> {
+        let mut stream = self.try_connect()?;
+        let path = format!("/v1/messages/{message}/events?decides=true");
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: ironclaw\r\nauthorization: Bearer {}\r\n\r\n", self.token)?;
+        Ok(stream)
     }
 }
 

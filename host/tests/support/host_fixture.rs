@@ -339,6 +339,12 @@ pub(crate) fn cargo(arguments: &[&str], host: &Path) {
         .arg(target)
         // `.ci/timed` sets this variable for the test harness. Build scripts that see it would rebuild every crate.
         .env_remove("RUSTC_BOOTSTRAP");
+    // Build scripts that see the variables of this package differ from those of `.ci/programs`, and would rebuild their crates.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
     if profile.ends_with("release") {
         command.arg("--release");
     }

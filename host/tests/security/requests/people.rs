@@ -44,7 +44,7 @@ fn raw_history(raw: &Raw) -> Value {
 }
 
 /// Returns a host whose agent has this model, and may send requests to a site.
-fn host_with_model(site: &Site, server: &Server, methods: &Value, paths: &Value) -> TestHost {
+pub(super) fn host_with_model(site: &Site, server: &Server, methods: &Value, paths: &Value) -> TestHost {
     let host = TestHost::with(client::current_user(), Build::Plain, None);
     host.configure(LOOPBACK);
     host.up();
