@@ -18,6 +18,7 @@ use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::secrets;
 use crate::session::store;
+use crate::tables::messages;
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs, http};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -26,6 +27,7 @@ use ironclaw_contract::ids::{CallId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::Class;
 use ironclaw_judge::egress::{Loopback, Request};
 use ironclaw_ledger::Entry;
 use ironclaw_model::WantedCall;
@@ -145,7 +147,7 @@ impl Executor {
         let facts = facts::of_turn(tx, &self.settings, (&open, &agent), &labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
         let judged = calls::judge(&agent, &facts, &wanted, true);
-        let permitted = match calls::may_have_happened(tx, &row)? {
+        let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
             true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
             false => {
                 let running = requests::Running { turn: &open, agent: agent.id, call: &call, row: &row };
@@ -263,6 +265,16 @@ fn runnable(tx: &ReadTx<'_>, place: &Place) -> Result<Option<CallRow>, ironclaw_
     let found = calls::find(tx, place.call)?.filter(|row| row.session == place.session && row.turn == place.turn);
     let waits = |row: &CallRow| matches!(row.state, CallState::Permitted | CallState::Asked);
     Ok(found.filter(|row| row.runs == Some(Runs::Await) && waits(row)))
+}
+
+/// Returns whether a call may have had its effect in the history that a restore of the record replaced. A person who approved it
+/// decided after the restore, which withdraws all earlier requests.
+fn is_of_other_history(tx: &ReadTx<'_>, row: &CallRow) -> Result<bool, ironclaw_state::Error> {
+    let is_read = calls::judgement_of(tx, row.id)?.is_some_and(|judged| judged.class == Class::Read.name());
+    if is_read || requests::of_call(tx, row.id)?.is_some_and(|request| request.status == Status::Approved) {
+        return Ok(false);
+    }
+    messages::is_of_earlier_generation(tx, row.turn)
 }
 
 /// Returns the recorded arguments of a call, exactly those that were hashed, and the labels of its output.

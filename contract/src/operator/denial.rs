@@ -238,7 +238,7 @@ denial_codes! {
     EgressNewPath = "egress_new_path", 403, Operator, "The grant of the host does not have this path.";
     EgressCredential = "egress_credential", 403, Operator, "A secret would reach a host or a path that its grant does not have.";
     EgressUpload = "egress_upload", 403, Operator, "The body of a request is over the bound of the grant.";
-    CallRepeated = "call_repeated", 403, Sandbox, "An equal call of an earlier try at this message may have had its effect, so the host does not make it again.";
+    CallRepeated = "call_repeated", 403, Sandbox, "An equal call of an earlier try at this message, or of the time before a restore, may have had its effect, so the host does not make it again.";
     CallAskedTooOften = "call_asked_too_often", 429, Sandbox, "Too many approval requests of the agent or of the person wait, or were made today.";
     CallRejected = "call_rejected", 403, Sender, "A person rejected an equal call, or its approval request ended, and nothing was typed since then.";
     CallWithdrawn = "call_withdrawn", 409, Operator, "The approval request was withdrawn: the agent, the tool, a role or the policy changed, or the turn was cancelled.";

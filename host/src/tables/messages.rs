@@ -353,6 +353,14 @@ pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, E
     tx.list(sql, [turn], |row| row.get(0))
 }
 
+/// Returns whether a message of a turn is older than this generation of the record.
+pub fn is_of_earlier_generation(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
+    // A generation is at least the time of its begin.
+    let began = i64::try_from(super::facts::generation(tx)?).unwrap_or(i64::MAX);
+    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_id = ?1 AND received_at < ?2)";
+    tx.get(sql, params![turn, began], |row| row.get(0))
+}
+
 /// Returns the highest number of attempts of the messages of a turn.
 pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
     let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";

@@ -9,7 +9,8 @@ use crate::chaos::kill::{SetOnDrop, answered, each_settled_once, retry, run_sett
 use crate::security::tamper::outside;
 use crate::support::client::{Client, Raw, current_user};
 use crate::support::hooks::{Hook, Receiver};
-use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
+use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
+use crate::support::site::{Site, grant};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
@@ -220,6 +221,39 @@ fn approval_before_a_restore_does_not_count() {
     other.up();
     check_approval_is_void(&other, &id);
     assert_eq!(other.entries("state.generation").len(), 1);
+}
+
+#[test]
+fn call_after_a_backup_is_not_made_again_by_its_restore() {
+    let site = Site::start();
+    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let data = outside(&host);
+    host.set_env("XDG_DATA_HOME", data.to_str());
+    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some("turn_open"));
+    host.up();
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    let pid = host.pid().expect("the host runs");
+    let client = Client::of(&host);
+    let post = format!("/allow send\npost tulips at {}", site.url("/notes"));
+    let said = client.send("a", &post, "e1").expect("accepted");
+    let message = said["message_id"].as_str().expect("an id");
+    wait_for("the host to die", || !alive(pid));
+    let file = back_up(&host, "b.backup");
+    host.up();
+    let view = retry("answer a message", || answered(&client, message));
+    assert_eq!((view["calls"][0]["status"].as_str(), site.lines().len()), (Some("done"), 1), "{view}");
+    host.down();
+    host.ctl(&["backup", "restore", text(&file), "--replace", "--yes"]).ok();
+    host.up();
+    let view = retry("answer a message", || answered(&client, message));
+    let call = &view["calls"][0];
+    assert_eq!((call["status"].as_str(), call["code"].as_str()), (Some("refused"), Some("call_repeated")), "{view}");
+    assert_eq!(site.lines().len(), 1);
+    // The person asks again.
+    client.send("a", &post, "e2").expect("accepted");
+    wait_for("the request at the site", || site.lines().len() == 2);
 }
 
 #[test]
