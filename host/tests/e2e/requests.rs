@@ -268,6 +268,23 @@ fn present_person_decides_and_the_same_turn_goes_on() {
 }
 
 #[test]
+fn turn_goes_on_when_the_present_person_leaves() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
+    let message = recorded["message_id"].as_str().expect("an id");
+    let mut stream = Stream(BufReader::new(raw.try_decide_at(message).expect("sent")));
+    let asked = stream.next("request");
+    wait_for("the pause", || request(&raw, &asked["id"])["told"] == json!(["chat"]));
+    drop(stream);
+    // Sooner than the longest wait for a person.
+    delivered(&raw, message);
+    assert_eq!(request(&raw, &asked["id"])["status"], "pending");
+    assert!(site.lines().is_empty());
+}
+
+#[test]
 fn retried_turn_reuses_request() {
     for (point, sent) in [("call_pending", 0), ("request_approved", 1), ("call_started", 0)] {
         let site = Site::start();

@@ -70,7 +70,8 @@ impl Server {
                         () = tokio::time::sleep_until(pause.until) => {}
                     }
                 }
-                Step::Tell(_) if !is_over && !self.arrival_time(turn).is_zero() => {
+                // After a pause the person who came has left again.
+                Step::Tell(_) if pause.is_none() && !self.arrival_time(turn).is_zero() => {
                     tokio::select! {
                         _ = changed.changed() => {}
                         _ = people.changed() => {}
