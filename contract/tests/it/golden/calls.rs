@@ -73,7 +73,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         always_ask: false,
         effect: "sends a message to {to}".to_owned(),
         arguments: vec![argument.clone()],
-        rules: vec![rule.clone(), ToolRule { table: None, ..rule }],
+        rules: vec![rule.clone(), ToolRule { table: None, ..rule.clone() }],
         agents: vec!["clerk".to_owned()],
     };
     let asked = TestCall {
@@ -138,6 +138,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.call_why.refused", refused),
         shape("operator.call_why.lifted", by_mode),
         shape("operator.tool_argument", argument),
+        shape("operator.tool_rule", rule.clone()),
+        shape("operator.tool_rule.defaults", ToolRule { table: None, ..rule }),
         shape("operator.tool", tool),
         shape("operator.test_call", asked),
         shape("operator.tested_call", tested),

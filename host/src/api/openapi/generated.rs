@@ -1,8 +1,9 @@
 //! The document, generated from the list of routes.
 
+use super::super::Reply;
+use super::super::paths::routes;
 use super::super::routes::Route;
 use super::super::shapes::{Named, ResponseType, Shapes};
-use super::super::{Reply, routes};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
