@@ -76,6 +76,7 @@ mod security {
 
 /// Kills, broken files, shortages and load.
 mod chaos {
+    mod calls_random;
     pub(crate) mod changes_random;
     mod clocks;
     mod crash;

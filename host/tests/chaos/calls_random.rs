@@ -1,0 +1,415 @@
+//! Calls in random steps: posts, decisions, kills, starts, expiries, revocations and restored backups. No call runs twice or without a
+//! permit, no call and no request is lost, and the ledger agrees with the record.
+//!
+//! Each post has its own text, and the server on loopback keeps what it gets. Each run prints its seed, and `IRONCLAW_SEED` repeats the
+//! run. `IRONCLAW_CALLS` sets its length. See `e2e::requests` and `changes_random`.
+#![allow(clippy::print_stdout)] // the printed seed repeats a failed run
+
+mod invariants;
+
+use crate::chaos::kill::run_settings;
+use crate::security::requests::POINTS;
+use crate::security::tamper::outside;
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
+use crate::support::site::{LOOPBACK, Site};
+use fastrand::Rng;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The number of steps without `IRONCLAW_CALLS`.
+const STEPS: u64 = 6;
+
+/// The number of steps between two checks of the invariants.
+const STEPS_OF_A_CHECK: u64 = 6;
+
+/// A time after which a pending request expires. A day has a bound on the requests of a person.
+const OVER_MS: i64 = 25 * 3_600_000;
+
+/// The most equal calls of a message.
+const CALLS_MAX: usize = 3;
+
+const AGENTS: [&str; 2] = ["a", "b"];
+
+/// The owner, an admin whose role the run changes, and a member.
+const PEOPLE: [&str; 3] = ["owner", "ada", "mara"];
+
+/// A request without a grant needs the approvals of two people.
+const POLICY: &str = "[call.send]\napprovals = 2\n";
+
+/// A post that was sent to an agent.
+#[derive(Debug, Clone)]
+struct Post {
+    person: usize,
+    message: String,
+    is_answered: bool,
+}
+
+/// The part of the test's knowledge that a restore puts back.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// By their texts.
+    posts: BTreeMap<String, Post>,
+    /// The last decisions that the host reported: `true` is an approval.
+    decided: BTreeMap<String, bool>,
+    /// The grant of the site for each agent.
+    granted: [bool; AGENTS.len()],
+}
+
+struct Backup {
+    file: PathBuf,
+    known: Known,
+    /// The requests that waited at the time of the backup.
+    open: Vec<String>,
+}
+
+struct Random {
+    host: TestHost,
+    site: Site,
+    _model: Server,
+    /// A client of each person, for the present start of the host.
+    people: Vec<Raw>,
+    known: Known,
+    made: u64,
+    /// The texts at the site whose permit was checked.
+    permitted: BTreeSet<String>,
+    shift_ms: i64,
+    backup: Option<Backup>,
+}
+
+/// Makes the call of a message, and an equal one as long as the results do not tell an outcome, also in another try at the message.
+fn respond(seen: &Seen) -> Act {
+    let (asked, results) = (seen.asked(), seen.results());
+    let words: Vec<&str> = asked.split(' ').collect();
+    let is_open = |result: &String| result.contains("is unknown") || result.contains("pending req_");
+    match words[..] {
+        ["post", text, "at", url] if results.len() < CALLS_MAX && results.iter().all(is_open) => {
+            let headers = json!({ "content-type": "text/plain" });
+            let arguments = json!({ "method": "POST", "url": url, "headers": headers, "body": text });
+            Act::Call(String::new(), vec![("http_fetch".to_owned(), arguments)])
+        }
+        _ => Act::Say(format!("done: {results:?}")),
+    }
+}
+
+impl Random {
+    fn begin() -> Self {
+        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let data = outside(&host);
+        host.set_env("XDG_DATA_HOME", data.to_str());
+        host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", host.home.with_file_name("shift").to_str());
+        host.configure(LOOPBACK);
+        std::fs::write(host.home.join("policy.toml"), POLICY).expect("written");
+        host.up();
+        let model = Server::start(respond);
+        let base = format!("{}/v1", model.url());
+        host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+        for agent in AGENTS {
+            host.ctl(&["agent", "add", agent, "--model", "m"]).ok();
+            host.change(agent, "enabled_tools", &json!({ "add": ["http_fetch"] }));
+        }
+        host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
+        host.ctl(&["person", "add", "mara"]).ok();
+        let people = PEOPLE.map(|person| Raw::of_person(&host, person)).to_vec();
+        let known = Known { granted: [false, true], ..Known::default() };
+        let permitted = BTreeSet::new();
+        let mut random = Self {
+            host,
+            site: Site::start(),
+            _model: model,
+            people,
+            known,
+            made: 0,
+            permitted,
+            shift_ms: 0,
+            backup: None,
+        };
+        (0..AGENTS.len()).for_each(|agent| random.switch_grant(agent));
+        random
+    }
+
+    /// Starts the host, perhaps with a fail point.
+    fn up(&mut self, point: Option<&str>) {
+        self.host.set_env("IRONCLAW_FAILPOINT", point);
+        self.host.up();
+        self.host.set_env("IRONCLAW_FAILPOINT", None);
+        let host = Raw::of(&self.host);
+        self.people = self.people.iter().map(|person| host.clone().with_token(&person.token)).collect();
+    }
+
+    /// Sends a request to the API; returns `None` if the host died and `may_die` is true.
+    fn ask(&self, person: usize, (method, path): (&str, &str), body: &Value, may_die: bool) -> Option<(u16, Value)> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.people[person].try_ask(method, path, &body);
+        assert!(may_die || answer.is_ok(), "{path}: {answer:?}");
+        answer.ok()
+    }
+
+    fn try_get(&self, person: usize, path: &str, may_die: bool) -> Option<Value> {
+        let (status, body) = self.ask(person, ("GET", path), &Value::Null, may_die)?;
+        assert_eq!(status, 200, "{path}: {body}");
+        Some(body)
+    }
+
+    fn get(&self, person: usize, path: &str) -> Value {
+        self.try_get(person, path, false).expect("an answer")
+    }
+
+    /// Asks an agent to post a new text, and returns the text. A host that dies gets the same event again.
+    fn post(&mut self, rng: &mut Rng, may_die: bool) -> String {
+        self.made += 1;
+        let (text, agent, person) =
+            (format!("text{}", self.made), rng.usize(..AGENTS.len()), rng.usize(..PEOPLE.len()));
+        let url = self.site.url(if rng.u8(..4) > 0 { "/notes" } else { "/other" });
+        // Other words ask for nothing, and the lexicon decides about these.
+        let words = format!("post {text} at {url}");
+        let mut body = json!({ "text": words, "event_id": text });
+        if rng.bool() {
+            body["allow"] = json!(["send"]);
+        }
+        match rng.u8(..3) {
+            0 => {}
+            // The context of a conversation gets text of others from an answer of the site.
+            1 => body["thread"] = json!("shared"),
+            _ => body["thread"] = json!(text),
+        }
+        let path = format!("/v1/agents/{}/messages", AGENTS[agent]);
+        let mut said = self.ask(person, ("POST", &path), &body, may_die);
+        if said.is_none() {
+            self.host.kill_host();
+            self.up(None);
+            said = self.ask(person, ("POST", &path), &body, false);
+        }
+        let (status, said) = said.expect("an answer");
+        assert_eq!(status, 202, "{said}");
+        let message = said["message_id"].as_str().expect("an id").to_owned();
+        self.known.posts.insert(text.clone(), Post { person, message, is_answered: false });
+        text
+    }
+
+    /// Posts while the person follows the message, so that the turn may wait for the decision. The person decides or leaves.
+    fn post_in_presence(&mut self, rng: &mut Rng, may_die: bool) {
+        let text = self.post(rng, may_die);
+        let Post { person, message, .. } = self.known.posts[&text].clone();
+        let path = format!("/v1/messages/{message}");
+        let stream = self.people[person].try_decide_at(&message);
+        assert!(may_die || stream.is_ok(), "{stream:?}");
+        let mut asked = None;
+        wait_for("a request or the end of the message", || {
+            let requests = self.try_get(person, "/v1/requests?status=pending", may_die);
+            let said = self.try_get(person, &path, may_die);
+            let (Some(requests), Some(said)) = (requests, said) else { return true };
+            let entries = requests.as_array().expect("a list");
+            asked = entries.iter().find(|entry| entry["arguments"]["body"] == text.as_str()).cloned();
+            asked.is_some() || said["status"] == "delivered"
+        });
+        if let Some(entry) = asked {
+            let id = entry["id"].as_str().expect("an id");
+            let what = rng.u8(..5);
+            println!("{text} is asked for: {what}");
+            match what {
+                // The host ends while the turn waits, and the rights change before another try.
+                0 => {
+                    self.switch_grant(rng.usize(..AGENTS.len()));
+                    self.host.kill_host();
+                    drop(stream);
+                    return self.up(None);
+                }
+                1 => {}
+                _ => self.decide_on(id, person, rng, may_die),
+            }
+        }
+        drop(stream);
+    }
+
+    /// Decides on a random request, which may be decided already, as a random person, who may not be asked.
+    fn decide(&mut self, rng: &mut Rng, may_die: bool) {
+        let path = format!("/v1/requests?status={}", if rng.u8(..5) > 0 { "pending" } else { "all" });
+        let Some(list) = self.try_get(0, &path, may_die) else { return };
+        let Some(request) = rng.choice(list.as_array().expect("a list")) else { return };
+        let id = request["id"].as_str().expect("an id");
+        let principal = PEOPLE.iter().position(|person| request["requested_by"] == *person);
+        let person = principal.filter(|_| rng.bool()).unwrap_or_else(|| rng.usize(..PEOPLE.len()));
+        self.decide_on(id, person, rng, may_die);
+        if rng.bool() {
+            self.decide_on(id, rng.usize(..PEOPLE.len()), rng, may_die);
+        }
+    }
+
+    fn decide_on(&mut self, id: &str, person: usize, rng: &mut Rng, may_die: bool) {
+        let path = format!("/v1/requests/{id}");
+        let yes = rng.u8(..5) > 0;
+        let Some((_, request)) = self.ask(person, ("GET", &path), &Value::Null, may_die) else { return };
+        let said = match yes {
+            true => {
+                let shown = request["shown_digest"].as_str().map_or_else(|| "0".repeat(64), str::to_owned);
+                self.ask(person, ("POST", &format!("{path}/approve")), &json!({ "shown": shown }), may_die)
+            }
+            false => self.ask(person, ("POST", &format!("{path}/reject")), &json!({ "reason": "chance" }), may_die),
+        };
+        match said {
+            Some((200, said)) => {
+                assert_eq!(request["yours"], true, "{id} was decided by another person");
+                // A request may need another person too.
+                if said["status"] != "pending" {
+                    let earlier = self.known.decided.insert(id.to_owned(), yes);
+                    assert_eq!(earlier, None, "{id} was decided twice: {request}");
+                }
+            }
+            Some((status, said)) => {
+                let known =
+                    ["request_unknown", "request_decided", "not_yours_to_decide", "call_expired", "call_withdrawn"];
+                let code = said["error"]["code"].as_str().unwrap_or_default();
+                assert!(known.contains(&code), "{id}: {status} {said}");
+            }
+            None => {}
+        }
+    }
+
+    /// Sends posts and decisions to a host that dies at a random fail point.
+    fn kill_at_a_point(&mut self, rng: &mut Rng) {
+        let point = if rng.u8(..7) == 0 { "call_recorded" } else { POINTS[rng.usize(..POINTS.len())] };
+        println!("at {point}");
+        self.host.down();
+        self.up(Some(point));
+        let started = self.host.pid();
+        let is_up = |random: &Self| started.is_some_and(alive) && random.host.pid() == started;
+        for _ in 0..2 {
+            if is_up(self) {
+                if rng.bool() { drop(self.post(rng, true)) } else { self.post_in_presence(rng, true) }
+            }
+            if is_up(self) {
+                self.decide(rng, true);
+            }
+        }
+        self.host.kill_host();
+        self.up(None);
+    }
+
+    /// Kills the host a random number of requests after a post.
+    fn kill_at_random(&mut self, rng: &mut Rng) {
+        let text = self.post(rng, false);
+        let post = self.known.posts[&text].clone();
+        for _ in 0..rng.usize(..60) {
+            self.get(post.person, &format!("/v1/messages/{}", post.message));
+        }
+        if rng.bool() {
+            self.decide(rng, false);
+        }
+        self.host.kill_host();
+        self.up(None);
+    }
+
+    fn switch_grant(&mut self, agent: usize) {
+        if self.known.granted[agent] {
+            self.host.ctl(&["egress", "revoke", AGENTS[agent], "127.0.0.1", "--yes"]).ok();
+        } else {
+            let grant =
+                json!({ "host": "127.0.0.1", "port": self.site.port, "methods": ["POST"], "paths": ["/notes"] });
+            self.host.change(AGENTS[agent], "egress", &grant);
+        }
+        self.known.granted[agent] = !self.known.granted[agent];
+    }
+
+    /// Takes a right from a person or an agent, or gives one.
+    fn change_rights(&mut self, rng: &mut Rng) {
+        match rng.u8(..4) {
+            0 => {
+                let role = if rng.bool() { "admin" } else { "member" };
+                self.host.ctl(&["person", "set", "ada", "--role", role]).ok();
+            }
+            // With the token, its approvals end.
+            1 => self.renew_token(1 + rng.usize(..2)),
+            _ => self.switch_grant(rng.usize(..AGENTS.len())),
+        }
+    }
+
+    fn renew_token(&mut self, person: usize) {
+        let tokens = self.host.ctl(&["--json", "token", "list"]).ok().json();
+        let of_person = |token: &&Value| token["person_name"] == PEOPLE[person] && token["state"] == "live";
+        for token in tokens.as_array().expect("a list").iter().filter(of_person) {
+            self.host.ctl(&["token", "revoke", token["id"].as_str().expect("an id")]).ok();
+        }
+        self.people[person] = Raw::of_person(&self.host, PEOPLE[person]);
+    }
+
+    /// Moves the clock of the running host ahead.
+    fn wait_a_day(&mut self) {
+        self.shift_ms += OVER_MS;
+        std::fs::write(self.host.home.with_file_name("shift"), self.shift_ms.to_string()).expect("written");
+        self.host.kill_host();
+        self.up(None);
+    }
+
+    fn back_up(&mut self) {
+        let file = self.host.home.with_file_name("calls.backup");
+        let requests = self.get(0, "/v1/requests?status=pending");
+        let ids = requests.as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
+        let open = ids.map(str::to_owned).collect();
+        self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
+        self.backup = Some(Backup { file, known: self.known.clone(), open });
+    }
+
+    /// Restores the last backup in place. No request of it can be decided, because the heads outside are newer.
+    fn restore(&mut self) {
+        self.check_invariants();
+        let Some(Backup { file, known, open }) = self.backup.take() else { return };
+        self.host.down();
+        let name = file.to_str().expect("UTF-8");
+        let restored = self.host.ctl(&["--json", "backup", "restore", name, "--replace", "--yes"]).ok().json();
+        std::fs::remove_dir_all(restored["former"].as_str().expect("the former home")).expect("removed");
+        self.known = known;
+        self.up(None);
+        self.host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
+        for id in open {
+            let status = self.get(0, &format!("/v1/requests/{id}"))["status"].clone();
+            assert!(status != "pending" && status != "approved", "{id} is {status} after a restore");
+        }
+        // A token of the backup may be one that was revoked later.
+        (1..PEOPLE.len()).for_each(|person| self.renew_token(person));
+    }
+
+    /// Takes one random step.
+    fn step(&mut self, rng: &mut Rng) {
+        let what = rng.u64(..20);
+        println!("step {what}");
+        match what {
+            0..=4 => drop(self.post(rng, false)),
+            5 | 6 => self.post_in_presence(rng, false),
+            7..=11 => self.decide(rng, false),
+            12 => {
+                self.host.down();
+                self.up(None);
+            }
+            13 => self.kill_at_random(rng),
+            14 | 15 => self.kill_at_a_point(rng),
+            16 => self.wait_a_day(),
+            17 => self.change_rights(rng),
+            18 => self.back_up(),
+            _ => self.restore(),
+        }
+    }
+}
+
+#[test]
+fn random_calls_run_once_and_only_with_a_permit() {
+    let (seed, steps) = run_settings("IRONCLAW_CALLS", STEPS);
+    let (mut random, mut rng) = (Random::begin(), Rng::with_seed(seed));
+    for step in 1..=steps {
+        random.step(&mut rng);
+        if step % STEPS_OF_A_CHECK == 0 {
+            random.check_invariants();
+        }
+    }
+    // Every run takes the most important steps at least once.
+    (0..2).for_each(|_| drop(random.post(&mut rng, false)));
+    random.settle();
+    random.back_up();
+    (0..3).for_each(|_| random.decide(&mut rng, false));
+    random.kill_at_a_point(&mut rng);
+    random.restore();
+    random.check_invariants();
+    random.host.down();
+}
