@@ -130,9 +130,7 @@ impl Random {
     fn kill_while_deciding(&mut self, rng: &mut Rng) {
         let point = POINTS[rng.usize(..POINTS.len())];
         self.host.down();
-        self.host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        self.host.up();
-        self.host.set_env("IRONCLAW_FAILPOINT", None);
+        self.host.up_failing_at(point);
         let host_pid = self.host.pid();
         for _ in 0..4 {
             if host_pid.is_some_and(alive) && self.host.pid().is_some() {

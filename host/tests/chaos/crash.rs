@@ -112,9 +112,7 @@ fn check_kill_at_every_point(user: HostUser, sample: &Sample, not_on_the_way: &[
     // On a busy machine the watch may miss a process that lives for a few milliseconds. Every observed process must have ended.
     let mut most = 0;
     for point in OF_THE_HOST.iter().filter(|point| !not_on_the_way.contains(point)) {
-        host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        host.up();
-        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up_failing_at(point);
         let host_pid = host.pid().expect("it runs");
         let watch = Watch::over(host_pid);
         let before = recorded(&host).len();
@@ -148,16 +146,12 @@ fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
             host.agent("a");
             host.down();
             // The host survives and reads the rows in the queue of the dead sandbox.
-            host.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
-            host.up();
-            host.set_env("IRONCLAW_FAILPOINT", None);
+            host.up_failing_at("outbound_commit");
             host.say("a", sample.text);
             check_answered_once(&host, "outbound_commit", &recorded(&host), sample);
             host.down();
             // The host dies too. The next launch recovers the queue, and the host reads the rows.
-            host.set_env("IRONCLAW_FAILPOINT", Some("outbound_commit"));
-            host.up();
-            host.set_env("IRONCLAW_FAILPOINT", None);
+            host.up_failing_at("outbound_commit");
             let host_pid = host.pid().expect("it runs");
             let watch = Watch::over(host_pid);
             let chat = chat(&host, sample.text);

@@ -139,16 +139,14 @@ fn allowance_for_a_rejected_call_is_refused_by_name() {
 fn calls_approved_on_three_days_are_offered() {
     let site = Site::start();
     let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    let shift = host.home.with_file_name("shift");
-    std::fs::write(&shift, "0").expect("written");
-    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    host.shift_clock(0);
     grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
     let url = site.url("/notes");
     let offers = || raw.get("/v1/allowances/offers").1;
-    for day in 0..3_usize {
+    for day in 0..3 {
         assert_eq!(offers(), json!([]), "{day}");
-        std::fs::write(&shift, (day * 86_400_000).to_string()).expect("written");
+        host.shift_clock(day * 86_400_000);
         post(&raw, &format!("day-{day}"), "tulips", &url);
         let entry = requests::waiting(&raw);
         assert_eq!(requests::approve(&raw, &entry).0, 200);

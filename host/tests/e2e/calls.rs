@@ -114,9 +114,7 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
         let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
         grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
         host.down();
-        host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        host.up();
-        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up_failing_at(point);
         let host_pid = host.pid().expect("the host runs");
         let post = format!("post tulips at {}", site.url("/notes"));
         let client = client::Raw::of(&host);

@@ -284,9 +284,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         let id = fixture.propose("persona");
         // A kill after the proposal leaves the change pending.
         fixture.host.kill_host();
-        fixture.host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        fixture.host.up();
-        fixture.host.set_env("IRONCLAW_FAILPOINT", None);
+        fixture.host.up_failing_at(point);
         assert_eq!(fixture.waiting(), [id.as_str()], "{point}");
         assert_eq!(fixture.agent()["persona"], "", "{point}: no person has decided");
         let host_pid = fixture.host.pid().expect("the host runs");
@@ -311,9 +309,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
     let mut fixture = ChangeFixture::new(Build::Failpoints);
     let id = fixture.propose("persona");
     fixture.host.down();
-    fixture.host.set_env("IRONCLAW_FAILPOINT", Some(point));
-    fixture.host.up();
-    fixture.host.set_env("IRONCLAW_FAILPOINT", None);
+    fixture.host.up_failing_at(point);
     let host_pid = fixture.host.pid().expect("the host runs");
     drop(fixture.host.ctl(&["reject", &id]));
     wait_for(&format!("the host to die at {point}"), || !alive(host_pid));

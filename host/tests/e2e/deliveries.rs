@@ -105,9 +105,7 @@ fn killed_while_sending(point: &str, more: &[&str]) -> (TestHost, Receiver, Stri
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&host, "shop", &receiver, more);
     host.down();
-    host.set_env("IRONCLAW_FAILPOINT", Some(point));
-    host.up();
-    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up_failing_at(point);
     hook.follow_restart(&host);
     let host_pid = host.pid().expect("the host runs");
     let message = hook.say("e1", "hello");

@@ -269,9 +269,7 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
         let mut store = Software::new(HostUser::Ordinary, Build::Failpoints);
         let id = store.changes.propose("good");
         store.changes.host.down();
-        store.changes.host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        store.changes.host.up();
-        store.changes.host.set_env("IRONCLAW_FAILPOINT", None);
+        store.changes.host.up_failing_at(point);
         let host_pid = store.host().pid().expect("the host runs");
         let place = store.agent_directory("a");
         // The answer may or may not arrive before the host dies.
@@ -307,9 +305,7 @@ fn failed_fetch_is_reported_once_after_a_kill() {
     let mut store = Software::new(HostUser::Ordinary, Build::Failpoints);
     let id = store.changes.propose("suid");
     store.changes.host.down();
-    store.changes.host.set_env("IRONCLAW_FAILPOINT", Some("change_failed"));
-    store.changes.host.up();
-    store.changes.host.set_env("IRONCLAW_FAILPOINT", None);
+    store.changes.host.up_failing_at("change_failed");
     let host_pid = store.host().pid().expect("the host runs");
     drop(store.host().ctl(&["approve", &id]));
     wait_for("the host to die at change_failed", || !alive(host_pid));

@@ -291,9 +291,7 @@ fn retried_turn_reuses_request() {
         let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
         grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
         host.down();
-        host.set_env("IRONCLAW_FAILPOINT", Some(point));
-        host.up();
-        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up_failing_at(point);
         let pid = host.pid().expect("the host runs");
         let raw = Raw::of(&host);
         let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
@@ -362,16 +360,14 @@ fn job_reads_writes_asks_once_and_posts_inline() {
 fn job_is_finished_by_a_follow_up_after_a_kill() {
     let site = Site::start();
     let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    let shift = host.home.with_file_name("shift");
-    std::fs::write(&shift, "0").expect("written");
-    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    host.shift_clock(0);
     grant(&host, &site, &json!(["GET", "POST"]), &json!(["/page", "/notes"]));
     let raw = Raw::of(&host);
     let (_, recorded) = raw.say("a", &job(&site), None);
     answered(&host, recorded["message_id"].as_str().expect("an id"));
     let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
     host.kill_host();
-    std::fs::write(&shift, "3600000").expect("written");
+    host.shift_clock(3_600_000);
     host.up();
     let raw = Raw::of(&host);
     host.ctl(&["approve", &id, "--yes"]).ok();

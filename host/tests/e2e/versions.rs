@@ -143,9 +143,7 @@ fn versions_survive_a_killed_host_and_go_with_their_session() {
     host.agent("a");
     host.say("a", "write a.txt: one");
     host.down();
-    host.set_env("IRONCLAW_FAILPOINT", Some("versions_kept"));
-    host.up();
-    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up_failing_at("versions_kept");
     let pid = host.pid().expect("the host runs");
     let (status, recorded) = Raw::of(&host).say("a", "write a.txt: two", None);
     assert_eq!(status, 202, "{recorded}");

@@ -157,9 +157,7 @@ fn message_is_acknowledged_only_after_it_is_stored() {
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&host, "shop", &receiver, &[]);
     host.down();
-    host.set_env("IRONCLAW_FAILPOINT", Some("record"));
-    host.up();
-    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up_failing_at("record");
     hook.follow_restart(&host);
     let host_pid = host.pid().expect("the host runs");
     let (body, at) = (Hook::words("hello"), now());
@@ -311,12 +309,10 @@ fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
     let receiver = Receiver::new(|_, before| Response::Status(if before == 0 { 500 } else { 200 }));
     let mut hook = Hook::add(&host, "shop", &receiver, &[]);
     host.down();
-    let shift = host.home.with_file_name("shift");
-    std::fs::write(&shift, "3600000").expect("written");
-    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
+    host.shift_clock(3_600_000);
     host.up();
     host.say("a", "hello");
-    std::fs::write(&shift, "0").expect("written");
+    host.shift_clock(0);
     hook.follow_restart(&host);
     let message = hook.say("e1", "hello");
     receipt(&host, &message, "received");

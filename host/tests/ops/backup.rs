@@ -231,9 +231,7 @@ fn call_after_a_backup_is_not_made_again_by_its_restore() {
     host.set_env("XDG_DATA_HOME", data.to_str());
     grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
     host.down();
-    host.set_env("IRONCLAW_FAILPOINT", Some("turn_open"));
-    host.up();
-    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up_failing_at("turn_open");
     let pid = host.pid().expect("the host runs");
     let client = Client::of(&host);
     let post = format!("/allow send\npost tulips at {}", site.url("/notes"));

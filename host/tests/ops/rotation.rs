@@ -250,9 +250,7 @@ fn host_killed_during_a_rotation_loses_no_entry() {
         for (point, rotated) in [("chain_archived", false), ("chain_begun", false), ("chain_rotated", true)] {
             let before = whole(&host);
             let chains = host.entries("ledger.rotated").len();
-            host.set_env("IRONCLAW_FAILPOINT", Some(point));
-            host.up();
-            host.set_env("IRONCLAW_FAILPOINT", None);
+            host.up_failing_at(point);
             let host_pid = host.pid().expect("the host runs");
             assert_ne!(host.ctl(&["audit", "rotate"]).code, 0, "{user:?} {point}");
             wait_for(&format!("the host to die at {point}"), || !alive(host_pid));

@@ -181,9 +181,7 @@ fn host_killed_during_a_panic_starts_stopped() {
         host.up();
         host.agent("a");
         host.down();
-        host.set_env("IRONCLAW_FAILPOINT", Some("panic"));
-        host.up();
-        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up_failing_at("panic");
         host.say("a", "my name is Ada");
         let host_pid = host.pid().expect("the host runs");
         // The command gets no answer and finds no process to kill, but its panic file stops the next start.

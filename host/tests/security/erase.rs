@@ -166,9 +166,7 @@ fn interrupted_removal_completes_at_the_next_start() {
         let mut host = TestHost::with(user, Build::Failpoints, None);
         let (session, needles) = start_conversation(&host);
         host.down();
-        host.set_env("IRONCLAW_FAILPOINT", Some("erase"));
-        host.up();
-        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up_failing_at("erase");
         let host_pid = host.pid().expect("it runs");
         assert_ne!(host.ctl(&["session", "remove", &session.to_string(), "--yes"]).code, 0, "{user:?}");
         wait_for("the death of the host during the removal", || !alive(host_pid));

@@ -32,9 +32,7 @@ fn failing_host(site: &Site) -> TestHost {
 /// Restarts a host, which then dies at this point.
 fn dying_at(host: &mut TestHost, point: &str) -> Raw {
     host.down();
-    host.set_env("IRONCLAW_FAILPOINT", Some(point));
-    host.up();
-    host.set_env("IRONCLAW_FAILPOINT", None);
+    host.up_failing_at(point);
     Raw::of(host)
 }
 
@@ -233,10 +231,8 @@ fn approved_call_is_judged_again_before_it_runs() {
         check_withdrawn(&host, name, &home.approved, codes);
         assert_eq!(sent(&site, "tulips"), 0, "{name}");
     }
-    let shift = home.host.home.with_file_name("shift");
-    std::fs::write(&shift, (11 * 60_000).to_string()).expect("written");
     let late = home.start_changed("expiry", &home.approved, "", &|host| {
-        host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+        host.shift_clock(11 * 60_000);
     });
     assert_eq!((status(&late, &home.approved).as_str(), sent(&site, "tulips")), ("expired", 0));
     drop(late);
@@ -296,14 +292,12 @@ fn lost_role_token_or_policy_leaves_a_request_pending() {
 fn expired_request_is_not_approved() {
     let site = Site::start();
     let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    let shift = host.home.with_file_name("shift");
-    std::fs::write(&shift, "0").expect("written");
-    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    host.shift_clock(0);
     grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
-    std::fs::write(&shift, (25 * 3_600_000).to_string()).expect("written");
+    host.shift_clock(25 * 3_600_000);
     assert_eq!(code(&approve(&raw, &entry)), "call_expired");
     assert_eq!(request(&raw, &entry["id"])["status"], "expired");
     assert!(inbox(&raw).is_empty() && site.lines().is_empty());

@@ -104,6 +104,21 @@ impl TestHost {
         }
     }
 
+    /// Starts a host that dies at a fail point. Later hosts have none.
+    pub(crate) fn up_failing_at(&mut self, point: &str) {
+        self.set_env("IRONCLAW_FAILPOINT", Some(point));
+        self.up();
+        self.set_env("IRONCLAW_FAILPOINT", None);
+    }
+
+    /// Sets the clock ahead, for a running host and all later ones. A host of a build with fail points that was started before the first
+    /// shift keeps its time.
+    pub(crate) fn shift_clock(&mut self, ms: i64) {
+        let file = self.home.with_file_name("shift");
+        std::fs::write(&file, ms.to_string()).expect("written");
+        self.set_env("IRONCLAW_CLOCK_SHIFT_FILE", file.to_str());
+    }
+
     /// Writes `config.toml`.
     pub(crate) fn configure(&self, text: &str) {
         std::fs::write(self.home.join("config.toml"), text).expect("written");

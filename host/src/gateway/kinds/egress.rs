@@ -24,12 +24,12 @@ impl Check for Egress {
             return Ok(Change::Egress(Self { host, ..self.clone() }));
         }
         let grant = Grant::check(&egress::text(self), loopback).map_err(|error| malformed(&error))?;
-        if let Some(secret) = grant.secret() {
-            if secrets::find(tx, secret)?.is_none() {
-                let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
-                let hint = format!("an owner stores it first: `ironctl secret set {}`", secret.as_str());
-                return Err(refusal.hint(hint).into());
-            }
+        if let Some(secret) = grant.secret()
+            && secrets::find(tx, secret)?.is_none()
+        {
+            let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
+            let hint = format!("an owner stores it first: `ironctl secret set {}`", secret.as_str());
+            return Err(refusal.hint(hint).into());
         }
         if let Some(agent) = context.agent {
             egress::check_room(tx, agent.id, grant.host().as_str())?;

@@ -144,15 +144,13 @@ fn restore_of_a_backup_ends_allowances() {
 fn expired_allowance_permits_nothing() {
     let site = Site::start();
     let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    let shift = host.home.with_file_name("shift");
-    std::fs::write(&shift, "0").expect("written");
-    host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", shift.to_str());
+    host.shift_clock(0);
     grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
     let raw = Raw::of(&host);
     let id = add(&raw, &site.url("/notes"), 2);
     post(&raw, "one", "roses", &site.url("/notes"));
     assert_eq!((inbox(&raw), site.lines().len()), (Vec::new(), 1));
-    std::fs::write(&shift, (7 * 86_400_000_i64).to_string()).expect("written");
+    host.shift_clock(7 * 86_400_000);
     check_asks(&raw, &site, "two");
     assert_eq!(listed(&raw)[0]["status"], "expired");
     add(&raw, &site.url("/other"), 2);
