@@ -183,6 +183,34 @@ fn chinese_request_may_begin_with_its_object_or_its_receiver() {
 }
 
 #[test]
+fn chinese_request_may_have_other_words_between_its_parts() {
+    for text in [
+        "不用等我了，直接把标书投出去",
+        "把构建好的镜像推到公司的 harbor 仓库",
+        "在脸书社團貼一則徵室友的文",
+        "往告警机器人的 webhook 里 POST 一条测试消息",
+        "修掉那几个死链，commit 之后推到 origin/main",
+        "先把要求读懂，再按要求给组委会发一封报名邮件",
+        "把这个月的对账单分别寄给六家客户",
+        "问问二叔清明回不回老家",
+    ] {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
+    for text in [
+        "把推到下周的会都列出来",
+        "把发到群里的通知整理成表格",
+        "等我改完再推到 main",
+        "同学群里有人发消息说学校要放假",
+        "投稿被拒了三次",
+        "在网上报名驾校要带什么材料",
+        "在文档里回复他的批注怎么弄",
+        "先别把标书投出去",
+    ] {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
+}
+
+#[test]
 fn language_that_is_not_covered_gives_nothing() {
     for text in [
         "Envie o relatório para a Ana por favor, não se esqueça",
