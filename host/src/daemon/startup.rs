@@ -13,7 +13,6 @@ use crate::executor::{Executor, Fetchers};
 use crate::gateway::live_settings::Live;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
-use crate::inbound::scope;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
 use crate::model_socket::ModelServers;
@@ -98,8 +97,6 @@ impl Parts {
     /// Makes the parts. No sandbox runs yet.
     pub async fn make(opened: &Opened, boot: BootId, paths: &Paths, launcher: Handle) -> Result<Self, Error> {
         let Opened { home, config, master, state, .. } = opened;
-        // In the background; the first message finds the lexicon compiled.
-        tokio::task::spawn_blocking(scope::prepare);
         let record = Arc::new(Record {
             state: state.clone(),
             sealer: Sealer::new(boot)?,

@@ -50,12 +50,6 @@ pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
     Ok(Found { recorded: format!("{}:{classes}", name(source)), text })
 }
 
-/// Compiles the patterns of the lexicon, which takes a moment. The host calls it at its start, so that no message waits for it.
-pub fn prepare() {
-    let languages: Vec<_> = Lexicon::embedded().languages().collect();
-    tracing::info!(languages = languages.join(" "), "the lexicon is ready");
-}
-
 /// Measures the lexicon over labelled requests: those of the text, or those of this version.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! They use the real programs. See `calls` for the scope of a message.
 
 use crate::support::client;
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::host_fixture::{Build, TestHost};
 use serde_json::{Value, json};
 
 /// Returns the measure of a class in a language.
@@ -76,13 +76,4 @@ fn schema_of_manifests_is_printed() {
     assert_eq!(schema["$defs"]["argument"]["properties"]["rule"]["enum"], json!(["floor", "content", "free"]));
     let shown: Value = serde_json::from_str(&host.ctl(&["tool", "schema"]).ok().stdout).expect("JSON");
     assert_eq!(shown, schema, "a person sees the same document");
-}
-
-#[test]
-fn lexicon_is_ready_before_the_first_message() {
-    let host = TestHost::new();
-    host.up();
-    let log = || std::fs::read_to_string(host.home.join("logs/host.log")).unwrap_or_default();
-    wait_for("the lexicon", || log().contains("the lexicon is ready"));
-    assert!(host.entries("message.recorded").is_empty());
 }

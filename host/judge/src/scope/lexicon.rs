@@ -6,6 +6,7 @@ use crate::class::Class;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 const EMBEDDED: &str = include_str!("../../data/lexicon.toml");
@@ -55,11 +56,33 @@ pub(super) enum Joiner {
     So,
 }
 
+/// A pattern that is compiled at its first use: most messages need those of one language, and Chinese ones take long.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    text: String,
+    is_unicode: bool,
+    compiled: OnceLock<Regex>,
+}
+
+impl Pattern {
+    fn compile(&self) -> Result<Regex, regex::Error> {
+        RegexBuilder::new(&self.text).unicode(self.is_unicode).build()
+    }
+}
+
+impl Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        self.compiled.get_or_init(|| self.compile().expect("the reader of the lexicon or its test compiled it"))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Rule {
     pub class: Class,
-    pub when: Regex,
-    pub unless: Option<Regex>,
+    pub when: Pattern,
+    pub unless: Option<Pattern>,
     pub question: Option<bool>,
     /// True if the word after the trigger must begin with a capital letter.
     pub name: bool,
@@ -72,24 +95,24 @@ pub(super) struct Rule {
 /// Patterns that take a meaning away, or carry it from clause to clause.
 #[derive(Debug)]
 pub(super) struct Marks {
-    pub conditional: Regex,
-    pub spared: Regex,
-    pub blocked: Regex,
-    pub negated: Regex,
-    pub withheld: Regex,
-    pub contrast: Regex,
-    pub embeds: Regex,
-    pub introduces: Regex,
-    pub ability: Regex,
-    pub subject: Regex,
-    pub framed: Regex,
-    pub points: Regex,
+    pub conditional: Pattern,
+    pub spared: Pattern,
+    pub blocked: Pattern,
+    pub negated: Pattern,
+    pub withheld: Pattern,
+    pub contrast: Pattern,
+    pub embeds: Pattern,
+    pub introduces: Pattern,
+    pub ability: Pattern,
+    pub subject: Pattern,
+    pub framed: Pattern,
+    pub points: Pattern,
     /// Negations that take nothing away.
-    pub pleads: Regex,
+    pub pleads: Pattern,
     /// A clause that belongs to the one before it.
-    pub continues: Regex,
+    pub continues: Pattern,
     /// The words of a message within the clause that sends it.
-    pub content: Regex,
+    pub content: Pattern,
 }
 
 /// A lexicon that cannot be used.
@@ -166,19 +189,26 @@ struct RuleFile {
 }
 
 impl Lexicon {
-    /// Returns the lexicon of this version. The first call compiles its patterns, which takes a moment; make it before the first
-    /// message.
+    /// Returns the lexicon of this version. Each pattern is compiled at its first use.
     pub fn embedded() -> &'static Self {
         static LEXICON: OnceLock<Lexicon> = OnceLock::new();
-        LEXICON
-            .get_or_init(|| Self::parse(EMBEDDED).expect("the test `embedded_lexicon_is_readable` reads the same text"))
+        LEXICON.get_or_init(|| {
+            Self::read(EMBEDDED, Check::Names).expect("the test `embedded_lexicon_is_readable` reads the same text")
+        })
     }
 
-    /// Reads a lexicon.
+    /// Reads a lexicon, and compiles each of its patterns once to check it.
+    ///
+    /// # Errors
+    /// The first part that is no lexicon.
     pub fn parse(text: &str) -> Result<Self, LexiconError> {
+        Self::read(text, Check::Patterns)
+    }
+
+    fn read(text: &str, check: Check) -> Result<Self, LexiconError> {
         let file: File = toml::from_str(text)?;
         let others = file.others.values().map(|words| set(words)).collect();
-        let languages = file.language.into_iter().map(language).collect::<Result<_, _>>()?;
+        let languages = file.language.into_iter().map(|file| language(file, check)).collect::<Result<_, _>>()?;
         Ok(Self { languages, others })
     }
 
@@ -188,20 +218,29 @@ impl Lexicon {
     }
 }
 
+/// The part of the patterns that a reader checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// The names in them; a test has compiled the patterns.
+    Names,
+    /// The names, and the patterns themselves.
+    Patterns,
+}
+
 fn set(words: &str) -> HashSet<String> {
     words.split_whitespace().map(str::to_owned).collect()
 }
 
-fn language(file: LanguageFile) -> Result<Language, LexiconError> {
-    let patterns = Patterns::of(&file);
+fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> {
+    let patterns = Patterns::of(&file, check);
     if let Some(rule) = file.rule.iter().find(|rule| !GIVEN.contains(&rule.class)) {
         return Err(LexiconError::Class(file.code, rule.class));
     }
     let rule = |rule: &RuleFile| {
-        let unless = rule.unless.as_deref().map(|text| patterns.regex(text)).transpose()?;
+        let unless = rule.unless.as_deref().map(|text| patterns.pattern(text)).transpose()?;
         Ok(Rule {
             class: rule.class,
-            when: patterns.regex(&rule.when)?,
+            when: patterns.pattern(&rule.when)?,
             unless,
             question: rule.question,
             name: rule.name,
@@ -250,7 +289,7 @@ fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks,
     if let Some(name) = texts.keys().find(|name| !NAMES.contains(&name.as_str())) {
         return Err(patterns.error(name, format!("it is none of {}", NAMES.join(", "))));
     }
-    let mark = |name: &str| patterns.regex(texts.get(name).map_or(NEVER, String::as_str));
+    let mark = |name: &str| patterns.pattern(texts.get(name).map_or(NEVER, String::as_str));
     Ok(Marks {
         conditional: mark("conditional")?,
         spared: mark("spared")?,
@@ -274,11 +313,12 @@ fn marks(texts: &BTreeMap<String, String>, patterns: &Patterns) -> Result<Marks,
 struct Patterns {
     language: String,
     han: bool,
+    check: Check,
     named: BTreeMap<String, String>,
 }
 
 impl Patterns {
-    fn of(file: &LanguageFile) -> Self {
+    fn of(file: &LanguageFile, check: Check) -> Self {
         let list = |text: &str| {
             let words: Vec<_> =
                 text.split(',').map(|word| word.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -286,17 +326,21 @@ impl Patterns {
         };
         let words = file.words.iter().map(|(name, text)| (name.clone(), list(text)));
         let patterns = file.patterns.iter().map(|(name, text)| (name.clone(), format!("(?:{})", tight(text))));
-        Self { language: file.code.clone(), han: file.han, named: words.chain(patterns).collect() }
+        Self { language: file.code.clone(), han: file.han, check, named: words.chain(patterns).collect() }
     }
 
-    fn regex(&self, text: &str) -> Result<Regex, LexiconError> {
+    fn pattern(&self, text: &str) -> Result<Pattern, LexiconError> {
         let mut pattern = tight(text);
         for _ in 0..DEPTH_MAX {
             let Some(expanded) = self.expand(&pattern)? else { break };
             pattern = expanded;
         }
         // Bytes are enough where a space ends each word, and they keep the patterns small.
-        RegexBuilder::new(&pattern).unicode(self.han).build().map_err(|error| self.error(text, error.to_string()))
+        let pattern = Pattern { text: pattern, is_unicode: self.han, compiled: OnceLock::new() };
+        if self.check == Check::Patterns {
+            pattern.compile().map_err(|error| self.error(text, error.to_string()))?;
+        }
+        Ok(pattern)
     }
 
     /// Replaces each name in braces; returns `None` if there is none.
