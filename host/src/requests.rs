@@ -43,7 +43,7 @@ pub struct Requests {
     pub record: Arc<Record>,
     /// Have the policy.
     pub settings: Arc<Live>,
-    /// The people who follow a session and can decide there.
+    /// The people who follow a message and can decide there.
     pub presence: Presence,
     /// The root of the keys of approvals.
     root: ApprovalRoot,

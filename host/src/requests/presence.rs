@@ -1,16 +1,17 @@
-//! The people who follow a session and can decide there: clients that opened the stream of a message with `decides=true`.
+//! The people who follow a message and can decide there: clients that opened its stream with `decides=true`.
 //!
-//! Only in memory: a client that goes away is no longer present. Never decides.
+//! A stream shows the requests of the turn of its message, and no others. So a person is present at this turn alone, and a turn of
+//! another message of the session does not wait for them. Only in memory: a client that goes away is no longer present. Never decides.
 
-use ironclaw_contract::ids::{PersonId, SessionId};
+use ironclaw_contract::ids::{MessageId, PersonId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// The present people of each session, each with the number of their stream.
-type People = HashMap<SessionId, Vec<(u64, PersonId)>>;
+/// The present people of each message, each with the number of their stream.
+type People = HashMap<MessageId, Vec<(u64, PersonId)>>;
 
-/// The present people of each session.
+/// The present people of each message.
 #[derive(Debug, Clone, Default)]
 pub struct Presence {
     people: Arc<Mutex<People>>,
@@ -21,22 +22,22 @@ pub struct Presence {
 #[derive(Debug)]
 pub struct Present {
     presence: Presence,
-    session: SessionId,
+    message: MessageId,
     number: u64,
 }
 
 impl Presence {
-    /// Counts a person as present in a session until the answer is dropped.
-    pub fn enter(&self, session: SessionId, person: PersonId) -> Present {
+    /// Counts a person as present at a message until the answer is dropped.
+    pub fn enter(&self, message: MessageId, person: PersonId) -> Present {
         let number = self.announce();
-        self.lock().entry(session).or_default().push((number, person));
+        self.lock().entry(message).or_default().push((number, person));
         self.announce();
-        Present { presence: self.clone(), session, number }
+        Present { presence: self.clone(), message, number }
     }
 
-    /// Returns the people who are present in a session.
-    pub fn of(&self, session: SessionId) -> Vec<PersonId> {
-        self.lock().get(&session).map_or_else(Vec::new, |present| present.iter().map(|(_, person)| *person).collect())
+    /// Returns the people who are present at a message.
+    pub fn of(&self, message: MessageId) -> Vec<PersonId> {
+        self.lock().get(&message).map_or_else(Vec::new, |present| present.iter().map(|(_, person)| *person).collect())
     }
 
     /// Watches for people who come or go.
@@ -61,10 +62,10 @@ impl Presence {
 impl Drop for Present {
     fn drop(&mut self) {
         let mut people = self.presence.lock();
-        if let Some(present) = people.get_mut(&self.session) {
+        if let Some(present) = people.get_mut(&self.message) {
             present.retain(|(number, _)| *number != self.number);
             if present.is_empty() {
-                people.remove(&self.session);
+                people.remove(&self.message);
             }
         }
         drop(people);
@@ -78,14 +79,14 @@ mod tests {
 
     #[test]
     fn person_is_present_until_the_last_client_leaves() {
-        let (presence, session, person) = (Presence::default(), SessionId::new(), PersonId::new());
-        let first = presence.enter(session, person);
-        let second = presence.enter(session, person);
-        assert_eq!(presence.of(session), [person, person]);
-        assert!(presence.of(SessionId::new()).is_empty());
+        let (presence, message, person) = (Presence::default(), MessageId::new(), PersonId::new());
+        let first = presence.enter(message, person);
+        let second = presence.enter(message, person);
+        assert_eq!(presence.of(message), [person, person]);
+        assert!(presence.of(MessageId::new()).is_empty());
         drop(first);
-        assert_eq!(presence.of(session), [person]);
+        assert_eq!(presence.of(message), [person]);
         drop(second);
-        assert!(presence.of(session).is_empty());
+        assert!(presence.of(message).is_empty());
     }
 }

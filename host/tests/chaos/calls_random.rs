@@ -11,13 +11,14 @@ use crate::chaos::kill::run_settings;
 use crate::security::requests::POINTS;
 use crate::security::tamper::outside;
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{LOOPBACK, Site};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// The number of steps without `IRONCLAW_CALLS`.
 const STEPS: u64 = 6;
@@ -197,14 +198,18 @@ impl Random {
         let stream = self.people[person].try_decide_at(&message);
         assert!(may_die || stream.is_ok(), "{stream:?}");
         let mut asked = None;
-        wait_for("a request or the end of the message", || {
+        let until = Instant::now() + WAIT_MAX;
+        loop {
             let requests = self.try_get(person, "/v1/requests?status=pending", may_die);
-            let said = self.try_get(person, &path, may_die);
-            let (Some(requests), Some(said)) = (requests, said) else { return true };
+            let said = self.try_get(person, &format!("{path}?wait_ms=5"), may_die);
+            let (Some(requests), Some(said)) = (requests, said) else { break };
             let entries = requests.as_array().expect("a list");
             asked = entries.iter().find(|entry| entry["arguments"]["body"] == text.as_str()).cloned();
-            asked.is_some() || said["status"] == "delivered"
-        });
+            if asked.is_some() || said["status"] == "delivered" {
+                break;
+            }
+            assert!(Instant::now() < until, "{text} has no request and no answer: {}", self.report(person, &path));
+        }
         if let Some(entry) = asked {
             let id = entry["id"].as_str().expect("an id");
             let what = rng.u8(..5);
@@ -222,6 +227,20 @@ impl Random {
             }
         }
         drop(stream);
+    }
+
+    /// Returns a message and everything that it may wait for, for a failure. `path` is that of the message.
+    fn report(&self, person: usize, path: &str) -> String {
+        let why = format!("{path}/why");
+        let paths = [(person, path), (person, &why), (0, "/v1/sessions"), (0, "/v1/requests?status=pending")];
+        let views = paths.map(|(by, path)| match self.people[by].try_ask("GET", path, "") {
+            Ok((_, view)) => format!("{path}: {view}"),
+            Err(error) => format!("{path}: {error}"),
+        });
+        let log = std::fs::read_to_string(self.host.home.join("logs/host.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let (views, last) = (views.join("\n"), lines[lines.len().saturating_sub(60)..].join("\n"));
+        format!("{views}\n{last}")
     }
 
     /// Decides on a random request, which may be decided already, as a random person, who may not be asked.

@@ -285,6 +285,33 @@ fn turn_goes_on_when_the_present_person_leaves() {
 }
 
 #[test]
+fn turn_waits_for_no_person_at_the_next_message() {
+    let site = Site::start();
+    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let raw = Raw::of(&host);
+    let say = |text: &str| {
+        let (status, recorded) = raw.say("a", &format!("post {text} at {}", site.url("/notes")), None);
+        assert_eq!(status, 202, "{recorded}");
+        recorded["message_id"].as_str().expect("an id").to_owned()
+    };
+    let first = say("tulips");
+    let mut stream = Stream::open(&raw, &first);
+    let asked = stream.next("request");
+    wait_for("the pause", || request(&raw, &asked["id"])["told"] == json!(["chat"]));
+    // This stream has no request of the turn before it, so its person cannot decide there.
+    let mut next = Stream::open(&raw, &say("roses"));
+    drop(stream);
+    // Sooner than the longest wait for a person.
+    delivered(&raw, &first);
+    let asked_next = next.next("request");
+    assert_eq!(asked_next["arguments"]["body"], "roses", "{asked_next}");
+    assert_eq!(request(&raw, &asked["id"])["status"], "pending");
+    assert_eq!(approve(&raw, &asked_next).0, 200);
+    next.next("message");
+    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
+}
+
+#[test]
 fn retried_turn_reuses_request() {
     for (point, sent) in [("call_pending", 0), ("request_approved", 1), ("call_started", 0)] {
         let site = Site::start();

@@ -38,7 +38,7 @@ pub async fn events(
     Query(query): Query<Follow>,
 ) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
     let found = own_message(&api, &person, &message).await?;
-    let present = query.decides.then(|| api.requests.presence.enter(found.session, person.id));
+    let present = query.decides.then(|| api.requests.presence.enter(found.id, person.id));
     let id = found.id;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {

@@ -8,7 +8,7 @@ use crate::executor::{Place, When};
 use crate::model_socket::Server;
 use crate::registry;
 use crate::requests::{self, Row, Status};
-use crate::tables::turns;
+use crate::tables::{messages, turns};
 use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::Unanswered;
 use crate::turns::items;
@@ -230,14 +230,16 @@ fn is_waiting(row: &CallRow) -> bool {
     row.runs == Some(Runs::Await) && is_open && row.result.is_none()
 }
 
-/// Returns whether a person who can remove a reason of the request follows its session and may decide there.
+/// Returns whether a person who can remove a reason of the request follows a message of its turn and may decide there.
 fn is_present(tx: &ReadTx<'_>, all: &requests::Requests, request: &Row) -> Result<bool, ironclaw_state::Error> {
     let policy = &all.settings.now().policy;
-    for person in all.presence.of(request.session) {
-        if let Some(person) = registry::person_by_id(tx, person)?
-            && requests::may_decide(policy, &person, request)?
-        {
-            return Ok(true);
+    for message in messages::of_turn(tx, request.turn)? {
+        for person in all.presence.of(message) {
+            if let Some(person) = registry::person_by_id(tx, person)?
+                && requests::may_decide(policy, &person, request)?
+            {
+                return Ok(true);
+            }
         }
     }
     Ok(false)
