@@ -216,7 +216,7 @@ fn soak_loses_no_message_and_keeps_the_ledger_valid() {
     assert_eq!(soak.verify().is_err(), soak.lost, "seed {seed}: {:?}", soak.verify());
     // Every run has at least one rotation and one restore.
     soak.take_snapshot();
-    soak.host.ctl(&["audit", "rotate"]).ok();
+    soak.rotate();
     soak.send_message(&mut rng);
     soak.restore();
     assert!(soak.lost, "seed {seed}");
