@@ -1,10 +1,10 @@
 //! Load with kills: people send messages over a channel while the test kills host and sandboxes at random. Each message is answered
 //! exactly once or has the receipt `unknown`, no message is lost, and the ledger is valid after each kill.
 //!
-//! `IRONCLAW_LOAD_SEED` repeats a run, and `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` set its length. See `kill`.
+//! `IRONCLAW_SEED` repeats a run, and `IRONCLAW_LOAD_MESSAGES` and `IRONCLAW_LOAD_KILLS` set its length. See `kill`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, retry, setting};
+use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, retry, run_settings, setting};
 use crate::support::client::{self, Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
 use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
@@ -16,7 +16,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The number of messages and kills without settings in the environment.
 const MESSAGES: u64 = 60;
@@ -180,11 +180,9 @@ fn load_over_an_idempotent_webhook_answers_each_message_once() {
 }
 
 fn run_load(host: &TestHost, channel: &dyn Channel) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_LOAD_SEED").unwrap_or(now);
-    let messages = setting("IRONCLAW_LOAD_MESSAGES").unwrap_or(MESSAGES);
+    let (seed, messages) = run_settings("IRONCLAW_LOAD_MESSAGES", MESSAGES);
     let kills = setting("IRONCLAW_LOAD_KILLS").unwrap_or(KILLS);
-    println!("IRONCLAW_LOAD_SEED={seed} IRONCLAW_LOAD_MESSAGES={messages} IRONCLAW_LOAD_KILLS={kills}");
+    println!("IRONCLAW_LOAD_KILLS={kills}");
     let taken = AtomicU64::new(0);
     let (mut all, starts) = std::thread::scope(|scope| {
         let taken = &taken;

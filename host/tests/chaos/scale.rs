@@ -15,14 +15,14 @@ use fastrand::Rng;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 1000;
 const AGENTS: usize = 20;
 const AWAKE_MAX: usize = 50;
 const AWAKE_PER_AGENT_MAX: usize = 10;
 /// The number of messages without `IRONCLAW_SCALE_MESSAGES`.
-const MESSAGES: usize = 300;
+const MESSAGES: u64 = 300;
 
 /// Makes a host of the own user with these settings. Its scripted model answers the message `slow` after ten minutes.
 pub(crate) fn new_host(settings: &str) -> TestHost {
@@ -33,16 +33,10 @@ pub(crate) fn new_host(settings: &str) -> TestHost {
     host
 }
 
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
-}
-
 #[test]
 fn thousand_sessions_share_fifty_slots_without_starvation() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
-    let seed = setting("IRONCLAW_SEED").unwrap_or(now);
-    let count = setting("IRONCLAW_SCALE_MESSAGES").map_or(MESSAGES, |count| count as usize);
-    println!("IRONCLAW_SEED={seed} IRONCLAW_SCALE_MESSAGES={count}");
+    let (seed, count) = kill::run_settings("IRONCLAW_SCALE_MESSAGES", MESSAGES);
+    let count = count as usize;
     // One person sends all messages, so the quota of waiting messages must be high.
     let host = new_host(&format!(
         "[session]\nawake_max = {AWAKE_MAX}\nawake_per_agent_max = {AWAKE_PER_AGENT_MAX}\n[quota]\nwaiting_per_person = 100000\n"
