@@ -6,6 +6,7 @@
 
 use crate::confusable;
 use regex::Regex;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
@@ -78,6 +79,26 @@ pub fn line(text: &str) -> Line {
     let is_right_to_left = is_right_to_left(text);
     let (shown, notes) = write_out(text, TextKind::Prose, is_right_to_left);
     Line { text: shown + &notes, is_right_to_left }
+}
+
+/// Writes the characters of a text that have no width, change the order of others or control a terminal as codes. Lines, tabs and all
+/// other characters stay. Borrows a text without such characters.
+pub fn without_hidden(text: &str) -> Cow<'_, str> {
+    let is_hidden = |character: char| {
+        let is_control = character.is_control() && !matches!(character, '\n' | '\t');
+        is_control || confusable::is_unseen(character)
+    };
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_hidden(character) {
+            true => out.push_str(&format!("{OPEN}U+{:04X}{CLOSE}", u32::from(character))),
+            false => out.push(character),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Returns two forms of the appearance of a name: in lower case, and in its own case. If two names have one form in common, a
@@ -294,6 +315,15 @@ mod tests {
             rest = &rest[end + CLOSE.len_utf8()..];
         }
         out + rest
+    }
+
+    #[test]
+    fn hidden_characters_are_codes_and_all_others_stay() {
+        let plain = "Zwei Wörter\n\t    eingerückt: \"Привет\" ⟦x⟧";
+        assert!(matches!(without_hidden(plain), Cow::Borrowed(text) if text == plain));
+        let coded = "a⟦U+200B⟧b⟦U+202E⟧c⟦U+E0041⟧⟦U+001B⟧[2J";
+        assert_eq!(without_hidden("a\u{200b}b\u{202e}c\u{e0041}\u{1b}[2J"), coded);
+        assert_eq!(without_hidden(coded), coded);
     }
 
     fn restore_name(shown: &str) -> String {

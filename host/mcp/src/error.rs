@@ -1,0 +1,97 @@
+//! The failures of a connection, with bounded text of the server.
+//!
+//! Never holds a raw body. See [`crate::Client`].
+
+use ironclaw_text::visible;
+
+/// Characters of a server's text in an error.
+const SHOWN_CHARACTERS_MAX: usize = 300;
+
+/// A failure of a connection or of one request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address of the server cannot be used. Nothing was sent.
+    #[error("cannot use the address of the server: {0}")]
+    Address(String),
+    /// No connection was made, so the server got nothing.
+    #[error("cannot reach the server: {0}; check its address and that it runs")]
+    Unreachable(String),
+    /// The server answered with an HTTP status that is not a success. A redirect is one of these.
+    #[error("the server refused the request with HTTP status {code}{}", challenge(www_authenticate.as_deref()))]
+    Refused {
+        /// The HTTP status.
+        code: u16,
+        /// The header `WWW-Authenticate`, at most 1,024 bytes of visible ASCII.
+        www_authenticate: Option<String>,
+    },
+    /// The server answered the request with an error of JSON-RPC.
+    #[error("the server answered with error {code}: {message}")]
+    Answered {
+        /// The code of JSON-RPC.
+        code: i64,
+        /// The server's text, on one line, at most 300 characters.
+        message: String,
+    },
+    /// The server broke the protocol.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(String),
+    /// The server speaks no version of the protocol that this client knows.
+    #[error("the server speaks no known version of the protocol; it names {0}")]
+    Versions(String),
+    /// A message, an answer or a listing is over its bound.
+    #[error("the server sent more than {bytes_max} bytes, the bound of an answer; raise the limit or ask for less")]
+    TooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The arguments of a call are over their bound. Nothing was sent.
+    #[error("the arguments have more than {bytes_max} bytes of JSON; shorten them")]
+    ArgumentsTooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The time was over.
+    #[error("the server did not answer in time")]
+    Late,
+    /// A listing has too many tools, or too many pages.
+    #[error("the server lists more than {tools_max} tools, or endless pages; use a server with fewer")]
+    TooManyTools {
+        /// The bound.
+        tools_max: usize,
+    },
+    /// Two tools of one listing have the same name.
+    #[error("the server lists the tool {0} twice; report it to its author")]
+    DuplicateTool(String),
+    /// The connection ended.
+    #[error("the connection to the server ended; connect again")]
+    Gone,
+}
+
+/// A call without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct NotAnswered {
+    /// The reason.
+    #[source]
+    pub error: Error,
+    /// Whether the server may have got the call, and so may have acted. False only if no byte of it was sent.
+    pub may_have_arrived: bool,
+}
+
+impl Error {
+    pub(crate) fn protocol(what: impl Into<String>) -> Self {
+        Self::Protocol(what.into())
+    }
+}
+
+/// Returns the start of a server's text on one line, with invisible characters written out.
+pub(crate) fn shown(text: &str) -> String {
+    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    let rest = if start.len() < text.len() { "…" } else { "" };
+    visible::line(&start.replace(['\n', '\r'], " ")).text + rest
+}
+
+fn challenge(www_authenticate: Option<&str>) -> &'static str {
+    if www_authenticate.is_some() { "; it asks for a login" } else { "" }
+}

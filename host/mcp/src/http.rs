@@ -1,0 +1,223 @@
+//! A connection over streamable HTTP: each message is one POST, and its answer is JSON or a stream of events.
+//!
+//! Never sends a POST twice, never resumes a stream, and never reads more of one answer than the bound. See [`crate::traffic`].
+
+mod events;
+mod headers;
+
+use crate::Error;
+use crate::traffic::{Sorted, Traffic};
+use crate::wire::{Outgoing, QUEUED_MESSAGES_MAX, Wire};
+use events::Events;
+use headers::Sender;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use url::Url;
+
+/// Time for a message that has no answer.
+const NOTE: Duration = Duration::from_secs(5);
+/// Bytes of a header `WWW-Authenticate`.
+const CHALLENGE_BYTES_MAX: usize = 1024;
+/// The code of JSON-RPC for a request that the server does not take.
+const INVALID_REQUEST: i64 = -32600;
+
+/// Starts the task of a connection. Nothing is sent before the first message.
+pub(crate) fn connect(url: Url, headers: HeaderMap, http: reqwest::Client, bytes_max: usize) -> Wire {
+    let traffic = Arc::new(Traffic::default());
+    let (outgoing, to_send) = mpsc::channel(QUEUED_MESSAGES_MAX);
+    let (responses, incoming) = mpsc::channel(QUEUED_MESSAGES_MAX);
+    let sender = Sender::new(headers);
+    let link = Arc::new(Link { url, http, bytes_max, sender, traffic: traffic.clone(), responses });
+    // It ends when the wire is dropped, after it deleted the session.
+    drop(tokio::spawn(dispatch(link, to_send)));
+    Wire { outgoing, incoming, traffic, tasks: JoinSet::new() }
+}
+
+struct Link {
+    url: Url,
+    http: reqwest::Client,
+    bytes_max: usize,
+    sender: Sender,
+    traffic: Arc<Traffic>,
+    responses: mpsc::Sender<crate::traffic::Response>,
+}
+
+/// Runs each message in a task, so that a cancellation can end the exchange of its request.
+async fn dispatch(link: Arc<Link>, mut to_send: mpsc::Receiver<Outgoing>) {
+    let mut tasks = JoinSet::new();
+    let mut exchanges: HashMap<i64, AbortHandle> = HashMap::new();
+    while let Some(outgoing) = to_send.recv().await {
+        while tasks.try_join_next().is_some() {}
+        exchanges.retain(|_, exchange| !exchange.is_finished());
+        if let Some(id) = outgoing.cancels() {
+            link.traffic.forget(id);
+            if let Some(exchange) = exchanges.remove(&id) {
+                exchange.abort();
+            }
+            // Without a session, the end of the exchange is the cancellation.
+            if !link.sender.has_version() {
+                let _ = outgoing.sent.send(Ok(()));
+                continue;
+            }
+        }
+        let id = outgoing.request_id();
+        if let (Some(id), Some(method)) = (id, outgoing.method()) {
+            link.traffic.open(id, method);
+        }
+        let link = link.clone();
+        let exchange = tasks.spawn(async move {
+            let Outgoing { message, sent } = outgoing;
+            let outcome = match id {
+                Some(id) => link.exchange(&message, id).await,
+                None => link.note(&message).await,
+            };
+            if let (Err(_), Some(id)) = (&outcome, id) {
+                link.traffic.forget(id);
+            }
+            let _ = sent.send(outcome);
+        });
+        exchanges.extend(id.map(|id| (id, exchange)));
+    }
+    drop(tasks);
+    if let Some(request) = link.sender.deletion(&link.http, &link.url) {
+        let _ = timeout(NOTE, request.send()).await;
+    }
+}
+
+impl Link {
+    /// Sends a message without an answer.
+    async fn note(&self, message: &Value) -> Result<(), Error> {
+        let sent = timeout(NOTE, send(self.sender.post(&self.http, &self.url, message))).await;
+        let response = sent.map_err(|_| Error::Late)??;
+        if response.status().is_success() { Ok(()) } else { Err(refused(&response)) }
+    }
+
+    /// Sends a request, and passes its answer on.
+    async fn exchange(&self, message: &Value, id: i64) -> Result<(), Error> {
+        let response = send(self.sender.post(&self.http, &self.url, message)).await?;
+        if response.url() != &self.url {
+            return Err(Error::protocol("the client of HTTP followed a redirect"));
+        }
+        let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
+        let status = response.status();
+        if !status.is_success() {
+            return self.refusal(response, method, id).await;
+        }
+        if method == "initialize" {
+            self.sender.keep_session(response.headers())?;
+        }
+        let is_events = has_type(&response, "text/event-stream");
+        if !is_events && !has_type(&response, "application/json") {
+            return Err(Error::Protocol(format!("an answer with HTTP status {status} is neither JSON nor events")));
+        }
+        let is_answered = if is_events {
+            self.read_events(response, id).await?
+        } else {
+            self.pass(&self.body(response).await?, id).await
+        };
+        if is_answered { Ok(()) } else { Err(Error::protocol("an exchange ended without the answer to its request")) }
+    }
+
+    async fn read_events(&self, mut response: Response, id: i64) -> Result<bool, Error> {
+        let mut events = Events::default();
+        let mut bytes = 0;
+        while let Some(piece) = response.chunk().await.map_err(|_| Error::Gone)? {
+            bytes += piece.len();
+            if bytes > self.bytes_max {
+                return Err(Error::TooLarge { bytes_max: self.bytes_max });
+            }
+            for event in events.push(&piece) {
+                if self.pass(&event, id).await {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|_| Error::Gone)? {
+            if body.len() + piece.len() > self.bytes_max {
+                return Err(Error::TooLarge { bytes_max: self.bytes_max });
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// Passes a message of the server on. Returns whether it answers the request.
+    async fn pass(&self, message: &[u8], id: i64) -> bool {
+        let bytes = message.len();
+        match self.traffic.sort(serde_json::from_slice(message).unwrap_or_default(), bytes) {
+            Sorted::Response(response) => {
+                let is_answer = response.id == id;
+                self.sender.learn(&response);
+                // The receiver is gone only if the connection is dropped.
+                let _ = self.responses.send(response).await;
+                is_answer
+            }
+            Sorted::Reply(reply) => {
+                let _ = self.note(&reply).await;
+                false
+            }
+            Sorted::Dropped => false,
+        }
+    }
+
+    /// Reads a status that is no success.
+    async fn refusal(&self, response: Response, method: &str, id: i64) -> Result<(), Error> {
+        let status = response.status();
+        let error = refused(&response);
+        if status == StatusCode::NOT_FOUND && self.sender.has_session() {
+            self.traffic.end(Error::Gone);
+            return Err(Error::Gone);
+        }
+        if !status.is_client_error() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(error);
+        }
+        let body = if has_type(&response, "application/json") { self.body(response).await? } else { Vec::new() };
+        let is_probe = method == "server/discover";
+        let mut message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if message.get("error").is_some_and(Value::is_object) {
+            // A server that could not read the request does not know its id.
+            message["id"] = json!(id);
+        } else if is_probe {
+            message = json!({"id": id, "error": {"code": INVALID_REQUEST, "message": error.to_string()}});
+        }
+        if self.pass(message.to_string().as_bytes(), id).await { Ok(()) } else { Err(error) }
+    }
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, Error> {
+    request.send().await.map_err(
+        |error| {
+            if error.is_connect() { Error::Unreachable(causes(&error)) } else { Error::Gone }
+        },
+    )
+}
+
+/// Joins the causes of a failed connection, without the address.
+fn causes(error: &reqwest::Error) -> String {
+    let first = std::error::Error::source(error);
+    let causes = std::iter::successors(first, |cause| cause.source()).map(ToString::to_string);
+    crate::error::shown(&causes.collect::<Vec<_>>().join(": "))
+}
+
+fn has_type(response: &Response, wanted: &str) -> bool {
+    let given = response.headers().get(CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    given.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
+}
+
+fn refused(response: &Response) -> Error {
+    let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|challenge| challenge.to_str().ok());
+    let www_authenticate = challenge.map(|challenge| challenge[..challenge.len().min(CHALLENGE_BYTES_MAX)].to_owned());
+    Error::Refused { code: response.status().as_u16(), www_authenticate }
+}

@@ -1,0 +1,23 @@
+//! The client side of the Model Context Protocol: one connection to one server, its list of tools, and calls.
+//!
+//! Never offers sampling, roots or elicitation, never sends a call twice, never follows a redirect, and never resumes a stream. Only
+//! `protocol` names the types of `rmcp`. See [`Client`].
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod client;
+mod error;
+mod http;
+mod limits;
+mod listing;
+mod protocol;
+mod streams;
+mod traffic;
+mod wire;
+
+pub use answer::{Answer, Asked, Output};
+pub use client::{Client, Era, ServerInfo};
+pub use error::{Error, NotAnswered};
+pub use limits::{CallLimits, Limits};
+pub use listing::{ListedTool, Listing};

@@ -1,0 +1,190 @@
+//! The messages that a server sees and sends, line by line.
+
+use crate::server::{object, quick};
+use ironclaw_mcp::{Client, Error, Limits};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+
+/// The server's end of a pair of streams.
+struct Script {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    write: WriteHalf<DuplexStream>,
+}
+
+impl Script {
+    async fn read(&mut self) -> Value {
+        let line = self.lines.next_line().await.unwrap().expect("the client sends a line");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn write(&mut self, message: Value) {
+        self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Answers the next request, and returns it.
+    async fn answer(&mut self, result: Value) -> Value {
+        let request = self.read().await;
+        self.write(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
+        request
+    }
+
+    /// Answers as a server that only knows `initialize`.
+    async fn begin(&mut self) {
+        let discover = self.read().await;
+        assert_eq!(discover["method"], "server/discover");
+        self.write(json!({"jsonrpc": "2.0", "id": discover["id"], "error": {"code": -32601, "message": "no"}})).await;
+        let info = json!({"name": "script", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info});
+        let initialize = self.answer(hello).await;
+        assert_eq!(initialize["params"]["capabilities"], json!({}), "nothing is offered");
+        assert_eq!(self.read().await["method"], "notifications/initialized");
+    }
+}
+
+/// Connects a client to a script.
+async fn scripted(limits: Limits) -> (Client, Script) {
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (read, write) = tokio::io::split(theirs);
+    let mut script = Script { lines: BufReader::new(read).lines(), write };
+    let (read, write) = tokio::io::split(ours);
+    let (client, ()) = tokio::join!(Client::over_streams(read, write, limits), script.begin());
+    (client.unwrap(), script)
+}
+
+#[tokio::test]
+async fn a_late_call_is_cancelled_and_its_answer_ignored() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let limits = ironclaw_mcp::CallLimits { whole: Duration::from_millis(50), ..quick() };
+    let late = client.call("t", object(json!({})), limits).await.unwrap_err();
+    assert_eq!(late.error, Error::Late);
+    let call = script.read().await;
+    let cancelled = script.read().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
+    script.write(json!({"jsonrpc": "2.0", "id": call["id"], "result": {"content": []}})).await;
+    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": []})));
+    assert!(listing.unwrap().tools.is_empty());
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let call = tokio::select! {
+        _ = client.call("t", object(json!({})), quick()) => panic!("no answer was sent"),
+        call = script.read() => call,
+    };
+    let cancelled = script.read().await;
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
+}
+
+#[tokio::test]
+async fn requests_of_a_server_get_method_not_found() {
+    let (_client, mut script) = scripted(Limits::default()).await;
+    for method in ["sampling/createMessage", "roots/list", "elicitation/create", "anything/else"] {
+        script.write(json!({"jsonrpc": "2.0", "id": "s1", "method": method, "params": {}})).await;
+        let reply = script.read().await;
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!("s1"), &json!(-32601)), "{method}");
+    }
+    script.write(json!({"jsonrpc": "2.0", "id": 7, "method": "ping"})).await;
+    assert_eq!(script.read().await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn unknown_fields_of_a_tool_are_kept() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"a": 1}, "new": [null], "icons": 3});
+    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [tool]})));
+    assert_eq!(listing.unwrap().tools[0].listed, tool);
+}
+
+#[tokio::test]
+async fn bad_listings_are_named() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let tool = json!({"name": "t", "inputSchema": {}});
+    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [tool, tool]})));
+    assert_eq!(listing.unwrap_err(), Error::DuplicateTool("t".to_owned()));
+    for bad in [json!({"name": "", "inputSchema": {}}), json!({"name": "t"}), json!(3)] {
+        let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [bad]})));
+        assert!(matches!(listing.unwrap_err(), Error::Protocol(_)), "{bad}");
+    }
+    let endless = async {
+        for _ in 0..100 {
+            script.answer(json!({"tools": [], "nextCursor": "more"})).await;
+        }
+    };
+    let (listing, ()) = tokio::join!(client.list(), endless);
+    assert!(matches!(listing.unwrap_err(), Error::TooManyTools { .. }));
+}
+
+#[tokio::test]
+async fn a_changed_list_sets_the_flag_until_it_is_listed() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    assert!(!client.has_changed());
+    let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let answer = async {
+        script.write(change).await;
+        script.answer(json!({"content": [], "isError": false})).await
+    };
+    let (called, _) = tokio::join!(client.call("t", object(json!({})), quick()), answer);
+    assert!(called.is_ok() && client.has_changed());
+    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": []})));
+    assert!(listing.is_ok() && !client.has_changed());
+}
+
+#[tokio::test]
+async fn contents_are_described_in_words() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let content = json!([
+        {"type": "text", "text": "one"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "resource_link", "uri": "file:///a", "name": "a"},
+        {"type": "resource", "resource": {"uri": "file:///b", "text": "two"}},
+        {"type": "hologram"},
+    ]);
+    let (answer, _) =
+        tokio::join!(client.call("t", object(json!({})), quick()), script.answer(json!({"content": content})));
+    let ironclaw_mcp::Answer::Done(output) = answer.unwrap() else { panic!("the call is over") };
+    let lines: Vec<_> = output.text.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[3]), (5, "one", "two"));
+    assert!(lines[1].contains("image/png") && lines[1].contains("3 bytes") && lines[2].contains("file:///a"));
+}
+
+#[tokio::test]
+async fn results_of_unknown_form_are_errors() {
+    let (client, mut script) = scripted(Limits::default()).await;
+    for bad in [json!("text"), json!({"content": 1}), json!({"resultType": "task"})] {
+        let (answer, _) = tokio::join!(client.call("t", object(json!({})), quick()), script.answer(bad));
+        assert!(matches!(answer.unwrap_err().error, Error::Protocol(_)));
+    }
+    let refuse = async {
+        let id = script.read().await["id"].clone();
+        let error = json!({"code": -32000, "message": format!("a\u{202e}{}", "x".repeat(10_000))});
+        script.write(json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+    };
+    let (answer, ()) = tokio::join!(client.call("t", object(json!({})), quick()), refuse);
+    let Error::Answered { code: -32000, message } = answer.unwrap_err().error else { panic!("it is an error") };
+    assert!(message.len() < 400 && !message.contains('\u{202e}'));
+}
+
+#[tokio::test]
+async fn a_silent_server_is_late() {
+    let (ours, _theirs) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(ours);
+    let limits = Limits { begin: Duration::from_millis(50), ..Limits::default() };
+    assert_eq!(Client::over_streams(read, write, limits).await.err(), Some(Error::Late));
+}
+
+#[tokio::test]
+async fn a_line_over_the_bound_ends_the_connection() {
+    let limits = Limits { answer_bytes_max: 1_000, ..Limits::default() };
+    let (client, mut script) = scripted(limits).await;
+    let (answer, _) = tokio::join!(
+        client.call("t", object(json!({})), quick()),
+        script.answer(json!({"content": [{"type": "text", "text": "x".repeat(2_000)}]}))
+    );
+    assert_eq!(answer.unwrap_err().error, Error::TooLarge { bytes_max: 1_000 });
+    assert!(client.is_closed());
+    let next = client.call("t", object(json!({})), quick()).await.unwrap_err();
+    assert!(!next.may_have_arrived);
+}
