@@ -15,6 +15,7 @@ mod field;
 pub mod inbound;
 pub mod limits;
 pub mod link;
+pub mod mcp;
 pub mod message;
 #[cfg(feature = "queues")]
 pub mod outbound;

@@ -4,6 +4,10 @@
 //! Only for tests and benches. See `host/tests/security/jail.rs`.
 #![allow(clippy::print_stdout)]
 
+#[path = "jail_driver/mcp.rs"]
+mod mcp;
+
+use ironclaw_jail::client::{Client, Streams};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Facts, Identity, Limits, Mount, Probe, Role, Spec, System, inspect, self_test};
 use serde_json::{Value, json};
@@ -127,7 +131,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts[0].read_only = true;
             let host_files = vec![("the home".to_owned(), home.to_owned())];
             let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files };
-            match self_test::prove(launcher, &spec, &reader, surroundings).await {
+            match self_test::prove(launcher, &spec, &reader, None, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string() }),
             }
@@ -140,11 +144,22 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
             let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
-            match self_test::prove(launcher, &spec, &reader, surroundings).await {
+            match self_test::prove(launcher, &spec, &reader, None, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),
             }
         }
+        "server" => {
+            let server = server(home, &[]);
+            let reader = self::spec(home, Role::Reader);
+            let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
+            match self_test::prove(launcher, &spec, &reader, Some(&server), surroundings).await {
+                Ok(proof) => json!(proof),
+                Err(error) => json!({ "error": error.to_string() }),
+            }
+        }
+        "server-programs" => server_programs(launcher, home).await,
+        "mcp" | "mcp-end" | "mcp-layer" => mcp::play(scenario, launcher, home).await,
         "granted" => granted_refusals(launcher, home, &spec).await,
         "abort" => {
             spec.role = sandbox("abort");
@@ -257,6 +272,55 @@ fn granted(home: &Path, name: &str, read_only: bool) -> Mount {
     // Every user must be able to read it, because the jail may run as any uid.
     std::fs::set_permissions(&source, PermissionsExt::from_mode(0o777)).expect("we own the directory");
     Mount { source, target: format!("/{name}"), read_only, granted: true }
+}
+
+/// Specifies the jail of an MCP server that runs the program of these words.
+fn server(home: &Path, words: &[&str]) -> Spec {
+    let errors = "/state/stderr.log".to_owned();
+    let client = Client {
+        program: words.first().map_or_else(String::new, |word| format!("/usr/bin/{word}")),
+        args: words.iter().skip(1).map(ToString::to_string).collect(),
+        environment: vec![("PATH".to_owned(), "/usr/bin".to_owned()), ("HOME".to_owned(), "/state".to_owned())],
+        directory: "/state".to_owned(),
+        streams: Streams::Both { errors },
+        ..Client::default()
+    };
+    let state = Mount { source: home.join("workspace"), target: "/state".into(), read_only: false, granted: false };
+    let mounts = vec![state, granted(home, "data", true), granted(home, "shared", false)];
+    // The engine of node reserves many times the memory that it uses.
+    let limits = Limits { address_space_bytes: 64 << 30, launch_ms: 2_000, ..Limits::default() };
+    Spec { mounts, system: Some(System::default()), limits, ..spec(home, Role::Client(client)) }
+}
+
+/// Runs programs that answer lines, each in the jail of a server, and returns what was heard from each.
+async fn server_programs(launcher: &Launcher, home: &Path) -> Value {
+    const PYTHON: &str = "import sys\nprint('ready', file=sys.stderr, flush=True)\nfor line in sys.stdin: print(line.strip().upper(), flush=True)";
+    const NODE: &str =
+        "console.error('ready'); process.stdin.on('data', d => process.stdout.write(String(d).toUpperCase()))";
+    let cases: [(&str, &[&str]); 4] = [
+        ("cat", &["cat"]),
+        ("python", &["python3", "-c", PYTHON]),
+        ("node", &["node", "-e", NODE]),
+        ("missing", &["no-such-program"]),
+    ];
+    let mut result = serde_json::Map::new();
+    for (name, words) in cases {
+        let spec = server(home, words);
+        let errors = home.join("workspace/stderr.log");
+        let _ = std::fs::remove_file(&errors);
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let jailed = launcher.launch(spec.clone(), theirs.into()).await.expect("a jail");
+        let _ = (&ours).write_all(b"hello\n");
+        let mut heard = [0; 16];
+        let length = (&ours).read(&mut heard).unwrap_or_default();
+        let faults = jailed.report().map(|report| inspect::verify(&report, &spec).err()).unwrap_or_default();
+        let _ = ours.shutdown(std::net::Shutdown::Write);
+        let exit = jailed.exited().await;
+        let told = std::fs::read_to_string(&errors).unwrap_or_default();
+        let heard = String::from_utf8_lossy(&heard[..length]).into_owned();
+        result.insert(name.into(), json!({ "heard": heard, "faults": faults, "exit": exit, "errors": told }));
+    }
+    Value::Object(result)
 }
 
 /// Makes a layer with one file. The name of its directory contains the separators of mount options.

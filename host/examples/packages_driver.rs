@@ -76,6 +76,7 @@ async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> 
         bind_mounts: vec![sight("/usr", client::Kind::Programs), sight("/dev/null", client::Kind::Device)],
         links: ["bin", "lib", "lib64"].map(|name| (name.to_owned(), format!("usr/{name}"))).to_vec(),
         network: serde_json::from_value(ports.clone()).ok().map(|ports| client::Network { ports }),
+        streams: client::Streams::Output,
     };
     let spec = Spec {
         name: "packages".to_owned(),

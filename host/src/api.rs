@@ -95,6 +95,8 @@ pub struct Api {
     pub changes: Arc<Changes>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
+    /// The connections to MCP servers.
+    pub servers: Arc<crate::mcp::Servers>,
     /// The model endpoints.
     pub models: Arc<Models>,
     /// Sends deliveries over a network.

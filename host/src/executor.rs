@@ -1,25 +1,27 @@
-//! The execution of calls that the host runs: requests to hosts of the network.
+//! The execution of calls that the host runs: requests to hosts of the network, and calls of tools of MCP servers.
 //!
 //! A call is judged again at the moment of its effect, its approvals are used up, and it is marked as running with its ledger entries,
 //! all in one transaction; then it runs once. A crash after that leaves an unknown outcome, and never a second request. See
 //! [`crate::requests`] for the approvals, and [`crate::turns::calls::http`] for the arguments.
 
+mod effect;
 pub mod facts;
 mod late;
 
+use effect::Effect;
 pub use late::LateCalls;
 
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
+use crate::mcp::Servers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
-use crate::secrets;
 use crate::session::store;
 use crate::tables::messages;
-use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs, http};
+use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
 use crate::turns::turn;
@@ -28,14 +30,15 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
-use ironclaw_judge::egress::{Loopback, Request};
+use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_model::WantedCall;
-use ironclaw_model::fetch::{Credential, Fetcher, Form, Limits};
-use ironclaw_state::keys::{ContentKey, SecretText};
+use ironclaw_model::fetch::Fetcher;
+use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// The senders of requests to granted hosts.
 #[derive(Debug, Default)]
@@ -66,6 +69,8 @@ pub struct Executor {
     pub requests: Arc<Requests>,
     /// Sends the requests.
     pub fetchers: Fetchers,
+    /// Have the connections to MCP servers.
+    pub servers: Arc<Servers>,
 }
 
 /// A call and its place.
@@ -90,15 +95,6 @@ pub enum When {
     Late,
 }
 
-/// A request that is marked as running.
-struct Started {
-    request: Request,
-    body: Option<String>,
-    host: String,
-    port: u16,
-    secret: Option<SecretText>,
-}
-
 impl Executor {
     /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
     /// time that the request may take.
@@ -106,6 +102,9 @@ impl Executor {
     /// # Errors
     /// Errors of the record.
     pub async fn run(self: &Arc<Self>, place: Place, when: When, left: Duration) -> Result<(), Error> {
+        let begun = Instant::now();
+        let connection = self.connection(&place, left).await?;
+        let left = left.saturating_sub(begun.elapsed());
         let (executor, of) = (Arc::clone(self), place.clone());
         let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
         let Some(started) = started else {
@@ -116,7 +115,7 @@ impl Executor {
         // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
         let executor = Arc::clone(self);
         let sent = tokio::spawn(async move {
-            let result = executor.fetch(&started, left).await;
+            let result = executor.act(&started, connection, left).await;
             failpoint::reach("call_sent");
             let (of, settling) = (place.clone(), Arc::clone(&executor));
             let settled = executor.record.state.write(move |tx| match when {
@@ -134,7 +133,7 @@ impl Executor {
     }
 
     /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.
-    fn start(&self, tx: &mut WriteTx<'_>, place: &Place, when: When) -> Result<Option<Started>, Error> {
+    fn start(&self, tx: &mut WriteTx<'_>, place: &Place, when: When) -> Result<Option<Effect>, Error> {
         let Some(row) = runnable(tx, place)? else {
             self.withdraw_approved(tx, place, "its call has an outcome already")?;
             return Ok(None);
@@ -156,10 +155,10 @@ impl Executor {
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let started = self.prepare(tx, &permitted, &call, &facts.network)?;
+                let started = Effect::of(self, tx, &permitted, (agent.id, &call), &facts.network)?;
                 calls::start(tx, row.id)?;
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
-                begun.with("arguments_digest", row.digest).with("host", started.host.clone()).append(tx)?;
+                started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
                 return Ok(Some(started));
             }
             Err(Denied::Refused(refusal)) => refusal,
@@ -208,55 +207,6 @@ impl Executor {
     fn target<'a>(&'a self, place: &'a Place) -> ResultTarget<'a> {
         let Place { session, turn, key, .. } = place;
         ResultTarget { session: *session, turn: *turn, key, sealer: &self.record.sealer }
-    }
-
-    /// Reads the request of a judged call, and the secret of its grant. A request without a grant, which people approved, has no secret.
-    fn prepare(
-        &self,
-        tx: &ReadTx<'_>,
-        permitted: &requests::Permitted,
-        call: &Call,
-        network: &http::Network,
-    ) -> Result<Started, Error> {
-        let id = permitted.call();
-        let changed = || ironclaw_state::Error::Stored(format!("{id} changed after its judgement"));
-        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).map_err(|_| changed())?;
-        let arguments = arguments.as_object().ok_or_else(changed)?;
-        let (request, body) = http::request(arguments, network).map_err(|_| changed())?;
-        let (host, port) = (request.url().host().to_string(), request.url().port());
-        let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
-        let secret = match granted {
-            Some(name) => {
-                let found = secrets::get(tx, &self.record.wrapping, &name).map_err(|_| changed())?;
-                Some(found.ok_or_else(changed)?)
-            }
-            None => None,
-        };
-        Ok(Started { request, body, host, port, secret })
-    }
-
-    async fn fetch(&self, started: &Started, left: Duration) -> ResultBody {
-        let Started { request, body, host, port, secret, .. } = started;
-        let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
-        let method = request.method().to_string().parse().expect("a method of the closed list");
-        let sent = ironclaw_model::fetch::Request {
-            method,
-            url: request.url().as_str(),
-            headers: request.headers().map(|(header, value)| (header.name(), value)).collect(),
-            body: body.clone().map(String::into_bytes),
-            credential,
-        };
-        let limits = Limits::default();
-        let limits = Limits {
-            begin: limits.begin.min(left),
-            whole: limits.whole.min(left),
-            body_bytes_max: http::PAGE_BYTES_MAX,
-        };
-        let loopback = self.settings.now().host_policy.egress.loopback();
-        match self.fetchers.of(loopback).fetch(sent, limits).await {
-            Ok(fetched) => http::answer(&fetched),
-            Err(error) => http::no_answer(&error),
-        }
     }
 }
 

@@ -20,6 +20,8 @@ pub mod inbound;
 pub mod key_rotation;
 pub mod latch;
 pub mod maintenance;
+pub mod mcp;
+pub mod mcp_jail;
 pub mod model_socket;
 pub mod observe;
 pub mod open_turns;

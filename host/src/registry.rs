@@ -193,7 +193,8 @@ pub fn set_tools(
     tools: &[String],
 ) -> Result<(), ironclaw_state::Error> {
     tables::agents::set_tools(tx, agent.id, tools)?;
-    allowances::end_of_tools(tx, agent.id, tools)?;
+    let is_lost = |tool: &str| crate::tools::find(tool).is_some() && !tools.iter().any(|kept| kept == tool);
+    allowances::end_of_tools(tx, agent.id, is_lost)?;
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     changed_entry(LedgerEvent::AgentTools, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
     Ok(())

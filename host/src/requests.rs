@@ -21,7 +21,7 @@ pub use crate::tables::requests::{Row, Status, ended, list, next_end, of_call, o
 pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
 pub use ending::{end, end_all, end_of_turn, finish, inform};
-pub use page::{Shown, effect, note_told, show_or_damage};
+pub use page::{Shown, note_told, show_or_damage};
 pub use presence::{Presence, Present};
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};
 pub use using::{Permitted, Running, use_approvals};

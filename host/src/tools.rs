@@ -5,6 +5,8 @@
 pub use crate::tables::turns::Runs;
 pub use ironclaw_judge::Class;
 
+pub mod catalogue;
+
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
@@ -266,9 +268,9 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::Mounts => "[{source,target?,read_only?}], all of them",
         ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
         ChangeKind::McpAccess => "{server,tools?}",
-        ChangeKind::McpRegister => "{name,url,tools:[{name,description?}],headers?:[{name,secret,scheme?}]}",
+        ChangeKind::McpRegister => "{name,url,headers?:[{name,secret,scheme?}]} or {name,command:[words]}",
         ChangeKind::Egress => "{host,methods,paths?}",
-        ChangeKind::Settings => return None,
+        ChangeKind::McpConfirm | ChangeKind::Settings => return None,
     })
 }
 

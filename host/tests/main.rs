@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod host_fixture;
     pub(crate) mod jail_fixture;
     pub(crate) mod many_sessions;
+    pub(crate) mod mcp_server;
     #[path = "../../examples/model_server/server.rs"]
     #[allow(dead_code, reason = "the example program uses more of it")]
     pub(crate) mod model_server;
@@ -24,7 +25,7 @@ mod support {
 mod e2e {
     mod allowances;
     mod budget;
-    mod calls;
+    pub(crate) mod calls;
     mod change_effects;
     pub(crate) mod changes;
     mod commands;
@@ -34,6 +35,8 @@ mod e2e {
     mod feedback;
     pub(crate) mod files;
     mod images;
+    pub(crate) mod mcp;
+    mod mcp_demo;
     mod memory;
     mod model_retries;
     pub(crate) mod models;
@@ -62,6 +65,8 @@ mod security {
     mod erase;
     pub(crate) mod escape;
     mod jail;
+    mod mcp;
+    mod mcp_jail;
     mod operators;
     pub(crate) mod own_sessions;
     mod port;

@@ -13,6 +13,7 @@ mod config;
 mod conversations;
 mod events;
 mod files;
+mod mcp;
 mod models;
 mod people;
 mod requests;
@@ -32,8 +33,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{
-    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, McpServer, MessageView, NewAgent,
-    NewMessage, NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage, Why,
+    API_VERSION, Agent, AgentBudget, AgentMode, AgentModel, Cancelled, Failure, MessageView, NewAgent, NewMessage,
+    NewNote, Note, Notes, Panicked, Proof, Recorded, Resumed, Session, Status, Transcript, Usage, Why,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +62,9 @@ const PROVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time for the test of an endpoint; the timeout of the host is shorter.
 const TEST_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// Time for the listing of an MCP server; the timeout of the host is shorter.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time of one long poll; a longer wait takes several polls.
 pub const POLL_MAX: Duration = Duration::from_secs(25);
@@ -177,11 +181,6 @@ impl Client {
     /// Sends a message to an agent; returns once it is recorded.
     pub async fn send(&self, agent: &str, message: &NewMessage) -> Result<Recorded, Error> {
         self.post(&format!("agents/{}/messages", segment(agent)), message).await
-    }
-
-    /// Returns every MCP server of the catalogue.
-    pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, Error> {
-        self.get("mcp").await
     }
 
     /// Returns the state of a message; waits up to `wait`, at most [`POLL_MAX`], for its answer.

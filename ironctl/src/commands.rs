@@ -135,7 +135,7 @@ pub enum Command {
     /// Add, list, test and remove channels
     #[command(subcommand, after_help = "Example:\n  ironctl channel list")]
     Channel(channel::Action),
-    /// List the MCP servers of the catalogue
+    /// Add, confirm, grant, list, show, test, revoke and remove MCP servers
     #[command(subcommand, after_help = "Example:\n  ironctl mcp list")]
     Mcp(mcp::Action),
     /// Grant, revoke, list and test the hosts of the network of agents

@@ -233,7 +233,8 @@ fn without_marks(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn is_unsafe(character: char) -> bool {
+/// Returns whether a character controls a terminal, or reorders or hides text.
+pub fn is_unsafe(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{61c}' | '\u{200e}' | '\u{200f}' => true, // direction marks

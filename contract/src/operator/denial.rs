@@ -227,6 +227,7 @@ denial_codes! {
     CallNoRoom = "call_no_room", 429, Sandbox, "The turn has used all its calls.";
     CallToolUnknown = "call_tool_unknown", 403, Sandbox, "A call names a tool that the host does not know.";
     CallToolNotEnabled = "call_tool_not_enabled", 403, Operator, "A call names a tool that the agent does not have.";
+    CallServerChanged = "call_server_changed", 403, Operator, "The MCP server lists the tool in another form than people confirmed.";
     CallUnclassified = "call_unclassified", 403, Sandbox, "The tool has no manifest, or an argument has no rule.";
     CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
@@ -325,6 +326,9 @@ denial_codes! {
     McpName = "mcp_name", 400, Operator, "The name is not a valid name of a server.";
     McpUrl = "mcp_url", 400, Operator, "The URL of the server is refused.";
     McpHeader = "mcp_header", 400, Operator, "A header of the server is refused.";
+    McpCommand = "mcp_command", 400, Operator, "The command of the server is refused.";
+    McpProgram = "mcp_program", 400, Operator, "The jail of the server has no such program.";
+    McpEnvironment = "mcp_environment", 400, Operator, "A variable of the server is refused.";
     EgressMalformed = "egress_malformed", 400, Operator, "The grant of a host of the network is not valid.";
     EgressTooMany = "egress_too_many", 409, Operator, "The agent has the most granted hosts that an agent may have.";
     McpToolName = "mcp_tool_name", 400, Operator, "The name is not a valid name of a tool.";
@@ -332,6 +336,13 @@ denial_codes! {
     McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";
     McpServerUnknown = "mcp_server_unknown", 404, Operator, "The catalogue has no such server.";
     McpServersTooMany = "mcp_servers_too_many", 400, Operator, "The catalogue is full.";
+    McpListing = "mcp_listing", 400, Operator, "A tool that the server lists cannot be offered.";
+    McpManifest = "mcp_manifest", 400, Operator, "A manifest does not fit the tools that the server lists.";
+    McpToolsTooMany = "mcp_tools_too_many", 400, Operator, "A grant has more tools of a server than an agent may have.";
+    McpUnseen = "mcp_unseen", 409, Operator, "The host has no listing of the server.";
+    McpUnconfirmed = "mcp_unconfirmed", 409, Operator, "People did not confirm the tools of the server.";
+    McpDigest = "mcp_digest", 409, Operator, "The server lists something else than the person saw.";
+    McpUnreachable = "mcp_unreachable", 409, Operator, "The server does not answer as an MCP server.";
 
     // Channels
     ChannelKind = "channel_kind", 400, Operator, "There is no such kind of channel.";

@@ -137,9 +137,9 @@ events! {
     RequestApprovedBy = "request.approved_by", [Kind::Meta], "session request approval by shown reasons", "A person approved a call.";
     RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session request by code reason", "A decision about a call was refused.";
     RequestApproved = "request.approved", [Kind::Verify], "session request arguments_digest shown", "A call has the approvals that it needs.";
-    RequestRejected = "request.rejected", [Kind::Retract], "session request by reason", "A person rejected a call.";
-    RequestExpired = "request.expired", [Kind::Retract], "session request reason", "An approval request expired.";
-    RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session request reason", "An approval request can no longer be decided.";
+    RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
+    RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
+    RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
     AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
@@ -181,7 +181,9 @@ events! {
     AgentMode = "agent.mode", [Kind::Meta], "agent mode was by change", "The guard mode of an agent was set.";
     AgentModelSet = "agent.model_set", [Kind::Meta], "agent model follows_default by change", "The model of an agent was set.";
     AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
-    McpRegistered = "mcp.registered", [Kind::Meta], "server before after by change", "An MCP server was registered.";
+    McpRegistered = "mcp.registered", [Kind::Meta], "server before after by change", "An MCP server was registered or removed.";
+    McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
+    McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
     McpGranted = "mcp.granted", [Kind::Meta], "agent server before after by change", "An agent got tools of an MCP server.";
     ChannelAdded = "channel.added", [Kind::Meta], "channel kind idempotent url_digest by", "A channel was added.";

@@ -49,15 +49,18 @@ pub struct Proof {
     /// All attempts in the jail of the reader, in order.
     #[serde(default)]
     pub reader: Vec<Attempt>,
+    /// All attempts in the jail of an MCP server, in order; none on a machine that cannot run one.
+    #[serde(default)]
+    pub server: Vec<Attempt>,
     /// The negative controls.
     #[serde(default)]
     pub controls: Vec<Control>,
 }
 
 impl Proof {
-    /// Returns all attempts in both jails with an unexpected result.
+    /// Returns all attempts in the jails with an unexpected result.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.iter().chain(&self.reader).filter(|attempt| !attempt.contained)
+        self.attempts.iter().chain(&self.reader).chain(&self.server).filter(|attempt| !attempt.contained)
     }
 
     /// Returns whether there were negative controls, and all of them were noticed.

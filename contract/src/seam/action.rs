@@ -248,6 +248,7 @@ mod tests {
             ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
             ChangeKind::Egress => serde_json::json!({"host": "h", "methods": []}),
             ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
+            ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::of(b"")}),
         };
         let mut actions = vec![
             Action::ScheduleTask(ScheduleTask { prompt: "p".into(), run_at: None, recurrence: Some("daily".into()) }),

@@ -3,13 +3,11 @@
 //! Never decides about a change: the host and people do. See [`crate::seam::change`] and [`crate::seam::limits`].
 
 use super::change::{
-    Change, CreateAgent, EnabledTools, Engage, McpAccess, McpRegister, Mount, Packages, Permissions, Persona,
-    ToolDifference, Wiring,
+    Change, CreateAgent, EnabledTools, Engage, Mount, Packages, Permissions, Persona, ToolDifference, Wiring,
 };
 use super::field::{each_once, names, text};
 use super::limits::{
     ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
-    REASON_BYTES_MAX,
 };
 
 impl Change {
@@ -25,6 +23,7 @@ impl Change {
             Self::CreateAgent(agent) => agent.within_bounds(),
             Self::McpAccess(access) => access.within_bounds(),
             Self::McpRegister(server) => server.within_bounds(),
+            Self::McpConfirm(confirmed) => confirmed.within_bounds(),
             Self::Egress(egress) => egress.within_bounds(),
             Self::Settings(settings) => settings.within_bounds(),
         }
@@ -99,7 +98,7 @@ impl Permissions {
     }
 }
 
-fn mounts_within_bounds(mounts: &[Mount]) -> Result<(), String> {
+pub(super) fn mounts_within_bounds(mounts: &[Mount]) -> Result<(), String> {
     if mounts.len() > MOUNTS_MAX {
         return Err(format!("at most {MOUNTS_MAX} mounts"));
     }
@@ -120,31 +119,6 @@ impl CreateAgent {
             return Err(format!("at most {ENTRIES_MAX} wirings"));
         }
         self.wirings.iter().try_for_each(Wiring::within_bounds)
-    }
-}
-
-impl McpAccess {
-    fn within_bounds(&self) -> Result<(), String> {
-        text("server", &self.server, NAME_BYTES_MAX)?;
-        names("a tool", self.tools.as_deref().unwrap_or_default())
-    }
-}
-
-impl McpRegister {
-    fn within_bounds(&self) -> Result<(), String> {
-        text("name", &self.name, NAME_BYTES_MAX)?;
-        text("url", &self.url, PATH_BYTES_MAX)?;
-        let tools: Vec<_> = self.tools.iter().map(|tool| tool.name.clone()).collect();
-        names("a tool", &tools)?;
-        if self.tools.iter().any(|tool| tool.description.len() > REASON_BYTES_MAX) {
-            return Err(format!("description has at most {REASON_BYTES_MAX} bytes"));
-        }
-        let headers: Vec<_> = self.headers.iter().map(|header| header.name.to_lowercase()).collect();
-        names("a header", &headers)?;
-        self.headers.iter().try_for_each(|header| {
-            text("secret", &header.secret, NAME_BYTES_MAX)?;
-            text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
-        })
     }
 }
 
@@ -190,6 +164,7 @@ mod tests {
             (ChangeKind::CreateAgent, json!({"name": "n", "persona": ["be brief"]})),
             (ChangeKind::Mounts, json!([{"source": ""}])),
             (ChangeKind::McpRegister, json!({"name": "n", "url": "https://x", "tools": [], "token": "plain"})),
+            (ChangeKind::McpConfirm, json!({"server": "n", "digest": "sha256:short"})),
             (ChangeKind::Egress, json!({"host": "a.example", "port": 0, "methods": ["GET"]})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": [], "paths": ["/"]})),
             (ChangeKind::Egress, json!({"host": "", "methods": []})),

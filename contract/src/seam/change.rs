@@ -1,9 +1,10 @@
-//! The kinds of change: ten that an agent may propose, and `settings`, which only a person proposes. Each has one shape.
+//! The kinds of change: ten that an agent may propose, and `mcp_confirm` and `settings`, which only a person proposes.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].
 
 pub use super::egress::Egress;
+pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpRegister, McpTool};
 pub use super::settings::{GuardMode, Settings};
 
 use super::message::word;
@@ -31,8 +32,10 @@ ChangeKind {
     CreateAgent = "create_agent",
     /// Tools of a known MCP server.
     McpAccess = "mcp_access",
-    /// A new MCP server.
+    /// A new MCP server, or its removal.
     McpRegister = "mcp_register",
+    /// The tools of an MCP server with their manifests.
+    McpConfirm = "mcp_confirm",
     /// A host of the network that the host of the agent may ask for it.
     Egress = "egress",
     /// Guard mode, model, ceilings or removal of an agent; or the default model.
@@ -53,7 +56,7 @@ impl ChangeKind {
             | Self::McpAccess
             | Self::McpRegister
             | Self::Egress => true,
-            Self::Settings => false,
+            Self::McpConfirm | Self::Settings => false,
         }
     }
 
@@ -108,8 +111,10 @@ pub enum Change {
     CreateAgent(CreateAgent),
     /// `{"server", "tools"?}`
     McpAccess(McpAccess),
-    /// `{"name", "url", "tools", "headers"?}`
+    /// `{"name", "url", "tools"?, "headers"?}`, `{"name", "command", "mounts"?, "tools"?}` or `{"name", "remove": true}`
     McpRegister(McpRegister),
+    /// `{"server", "digest", "manifest"?}`
+    McpConfirm(McpConfirm),
     /// `{"host", "port"?, "methods", "paths"?, "secret"?, "upload_bytes_max"?}`
     Egress(Egress),
     /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
@@ -256,56 +261,6 @@ pub struct CreateAgent {
     pub wirings: Vec<Wiring>,
 }
 
-/// Tools of a known MCP server for one agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpAccess {
-    /// Name of the server.
-    pub server: String,
-    /// The complete list of its tools for the agent; absent: the tools that it declares at the time of the proposal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-}
-
-/// An MCP server for the catalogue. An agent needs an `mcp_access` to use it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpRegister {
-    /// Its name.
-    pub name: String,
-    /// Its URL: https, or http on the loopback.
-    pub url: String,
-    /// The tools that it declares.
-    pub tools: Vec<McpTool>,
-    /// Headers of each request; every value is a secret.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub headers: Vec<McpHeader>,
-}
-
-/// A tool of an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpTool {
-    /// Its name.
-    pub name: String,
-    /// A description of its function.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-}
-
-/// A header whose value is a secret of the operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpHeader {
-    /// Name of the header, e.g. `Authorization`.
-    pub name: String,
-    /// Name of the secret, never its value.
-    pub secret: String,
-    /// A word before the value, e.g. `Bearer`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheme: Option<String>,
-}
-
 /// The reason why a payload is not valid for its kind.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -346,6 +301,7 @@ impl Change {
             ChangeKind::CreateAgent => Self::CreateAgent(read(kind, payload)?),
             ChangeKind::McpAccess => Self::McpAccess(read(kind, payload)?),
             ChangeKind::McpRegister => Self::McpRegister(read(kind, payload)?),
+            ChangeKind::McpConfirm => Self::McpConfirm(read(kind, payload)?),
             ChangeKind::Egress => Self::Egress(read(kind, payload)?),
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
         };
@@ -370,6 +326,7 @@ impl Change {
             Self::CreateAgent(_) => ChangeKind::CreateAgent,
             Self::McpAccess(_) => ChangeKind::McpAccess,
             Self::McpRegister(_) => ChangeKind::McpRegister,
+            Self::McpConfirm(_) => ChangeKind::McpConfirm,
             Self::Egress(_) => ChangeKind::Egress,
             Self::Settings(_) => ChangeKind::Settings,
         }
@@ -387,6 +344,7 @@ impl Change {
             Self::CreateAgent(agent) => serde_json::json!(agent),
             Self::McpAccess(access) => serde_json::json!(access),
             Self::McpRegister(server) => serde_json::json!(server),
+            Self::McpConfirm(confirmed) => serde_json::json!(confirmed),
             Self::Egress(egress) => serde_json::json!(egress),
             Self::Settings(settings) => serde_json::json!(settings),
         };
@@ -436,6 +394,7 @@ mod tests {
                 ChangeKind::McpRegister,
                 json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}]}),
             ),
+            (ChangeKind::McpConfirm, json!({"server": "files", "digest": crate::canonical::Digest::of(b"listing")})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/a/{b}"]})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
         ]
@@ -456,7 +415,7 @@ mod tests {
                     let takes = match kind {
                         ChangeKind::Permissions => ["access", "revoke"].contains(&field.as_str()),
                         ChangeKind::CreateAgent => ["persona", "enabled_tools", "wirings"].contains(&field.as_str()),
-                        ChangeKind::McpRegister => field == "headers",
+                        ChangeKind::McpRegister => ["headers", "command", "mounts"].contains(&field.as_str()),
                         _ => false,
                     };
                     let mut both = own.clone();

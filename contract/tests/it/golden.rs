@@ -9,6 +9,7 @@ mod changes;
 mod channels;
 mod files;
 mod homes;
+mod mcp;
 mod models;
 mod operator;
 mod people;
@@ -111,6 +112,7 @@ fn all() -> Vec<Shape> {
         .chain(rows::shapes())
         .chain(calls::shapes())
         .chain(requests::shapes())
+        .chain(mcp::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())
         .chain(homes::shapes())

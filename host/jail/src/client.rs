@@ -1,7 +1,7 @@
-//! The specification of a client: a program of this machine that fetches or unpacks software.
+//! The specification of a client: a program of this machine that fetches or unpacks software, or an MCP server.
 //!
-//! A client sees the machine's programs, but nothing of the host's state. See `crate::native::client_mounts`, which attaches the
-//! mounts.
+//! A client sees the machine's programs, but nothing of the host's state: by bind mounts, or as `system` of its spec. See
+//! `crate::native::client_mounts`, which attaches the bind mounts.
 
 use super::Mount;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,23 @@ pub struct Client {
     pub links: Vec<(String, String)>,
     /// Access to the host's network; without it, the client has an empty network namespace.
     pub network: Option<Network>,
+    /// The use of its link.
+    pub streams: Streams,
+}
+
+/// The standard streams of a client that are its link. The others are the null device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streams {
+    /// Standard output and standard error.
+    #[default]
+    Output,
+    /// Standard input and standard output, which carry a protocol.
+    Both {
+        /// The file for standard error: its path in the jail, on a mount that the client may write. The client makes it with mode 0600.
+        /// An existing file is an error, so that the client cannot prepare a link there.
+        errors: String,
+    },
 }
 
 /// Access of a client to the host's network.
@@ -68,8 +85,11 @@ pub enum Kind {
 }
 
 impl Client {
-    /// Refuses a client that no jail can run; the error is a sentence.
-    pub(crate) fn check(&self, mounts: &[Mount]) -> Result<(), String> {
+    /// Refuses a client that no jail can run; the error is a sentence. `has_system` is true if its spec has the machine's programs.
+    pub(crate) fn check(&self, mounts: &[Mount], has_system: bool) -> Result<(), String> {
+        if has_system && !(self.network.is_none() && self.bind_mounts.is_empty() && self.links.is_empty()) {
+            return Err("a client with `system` takes no network, bind mount or link".to_owned());
+        }
         if self.bind_mounts.len() > BIND_MOUNTS_MAX {
             return Err(format!("{} bind mounts are more than {BIND_MOUNTS_MAX}", self.bind_mounts.len()));
         }
@@ -85,6 +105,12 @@ impl Client {
         for (name, target) in &self.links {
             if name.contains('/') || !is_plain(&format!("/{name}")) || !is_plain(&format!("/{target}")) {
                 return Err(format!("a link {name:?} to {target:?} is not plain"));
+            }
+        }
+        if let Streams::Both { errors } = &self.streams {
+            let is_below = |mount: &Mount| errors.strip_prefix(&mount.target).is_some_and(|rest| rest.starts_with('/'));
+            if !is_plain(errors) || !mounts.iter().any(|mount| !mount.read_only && is_below(mount)) {
+                return Err(format!("the file {errors:?} for standard error is on no mount that can be written"));
             }
         }
         if !is_plain(&self.program) || !is_plain(&self.directory) {
@@ -118,4 +144,43 @@ fn is_plain(path: &str) -> bool {
         !name.is_empty() && !name.starts_with('.') && bytes
     };
     path.len() < 256 && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_with_programs_of_the_machine_takes_no_network() {
+        let plain = || Client { program: "/usr/bin/x".into(), directory: "/state".into(), ..Client::default() };
+        assert_eq!(plain().check(&[], true), Ok(()));
+        let network = Client { network: Some(Network { ports: Vec::new() }), ..plain() };
+        assert_eq!(network.check(&[], false), Ok(()));
+        let mount = BindMount { source: "/etc".into(), target: "/etc".into(), kind: Kind::Data };
+        let mount = Client { bind_mounts: vec![mount], ..plain() };
+        let link = Client { links: vec![("bin".into(), "usr/bin".into())], ..plain() };
+        for client in [network, mount, link] {
+            assert!(client.check(&[], true).is_err(), "{client:?}");
+        }
+    }
+
+    #[test]
+    fn file_for_errors_is_on_a_mount_that_can_be_written() {
+        let mount = |target: &str, read_only| Mount {
+            source: "/x".into(),
+            target: target.to_owned(),
+            read_only,
+            granted: false,
+        };
+        let mounts = [mount("/state", false), mount("/data", true)];
+        let check = |errors: &str| {
+            let streams = Streams::Both { errors: errors.to_owned() };
+            let directory = "/state".to_owned();
+            Client { program: "/usr/bin/x".into(), directory, streams, ..Client::default() }.check(&mounts, true)
+        };
+        assert_eq!(check("/state/log"), Ok(()));
+        for errors in ["/data/log", "/state", "/statelog", "/state/../log", "log", ""] {
+            assert!(check(errors).is_err(), "{errors}");
+        }
+    }
 }

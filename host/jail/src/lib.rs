@@ -80,7 +80,7 @@ pub enum Role {
     Reader,
     /// The probe of the self-test, in the launcher's own image.
     Probe(Probe),
-    /// A program of this machine that fetches or unpacks software. It is executed after the gate opens.
+    /// A program of this machine that fetches or unpacks software, or an MCP server. It is executed after the gate opens.
     Client(Client),
     /// A program that does not use the gate and exits immediately, to measure the time of a launch.
     Noop {
@@ -236,10 +236,7 @@ impl Spec {
             return unfit(format!("more than {ARGUMENTS_MAX} arguments, or one with a null byte"));
         }
         if let Role::Client(client) = &self.role {
-            client.check(&self.mounts).map_err(Unfit)?;
-            if self.system.is_some() {
-                return unfit("a client has its own list of programs and takes no `system`".into());
-            }
+            client.check(&self.mounts, self.system.is_some()).map_err(Unfit)?;
         }
         if let Some(System { layer: Some(layer) }) = &self.system
             && !layer.is_absolute()

@@ -85,11 +85,11 @@ pub(crate) struct Filters {
 impl Filters {
     /// Returns the filters for the program of a jail.
     fn of(&self, spec: &Spec) -> &[Program; 2] {
+        if spec.system.is_some() {
+            return &self.with_system;
+        }
         match &spec.role {
             Role::Client(client) => &self.client[usize::from(client.network.is_some())],
-            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } if spec.system.is_some() => {
-                &self.with_system
-            }
             Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => &self.program,
         }
     }

@@ -63,11 +63,17 @@ pub struct HostTargets {
     pub host_files: Vec<(String, PathBuf)>,
 }
 
-/// Makes all attempts in the jail of `spec`, in the jail of `reader`, and in a jail without one wall; replaces the roles of both
+/// Makes all attempts in the jails of `spec`, `reader` and `server`, and in a jail without one wall; replaces the roles of the
 /// specs.
 ///
 /// The proof holds if it has no breach and its control is caught; an error if a jail could not be made or did not report.
-pub async fn prove(launcher: &Launcher, spec: &Spec, reader: &Spec, surroundings: HostTargets) -> Result<Proof, Error> {
+pub async fn prove(
+    launcher: &Launcher,
+    spec: &Spec,
+    reader: &Spec,
+    server: Option<&Spec>,
+    surroundings: HostTargets,
+) -> Result<Proof, Error> {
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
@@ -84,10 +90,14 @@ pub async fn prove(launcher: &Launcher, spec: &Spec, reader: &Spec, surroundings
         host_files: surroundings.host_files,
     };
     let mut attempts = all_attempts(launcher, spec, &facts).await?;
-    attempts.push(targets.untouched());
     let reader = all_attempts(launcher, reader, &facts).await?;
+    let server = match server {
+        Some(server) => all_attempts(launcher, server, &facts).await?,
+        None => Vec::new(),
+    };
+    attempts.push(targets.untouched());
     let control = control(launcher, &bare, &facts).await?;
-    Ok(Proof { attempts, reader, controls: vec![control] })
+    Ok(Proof { attempts, reader, server, controls: vec![control] })
 }
 
 /// Makes all attempts in one jail: from inside, from outside, and at its end.

@@ -169,8 +169,8 @@ pub enum Granted {
 pub struct CallContext<'a> {
     /// The manifest of the tool, if the tool exists.
     pub manifest: Option<&'a Manifest>,
-    /// True if the agent has the tool.
-    pub is_enabled: bool,
+    /// The reason why the agent does not have the tool, or may not call it now.
+    pub missing: Option<DenialCode>,
     /// The arguments; `None` if they are no object of strict JSON.
     pub arguments: Option<&'a Map<String, Value>>,
     /// True if the turn may have another call.

@@ -3,6 +3,7 @@
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
 mod schema;
+pub mod server;
 
 pub use schema::schema;
 

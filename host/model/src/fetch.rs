@@ -8,7 +8,7 @@ mod echo;
 pub mod outcome;
 
 pub use check::{Credential, Form};
-pub use echo::REMOVED;
+pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 
 use crate::http::{builder, causes, causes_text, find_cause};

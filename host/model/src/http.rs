@@ -26,6 +26,8 @@ pub const EVENT_BYTES_MAX: usize = 1 << 20;
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Longest wait for the body of an error; the status is enough in most cases.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
+/// Longest wait for a connection of [`client_for`].
+const CONNECT: Duration = Duration::from_secs(10);
 /// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Seconds for which an idle connection is kept open.
@@ -199,6 +201,23 @@ impl Answer {
         }
         body
     }
+}
+
+/// Returns a client for requests to this URL alone: over TLS to every address that is not forbidden, over plain http to this machine and
+/// its private networks. No proxy, no redirects, no retries.
+///
+/// # Errors
+/// An address that is refused, or a machine without root certificates, in words.
+pub fn client_for(url: &Url) -> Result<Client, String> {
+    // An error means that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    address::check_url(url)?;
+    let client = builder(CONNECT).dns_resolver(Resolver::new(Reach::of(url)));
+    let client = match url.scheme() {
+        "https" => client.https_only(true).build(),
+        _ => client.tls_certs_only([]).build(),
+    };
+    client.map_err(|_| "this machine has no root certificates".to_owned())
 }
 
 pub(crate) fn builder(connect: Duration) -> ClientBuilder {

@@ -16,6 +16,7 @@ mod events;
 pub mod fault;
 pub mod fetch;
 mod http;
+pub use http::client_for;
 pub mod image;
 mod json;
 mod openai;

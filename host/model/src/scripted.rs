@@ -189,7 +189,7 @@ fn followed_up(parts: &[Part]) -> Option<String> {
 
 fn wanted(call: &Call, values: &Values) -> WantedCall {
     let arguments = call.arguments.render(values).unwrap_or_else(|| serde_json::json!({}));
-    WantedCall { tool: call.tool.clone(), arguments: arguments.to_string() }
+    WantedCall { tool: call.tool.render(values), arguments: arguments.to_string() }
 }
 
 /// Returns the reply with the newest earlier words that fit, or the reply `otherwise`.

@@ -6,14 +6,13 @@ use super::{Answer, Api, Body, Reply, agents, tokens};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::allowances::Allowance as Row;
-use crate::registry::{self, Person, roles};
+use crate::registry::{self, Person, mcp, roles};
 use crate::requests::allowance::{self, New};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, DenialCode, NewAllowance};
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::manifest;
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use serde_json::Value;
@@ -157,7 +156,8 @@ fn number(named: &str) -> Result<i64, Answer> {
 
 fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
-    let manifest = manifest::built_in(&row.tool);
+    let terms = mcp::terms(tx, row.agent, &row.tool)?;
+    let manifest = terms.as_ref().map(|terms| &*terms.manifest);
     let control: Vec<String> = manifest.into_iter().flat_map(allowance::control_fields).cloned().collect();
     let names = manifest.into_iter().flat_map(|manifest| manifest.arguments.keys());
     Ok(Allowance {

@@ -7,7 +7,7 @@ use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::gateway::policy::{self, Policy};
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Person, Role, egress};
+use crate::registry::{self, Person, Role, egress, mcp};
 use crate::requests;
 use crate::tools;
 use crate::turns::calls::http::Network;
@@ -209,9 +209,10 @@ pub async fn test(
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
         let grants = egress::grants_of(tx, agent.id, loopback).map_err(Error::from)?;
-        Ok::<_, Denied<Error>>((agent, Network { grants, loopback, typed: Typed::default() }))
+        let catalogue = mcp::catalogue(tx, &agent).map_err(Error::from)?;
+        Ok::<_, Denied<Error>>((agent, catalogue, Network { grants, loopback, typed: Typed::default() }))
     });
-    let (agent, mut network) = look.await?;
+    let (agent, catalogue, mut network) = look.await?;
     if asked.typed {
         network.typed = typed_values(&asked.arguments, loopback);
     }
@@ -219,6 +220,7 @@ pub async fn test(
         principal: Principal::Person,
         scope: declared.or(ReceiverPolicy::default().person.unasked),
         has_external: asked.external,
+        catalogue,
         network,
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);

@@ -1,31 +1,127 @@
-//! The catalogue of MCP servers over the API.
+//! The catalogue of MCP servers over the API, with the table of each server's tools.
 //!
-//! Read-only: a server enters the catalogue by an approved change. See `registry::mcp`.
+//! Changes nothing but the last listing of a server: a server enters the catalogue, and its tools are confirmed, by approved changes. See
+//! [`crate::registry::mcp`].
 
-use super::{Answer, Api, Reply};
-use crate::registry::mcp::{self, Server};
+use super::{Answer, Api, Body, Reply};
+use crate::error::Error;
+use crate::refusal::Denied;
+use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
-use axum::extract::State;
-use ironclaw_contract::operator::{McpHolder, McpServer, McpServerHeader, McpServerTool};
-use ironclaw_contract::seam::change::{McpHeader, McpTool};
+use axum::extract::{Path, State};
+use ironclaw_contract::operator::{AgentMount, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool};
+use ironclaw_contract::seam::change::{McpHeader, Mount};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_state::ReadTx;
+use std::collections::BTreeMap;
 
 /// `GET /v1/mcp`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<McpServer>> {
-    let look = |tx: &ReadTx<'_>| mcp::servers(tx)?.into_iter().map(|server| view(tx, server)).collect();
-    Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
+    let look = |tx: &ReadTx<'_>| mcp::servers(tx)?.into_iter().map(|server| view(tx, server, None)).collect();
+    let mut all: Vec<McpServer> =
+        api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
+    let mut failures = api.servers.failures().await;
+    for server in &mut all {
+        server.failure = failures.remove(&server.name);
+    }
+    Ok(Json(all))
 }
 
-fn view(tx: &ReadTx<'_>, server: Server) -> Result<McpServer, ironclaw_state::Error> {
-    let holders = mcp::holders(tx, &server.name)?.into_iter();
-    let tool = |McpTool { name, description }| McpServerTool { name, description };
+/// `GET /v1/mcp/{server}`
+pub async fn show(State(api): State<Api>, Path(name): Path<String>) -> Reply<McpServer> {
+    Ok(Json(one(&api, name, None).await?))
+}
+
+/// `POST /v1/mcp/{server}/look`: asks the server for its listing now.
+pub async fn look(State(api): State<Api>, Path(name): Path<String>, Body(asked): Body<McpLook>) -> Reply<McpServer> {
+    api.servers.look(&name).await.map_err(Denied::<Error>::from)?;
+    Ok(Json(one(&api, name, asked.manifest).await?))
+}
+
+async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpServer, Answer> {
+    let named = name.clone();
+    let found = api.state().read(move |tx| {
+        let server = mcp::find(tx, &named).map_err(Error::from)?.ok_or_else(|| mcp::unknown(&named))?;
+        if let (Some(manifest), Some(seen)) = (&manifest, server.seen().map_err(Error::from)?) {
+            mcp::manifests(&named, &seen, Some(manifest))?;
+        }
+        view(tx, server, manifest.as_deref()).map_err(|error| Denied::Failed(Error::from(error)))
+    });
+    let mut found = found.await?;
+    found.failure = api.servers.failures().await.remove(&name);
+    Ok(found)
+}
+
+/// Returns a server with the table of its tools, by these manifests or by the confirmed ones.
+fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
+    let (seen, confirmed) = (server.seen()?, server.confirmed()?);
+    let listed = mcp::manifests(
+        server.name(),
+        seen.as_ref().unwrap_or(&Listing::default()),
+        manifest.or(server.manifest.as_deref()),
+    )
+    .or_else(|refusal| match manifest {
+        // The confirmed manifests may not fit the new listing; then the strictest are proposed.
+        None => mcp::manifests(server.name(), seen.as_ref().unwrap_or(&Listing::default()), None),
+        Some(_) => Err(refusal),
+    });
+    let (manifests, problem) = match listed {
+        Ok(manifests) => (manifests, None),
+        Err(refusal) => (BTreeMap::new(), Some(refusal.message)),
+    };
+    let mut tools: Vec<McpServerTool> = seen
+        .iter()
+        .flat_map(Listing::names)
+        .map(|name| tool(name, seen.as_ref(), confirmed.as_ref(), manifests.get(name)))
+        .collect();
+    let gone = confirmed.iter().flat_map(Listing::names);
+    let gone = gone.filter(|name| seen.as_ref().is_none_or(|seen| seen.tool(name).is_none()));
+    tools.extend(gone.map(|name| tool(name, None, confirmed.as_ref(), None)));
+    let holders = mcp::holders(tx, server.name())?.into_iter();
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };
+    let mount = |Mount { source, target, read_only }| AgentMount {
+        source,
+        target: target.unwrap_or_default(),
+        read_only: read_only.unwrap_or(true),
+    };
+    let at = |time: &Option<(String, i64)>| time.as_ref().map(|(_, at)| ironclaw_ledger::rfc3339(*at));
     Ok(McpServer {
+        transport: if server.described.url.is_some() { "http" } else { "stdio" }.to_owned(),
+        state: server.state().name().to_owned(),
+        era: seen.as_ref().map(|seen| seen.era.clone()),
+        digest: seen.as_ref().map(Listing::digest),
+        instructions: seen.as_ref().and_then(|seen| seen.instructions.clone()),
+        tools,
+        problem,
         agents: holders.map(|grant| McpHolder { agent: grant.agent_name, tools: grant.tools }).collect(),
-        name: server.name,
-        url: server.url,
-        tools: server.tools.into_iter().map(tool).collect(),
-        headers: server.headers.into_iter().map(header).collect(),
         made_at: ironclaw_ledger::rfc3339(server.made_at),
+        seen_at: at(&server.seen),
+        confirmed_at: at(&server.confirmed),
+        failure: None,
+        manifest: server.manifest,
+        name: server.described.name,
+        url: server.described.url.unwrap_or_default(),
+        command: server.described.command,
+        mounts: server.described.mounts.into_iter().map(mount).collect(),
+        headers: server.described.headers.into_iter().map(header).collect(),
     })
+}
+
+fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, manifest: Option<&Manifest>) -> McpServerTool {
+    let rule = |(name, argument): (&String, &ironclaw_judge::manifest::Argument)| {
+        let outward = if argument.outward { " outward" } else { "" };
+        (name.clone(), format!("{}{outward}", argument.rule.name()))
+    };
+    McpServerTool {
+        name: name.to_owned(),
+        offered_as: manifest.map(|manifest| manifest.name.clone()),
+        description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default(),
+        class: manifest.map(|manifest| manifest.class.name().to_owned()).unwrap_or_default(),
+        rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
+        labels: vec![Label::External.name().to_owned()],
+        loosened: manifest.map(server::loosenings).unwrap_or_default(),
+        always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
+        listed: seen.map_or("gone", |seen| seen.beside(confirmed, name)).to_owned(),
+    }
 }

@@ -95,6 +95,8 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
             channels::disconnect,
         ),
         get("/v1/mcp", Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
+        get("/v1/mcp/{server}", Admin, "One MCP server, with the table of its tools", mcp::show),
+        post("/v1/mcp/{server}/look", Admin, "Ask an MCP server for its tools now", mcp::look).up_to(MESSAGE_BYTES_MAX),
     ]
 }
 

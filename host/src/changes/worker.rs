@@ -12,6 +12,7 @@ use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
 use crate::latch::Latch;
+use crate::mcp::Servers;
 use crate::packages;
 use crate::refusal::{Denied, Refusal};
 use crate::runtime::launch::{Jails, LAUNCHER_END_TIME};
@@ -19,7 +20,7 @@ use crate::runtime::sessions::Sessions;
 use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::Packages;
+use ironclaw_contract::seam::change::{ChangeKind, Packages};
 use ironclaw_state::failpoint;
 use ironclaw_state::{ReadTx, State};
 use std::collections::HashSet;
@@ -37,6 +38,7 @@ pub struct ChangeWorker {
     changes: Arc<Changes>,
     sessions: Sessions,
     jails: Arc<Jails>,
+    servers: Arc<Servers>,
     latch: Arc<Latch>,
     /// The lanes of the changes in progress. An agent has one lane for changes of packages, because two of them would make its layer at
     /// the same time. It has one lane for all other kinds, which never waits for a fetch.
@@ -74,8 +76,14 @@ impl Drop for Busy<'_> {
 
 impl ChangeWorker {
     /// Makes a worker that has applied nothing.
-    pub fn new(changes: Arc<Changes>, sessions: Sessions, jails: Arc<Jails>, latch: Arc<Latch>) -> Self {
-        Self { changes, sessions, jails, latch, busy: Mutex::default() }
+    pub fn new(
+        changes: Arc<Changes>,
+        sessions: Sessions,
+        jails: Arc<Jails>,
+        servers: Arc<Servers>,
+        latch: Arc<Latch>,
+    ) -> Self {
+        Self { changes, sessions, jails, servers, latch, busy: Mutex::default() }
     }
 
     /// Applies approved changes and ends expired ones, until the record is closed. An operator's stop ends the servers at once, but a
@@ -179,6 +187,11 @@ impl ChangeWorker {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
+        if matches!(row.kind, ChangeKind::McpRegister | ChangeKind::McpAccess | ChangeKind::Settings)
+            && let Err(error) = self.servers.close_unused().await
+        {
+            tracing::error!(%error, "applied, but connections to MCP servers stay open until the host stops");
+        }
         // Sessions see the new setting only after a new start.
         if kinds::restarts_sessions(row.kind)
             && let Some(agent) = row.concerned()

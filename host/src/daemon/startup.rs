@@ -15,6 +15,8 @@ use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
+use crate::mcp::{Servers, Slots};
+use crate::mcp_jail::{DemoLayer, McpJails};
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::versions::VersionKeeper;
@@ -164,6 +166,14 @@ async fn runtime(
         latch: Arc::clone(&latch),
         requests,
         fetchers: Fetchers::default(),
+        servers: Arc::new(Servers {
+            record: Arc::clone(record),
+            home: home.clone(),
+            latch: Arc::clone(&latch),
+            jails: McpJails { launcher: launcher.clone(), identity: jails.fetcher() },
+            demo: DemoLayer::default(),
+            slots: Slots::default(),
+        }),
     };
     let servers = ModelServers {
         turns: Arc::clone(&turns),

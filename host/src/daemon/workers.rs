@@ -46,7 +46,13 @@ impl Workers {
             parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
-        let worker = ChangeWorker::new(Arc::clone(changes), sessions.clone(), Arc::clone(jails), Arc::clone(latch));
+        let worker = ChangeWorker::new(
+            Arc::clone(changes),
+            sessions.clone(),
+            Arc::clone(jails),
+            Arc::clone(&executor.servers),
+            Arc::clone(latch),
+        );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
@@ -78,6 +84,7 @@ impl Workers {
             sessions: sessions.clone(),
             changes: Arc::clone(changes),
             requests: Arc::clone(&executor.requests),
+            servers: Arc::clone(&executor.servers),
             models: Arc::clone(models),
             dispatch: Arc::clone(dispatch),
             stops: stops.clone(),

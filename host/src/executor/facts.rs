@@ -4,9 +4,8 @@
 
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
-use crate::registry::{Agent, egress};
+use crate::registry::{Agent, egress, mcp};
 use crate::tables::messages;
-use crate::tools::HTTP_FETCH;
 use crate::turns::calls::TurnFacts;
 use crate::turns::calls::http::Network;
 use crate::turns::items;
@@ -28,9 +27,13 @@ pub fn of_turn(
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
     let principal = turn.principal_kind;
-    let has_network = agent.enabled_tools.iter().any(|tool| tool == HTTP_FETCH);
-    let network = if has_network { network(tx, settings, turn, agent, key)? } else { Network::default() };
-    Ok(TurnFacts { principal, scope: turn.scope, has_external: labels.contains(&Label::External), network })
+    let catalogue = mcp::catalogue(tx, agent)?;
+    let network = match catalogue.has_outward() {
+        true => network(tx, settings, turn, agent, key)?,
+        false => Network::default(),
+    };
+    let has_external = labels.contains(&Label::External);
+    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network })
 }
 
 fn network(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent, key: &ContentKey) -> Result<Network, Error> {

@@ -8,6 +8,7 @@ mod egress;
 mod enabled_tools;
 mod identities;
 mod mcp_access;
+mod mcp_confirm;
 mod mcp_register;
 mod mounts;
 mod packages;
@@ -45,6 +46,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::CreateAgent(agent) => agent,
         Change::McpAccess(access) => access,
         Change::McpRegister(server) => server,
+        Change::McpConfirm(confirmed) => confirmed,
         Change::Egress(egress) => egress,
         Change::Settings(settings) => settings,
     }
@@ -62,6 +64,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::CreateAgent => create_agent::PROPERTIES,
         ChangeKind::McpAccess => mcp_access::PROPERTIES,
         ChangeKind::McpRegister => mcp_register::PROPERTIES,
+        ChangeKind::McpConfirm => mcp_confirm::PROPERTIES,
         ChangeKind::Egress => egress::PROPERTIES,
         ChangeKind::Settings => settings::PROPERTIES,
     }

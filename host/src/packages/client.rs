@@ -5,7 +5,7 @@
 use super::{Config, Error, FetchContext, PROGRAMS, WorkDir, names_around_usr};
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_jail::client::{BindMount, Client, Kind, Network};
+use ironclaw_jail::client::{BindMount, Client, Kind, Network, Streams};
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use ironclaw_text::confusable;
@@ -226,6 +226,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         bind_mounts,
         links,
         network: task.network.then(|| Network { ports: config.all_ports() }),
+        streams: Streams::Output,
     };
     let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
     let limits = Limits {

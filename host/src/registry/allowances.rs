@@ -55,8 +55,8 @@ pub fn end_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
 }
 
 /// Removes the allowances for tools that an agent no longer has.
-pub fn end_of_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
-    let is_lost = |allowance: &Allowance| allowance.agent == agent && !tools.contains(&allowance.tool);
+pub fn end_of_tools(tx: &mut WriteTx<'_>, agent: AgentId, is_lost: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let is_lost = |allowance: &Allowance| allowance.agent == agent && is_lost(&allowance.tool);
     end_if(tx, is_lost, "the agent no longer has the tool")
 }
 

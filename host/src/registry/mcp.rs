@@ -1,17 +1,25 @@
-//! The catalogue of MCP servers that people confirmed, and the tools of them that an agent has.
+//! The catalogue of MCP servers: what people registered, what each server lists, what people confirmed, and the tools that agents have.
 //!
-//! Never contacts a server and never holds the value of a secret: a header names the secret. See [`crate::gateway`].
+//! Never contacts a server and never holds the value of a secret: a header names the secret. See [`crate::gateway`], and [`listing`] for
+//! the pins.
 
-use super::{approved_entry, changed_entry};
+pub mod listing;
+
+use super::{Agent, allowances, approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::channels as table;
+use crate::tools::catalogue::{Catalogue, ServerTool, Terms};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{McpConfirm, McpHeader, McpRegister};
+use ironclaw_judge::manifest::{Manifest, server};
+use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use listing::Listing;
+use std::collections::BTreeMap;
 
 pub use crate::tables::channels::{
     McpGrant as Grant, McpServer as Server, grants_of, holders, server as find, servers,
@@ -20,62 +28,263 @@ pub use crate::tables::channels::{
 /// Servers of one host.
 const SERVERS_MAX: i64 = 64;
 
-impl Server {
-    /// Returns the change that would register this server.
-    pub fn described(&self) -> McpRegister {
-        let Self { name, url, tools, headers, made_at: _ } = self.clone();
-        McpRegister { name, url, tools, headers }
+/// The place of a server between its registration and the calls of its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    /// The host has no listing of it.
+    New,
+    /// People did not confirm its listing.
+    Proposed,
+    /// It lists what people confirmed.
+    Confirmed,
+    /// It lists something else than people confirmed.
+    Changed,
+}
+
+impl ServerState {
+    /// Returns its word in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Proposed => "proposed",
+            Self::Confirmed => "confirmed",
+            Self::Changed => "changed",
+        }
     }
 }
 
-/// Returns the tools that remain of a grant after its server is registered again: none if the URL differs, because people approved the
-/// old URL; otherwise the tools that the server still declares.
-pub fn left_of(grant: &Grant, was: &Server, becomes: &McpRegister) -> Vec<String> {
-    if was.url != becomes.url {
+impl Server {
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.described.name
+    }
+
+    /// Returns its place for people: its URL, or its command.
+    pub fn place(&self) -> String {
+        self.described.url.clone().unwrap_or_else(|| self.described.command.join(" "))
+    }
+
+    /// Returns its last listing.
+    pub fn seen(&self) -> Result<Option<Listing>, ironclaw_state::Error> {
+        self.seen.as_ref().map(|(text, _)| Listing::read(text)).transpose()
+    }
+
+    /// Returns the listing that people confirmed.
+    pub fn confirmed(&self) -> Result<Option<Listing>, ironclaw_state::Error> {
+        self.confirmed.as_ref().map(|(text, _)| Listing::read(text)).transpose()
+    }
+
+    /// Returns its state.
+    pub fn state(&self) -> ServerState {
+        match (&self.seen, &self.confirmed) {
+            (None, _) => ServerState::New,
+            (Some(_), None) => ServerState::Proposed,
+            (Some((seen, _)), Some((confirmed, _))) if seen == confirmed => ServerState::Confirmed,
+            (Some(_), Some(_)) => ServerState::Changed,
+        }
+    }
+
+    /// Returns the names of the confirmed tools.
+    pub fn confirmed_tools(&self) -> Result<Vec<String>, ironclaw_state::Error> {
+        Ok(self.confirmed()?.map(|listing| listing.names().map(str::to_owned).collect()).unwrap_or_default())
+    }
+}
+
+/// Returns the manifests of the tools in a listing, by their names on the server.
+///
+/// # Errors
+/// Refuses manifests that do not fit the listing, and tools that cannot have one.
+pub fn manifests(
+    server: &str,
+    listing: &Listing,
+    manifest: Option<&str>,
+) -> Result<BTreeMap<String, Manifest>, Refusal> {
+    server::of_server(server, &listing.schemas(), manifest).map_err(|error| {
+        let code = match &error {
+            server::Error::Manifest(_)
+            | server::Error::Unlisted { .. }
+            | server::Error::NoArgument { .. }
+            | server::Error::NoRule { .. }
+            | server::Error::Elsewhere(_) => DenialCode::McpManifest,
+            server::Error::Name(_) | server::Error::SameName(..) | server::Error::Schema { .. } => {
+                DenialCode::McpListing
+            }
+        };
+        let hint = match code {
+            DenialCode::McpManifest => "`ironctl mcp show NAME --manifest` prints the present manifests",
+            _ => "name the tools to take with `ironctl mcp add --tool`",
+        };
+        Refusal::new(code, error.to_string()).hint(hint)
+    })
+}
+
+/// Returns the tools of MCP servers that an agent has.
+pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, ironclaw_state::Error> {
+    let mut all = Vec::new();
+    for grant in grants_of(tx, agent)? {
+        let Some(server) = find(tx, &grant.server)? else { continue };
+        let (Some(confirmed), seen) = (server.confirmed()?, server.seen()?) else { continue };
+        let Ok(manifests) = manifests(&grant.server, &confirmed, server.manifest.as_deref()) else { continue };
+        for tool in &grant.tools {
+            let (Some(manifest), Some(pin)) = (manifests.get(tool), confirmed.pin(tool)) else { continue };
+            all.push(ServerTool {
+                server: grant.server.clone(),
+                tool: tool.clone(),
+                description: confirmed.description(tool),
+                parameters: confirmed.schema(tool),
+                manifest: manifest.clone(),
+                is_current: seen.as_ref().and_then(|seen| seen.pin(tool)) == Some(pin),
+                pin,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the catalogue of an agent.
+pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
+    Ok(Catalogue::new(&agent.enabled_tools, tools_of(tx, agent.id)?))
+}
+
+/// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.
+pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms>, ironclaw_state::Error> {
+    match Terms::of_built_in(tool) {
+        Some(terms) => Ok(Some(terms)),
+        None => Ok(Catalogue::new(&[], tools_of(tx, agent)?).terms(tool)),
+    }
+}
+
+/// Returns the tools that remain of a grant after its server is registered again: none if its address, its command, its mounts or its
+/// headers differ, because people approved the old ones; otherwise those that the server may still offer.
+pub fn left_of(grant: &Grant, was: &McpRegister, becomes: &McpRegister) -> Vec<String> {
+    let is_same = was.url == becomes.url && was.command == becomes.command && was.mounts == becomes.mounts;
+    if !is_same || was.headers != becomes.headers {
         return Vec::new();
     }
-    grant.tools.iter().filter(|tool| becomes.tools.iter().any(|declared| declared.name == **tool)).cloned().collect()
+    let is_offered =
+        |tool: &&String| becomes.tools.is_empty() || becomes.tools.iter().any(|named| named.name == **tool);
+    grant.tools.iter().filter(is_offered).cloned().collect()
 }
 
 /// Returns the names of the servers whose headers use a secret, for people.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
-    let using = servers(tx)?.into_iter().filter(|server| server.headers.iter().any(holds));
-    Ok(using.map(|server| format!("MCP server {}", server.name)).collect())
+    let using = servers(tx)?.into_iter().filter(|server| server.described.headers.iter().any(holds));
+    Ok(using.map(|server| format!("MCP server {}", server.name())).collect())
 }
 
-/// Adds a server to the catalogue, or replaces the one of the same name. Grants that no longer fit are reduced. Returns the number of
-/// agents that lose a tool.
+/// Adds a server to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit are reduced. Returns the
+/// number of agents that lose a tool.
 ///
 /// # Errors
 /// Refuses a server beyond the bound.
 pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
-    let count = table::count_servers(tx)?;
-    if was.is_none() && count >= SERVERS_MAX {
+    if was.is_none() && table::count_servers(tx)? >= SERVERS_MAX {
         let refusal =
             Refusal::new(DenialCode::McpServersTooMany, format!("there are {SERVERS_MAX} MCP servers already"));
         return Err(refusal.into());
     }
     let mut losing = 0;
-    if let Some(was) = &was {
-        for held in holders(tx, &wanted.name)? {
-            let left = left_of(&held, was, wanted);
-            if left != held.tools {
-                grant(tx, approved, held.agent, &wanted.name, &left)?;
-                losing += 1;
-            }
+    for held in holders(tx, &wanted.name)? {
+        let left = was.as_ref().map(|was| left_of(&held, &was.described, wanted)).unwrap_or_default();
+        if left != held.tools {
+            grant(tx, approved, held.agent, &wanted.name, &left)?;
+            losing += 1;
         }
     }
-    let now = tx.now();
-    table::put_server(tx, wanted, now)?;
-    let before = was.map(|was| canonical::to_string(&was.described())).unwrap_or_default();
+    let before = was.as_ref().map(|was| canonical::to_string(&was.described)).unwrap_or_default();
+    let after = match wanted.remove {
+        true => {
+            table::delete_server(tx, &wanted.name)?;
+            String::new()
+        }
+        false if was.is_some_and(|was| was.described == *wanted) => before.clone(),
+        false => {
+            let now = tx.now();
+            table::put_server(tx, wanted, now)?;
+            canonical::to_string(wanted)
+        }
+    };
     approved_entry(LedgerEvent::McpRegistered, approved)
         .with("server", wanted.name.clone())
         .with("before", Digest::of(before.as_bytes()).to_string())
-        .with("after", Digest::of(&canonical::to_vec(wanted)).to_string())
+        .with("after", Digest::of(after.as_bytes()).to_string())
         .append(tx)?;
     Ok(losing)
+}
+
+/// Records the listing of a server. An equal listing only moves its time. Returns whether it differs from the confirmed one.
+pub fn note_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Result<bool, ironclaw_state::Error> {
+    let Some(server) = find(tx, name)? else { return Ok(false) };
+    let (text, now) = (listing.text(), tx.now());
+    let differs = server.confirmed.as_ref().is_some_and(|(confirmed, _)| *confirmed != text);
+    if differs && server.seen.as_ref().is_none_or(|(seen, _)| *seen != text) {
+        let confirmed = server.confirmed.as_ref().map(|(text, _)| Digest::of(text.as_bytes()).to_string());
+        Entry::new(LedgerEvent::McpChanged)
+            .with("server", name.to_owned())
+            .with("before", confirmed.unwrap_or_default())
+            .with("after", listing.digest().to_string())
+            .append(tx)?;
+    }
+    table::set_seen(tx, name, &text, now)?;
+    Ok(differs)
+}
+
+/// Confirms the last listing of a server with its manifests. Grants keep the tools that are still listed. Returns the number of agents that
+/// lose a tool.
+///
+/// # Errors
+/// Refuses if the last listing is not the one of the digest.
+pub fn confirm(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpConfirm) -> Result<usize, Denied> {
+    let listing = confirmable(tx, wanted)?;
+    let before = find(tx, &wanted.server)?.and_then(|server| server.confirmed);
+    let mut losing = 0;
+    for held in holders(tx, &wanted.server)? {
+        let left: Vec<String> = held.tools.iter().filter(|tool| listing.tool(tool).is_some()).cloned().collect();
+        if left != held.tools {
+            grant(tx, approved, held.agent, &wanted.server, &left)?;
+            losing += 1;
+        }
+    }
+    let now = tx.now();
+    table::confirm_server(tx, &wanted.server, wanted.manifest.as_deref(), now)?;
+    let before = before.map(|(text, _)| Digest::of(text.as_bytes()).to_string());
+    approved_entry(LedgerEvent::McpConfirmed, approved)
+        .with("server", wanted.server.clone())
+        .with("before", before.unwrap_or_default())
+        .with("after", wanted.digest.to_string())
+        .with("manifest", Digest::of(wanted.manifest.as_deref().unwrap_or_default().as_bytes()).to_string())
+        .append(tx)?;
+    Ok(losing)
+}
+
+/// Returns the last listing of the server that a confirmation names, with manifests that fit it.
+///
+/// # Errors
+/// Refuses an unknown server, one without a listing, another listing than that of the digest, and manifests that do not fit.
+pub fn confirmable(tx: &ReadTx<'_>, wanted: &McpConfirm) -> Result<Listing, Denied> {
+    let McpConfirm { server, digest, manifest } = wanted;
+    let Some(found) = find(tx, server)? else { return Err(unknown(server).into()) };
+    let Some(listing) = found.seen()? else {
+        let message = format!("the host has no listing of MCP server {server}");
+        let refusal = Refusal::new(DenialCode::McpUnseen, message);
+        return Err(refusal.hint(format!("`ironctl mcp test {server}` asks it for one")).into());
+    };
+    if listing.digest() != *digest {
+        let message = format!("MCP server {server} lists something else than the digest names");
+        let refusal = Refusal::new(DenialCode::McpDigest, message);
+        return Err(refusal.hint(format!("read its tools and take their digest: `ironctl mcp show {server}`")).into());
+    }
+    manifests(server, &listing, manifest.as_deref())?;
+    Ok(listing)
+}
+
+/// Returns the refusal for a server that is not in the catalogue.
+pub fn unknown(server: &str) -> Refusal {
+    let shown: String = server.chars().take(64).collect();
+    let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
+    refusal.hint("`ironctl mcp list` shows the known servers; `ironctl mcp add` adds one")
 }
 
 /// Sets the tools of a server that an agent has; an empty list revokes the access.
@@ -94,6 +303,9 @@ pub fn grant(
     } else {
         table::put_grant(tx, agent, server, tools)?;
     }
+    let kept: Vec<String> = tools.iter().filter_map(|tool| server::name_for_model(server, tool)).collect();
+    let is_lost = |tool: &str| server::is_of(server, tool) && !kept.iter().any(|kept| kept == tool);
+    allowances::end_of_tools(tx, agent, is_lost)?;
     changed_entry(LedgerEvent::McpGranted, approved, agent, before.as_bytes(), after.as_bytes())
         .with("server", server.to_owned())
         .append(tx)?;

@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::allowances::{self, Allowance};
-use crate::registry::{self, Agent, Person, Role};
+use crate::registry::{self, Agent, Person, Role, mcp};
+use crate::tools::catalogue::{Catalogue, Terms};
 use crate::tools::{self, Runs};
 use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
@@ -25,7 +26,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_judge::Class;
 use ironclaw_judge::call::{Judgement, Reason, Verdict};
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::manifest::{self, Manifest, Reach, Rule};
+use ironclaw_judge::manifest::{Manifest, Reach, Rule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value};
@@ -48,11 +49,6 @@ pub const LIFTED: [DenialCode; 2] = [DenialCode::CallScope, DenialCode::CallOrig
 /// Returns whether an allowance lifts a reason with this code.
 pub fn is_lifted(code: DenialCode) -> bool {
     LIFTED.contains(&code)
-}
-
-/// Returns the digest of the manifest of a tool, as it is now.
-pub fn digest_of(manifest: &Manifest) -> Digest {
-    Digest::of(&canonical::to_vec(manifest))
 }
 
 /// Returns the control fields of a tool.
@@ -104,14 +100,14 @@ pub fn usable(
     reasons: &[Reason],
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
     let call = calling.call;
-    let (Some(manifest), Ok(arguments)) = (manifest::built_in(&call.tool), serde_json::from_str(&call.arguments))
-    else {
+    let terms = mcp::terms(tx, calling.agent, &call.tool)?;
+    let (Some(terms), Ok(arguments)) = (terms, serde_json::from_str(&call.arguments)) else {
         return Ok(None);
     };
-    if !lifts_all(class, reasons) || refused_tool(manifest).is_some() {
+    if !lifts_all(class, reasons) || refused_tool(&terms.manifest).is_some() {
         return Ok(None);
     }
-    for allowance in covering(tx, (calling.person, calling.agent), manifest, &arguments)? {
+    for allowance in covering(tx, (calling.person, calling.agent), &terms, &arguments)? {
         let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
         if allowance.uses.saturating_add(promised) < allowance.uses_max {
             return Ok(Some(allowance));
@@ -124,10 +120,10 @@ pub fn usable(
 fn covering(
     tx: &ReadTx<'_>,
     (person, agent): (PersonId, AgentId),
-    manifest: &Manifest,
+    terms: &Terms,
     arguments: &Map<String, Value>,
 ) -> Result<Vec<Allowance>, ironclaw_state::Error> {
-    let (now, digest) = (tx.wall(), digest_of(manifest));
+    let (now, digest, manifest) = (tx.wall(), terms.digest(), &*terms.manifest);
     let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
     all.retain(|allowance| {
         status(allowance, now) == "active"
@@ -193,9 +189,9 @@ fn refused_tool(manifest: &Manifest) -> Option<&'static str> {
     }
 }
 
-/// Checks a new allowance, and returns the manifest of its tool.
-fn check(new: &New, now: i64) -> Result<&'static Manifest, Refusal> {
-    let New { agent, tool, fields, count, until, loopback } = new;
+/// Checks a new allowance, and returns the terms of its tool.
+fn check(new: &New, catalogue: &Catalogue, now: i64) -> Result<Terms, Refusal> {
+    let New { agent: _, tool, fields, count, until, loopback } = new;
     if !(1..=USES_MAX).contains(count) {
         let message = format!("an allowance permits 1 to {USES_MAX} calls, and not {count}");
         return Err(Refusal::new(DenialCode::AllowanceBounds, message));
@@ -206,17 +202,17 @@ fn check(new: &New, now: i64) -> Result<&'static Manifest, Refusal> {
     }
     let shown: String = tool.chars().take(64).collect();
     let refuse_tool = |why: &str| Refusal::new(DenialCode::AllowanceTool, format!("no allowance for {shown:?}: {why}"));
-    let known = tools::offered(&agent.enabled_tools).find(|offered| offered.name == *tool);
-    let (Some(manifest), Some(known)) = (manifest::built_in(tool), known) else {
+    let known = catalogue.find(tool).filter(|_| catalogue.missing(tool).is_none());
+    let (Some(terms), Some(known)) = (catalogue.terms(tool), known) else {
         return Err(refuse_tool("the agent does not have this tool").hint("`ironctl agent show AGENT` has its tools"));
     };
-    if let Some(why) = refused_tool(manifest) {
+    if let Some(why) = refused_tool(&terms.manifest) {
         return Err(refuse_tool(why));
     }
-    if known.runs != Runs::Await {
+    if known.runs() != Runs::Await {
         return Err(refuse_tool("its calls never wait for a person"));
     }
-    check_fields(manifest, fields)?;
+    check_fields(&terms.manifest, fields)?;
     if tool == tools::HTTP_FETCH {
         let network = Network { loopback: *loopback, ..Network::default() };
         // The type of a body is a control field, and the body is none.
@@ -226,7 +222,7 @@ fn check(new: &New, now: i64) -> Result<&'static Manifest, Refusal> {
             .or_else(|why| http::request(&with_body, &network).map_err(|_| why))
             .map_err(|why| Refusal::new(DenialCode::AllowanceFields, format!("the fields of {tool}: {why}")))?;
     }
-    Ok(manifest)
+    Ok(terms)
 }
 
 fn check_fields(manifest: &Manifest, fields: &Map<String, Value>) -> Result<(), Refusal> {
@@ -350,8 +346,12 @@ pub fn remove(tx: &mut WriteTx<'_>, by: &Person, id: i64) -> Result<Allowance, D
 /// # Errors
 /// Errors of the record.
 pub fn end_outdated(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
-    let is_current = |allowance: &Allowance| {
-        manifest::built_in(&allowance.tool).is_some_and(|manifest| digest_of(manifest) == allowance.manifest)
-    };
-    allowances::end_outdated(tx, is_current)
+    let mut outdated = Vec::new();
+    for allowance in allowances::allowances(tx)? {
+        let terms = mcp::terms(tx, allowance.agent, &allowance.tool)?;
+        if terms.is_none_or(|terms| terms.digest() != allowance.manifest) {
+            outdated.push(allowance.id);
+        }
+    }
+    allowances::end_outdated(tx, |allowance| !outdated.contains(&allowance.id))
 }

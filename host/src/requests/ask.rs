@@ -6,7 +6,7 @@ use super::allowance::{self, Calling};
 use super::reasons::{Origin, StoredReason, codes, is_for_grant};
 use super::{Requests, Row, Status, decide, ending};
 use crate::error::Error;
-use crate::registry::{self, Agent};
+use crate::registry::{self, Agent, mcp};
 use crate::tables::{facts, messages, requests};
 use crate::turns::calls::Call;
 use crate::turns::items::BodyError;
@@ -17,7 +17,6 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
@@ -129,9 +128,9 @@ fn insert(
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
-    let manifest = manifest::built_in(&call.tool)
+    let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
-    let origins = Origin::of_call(manifest, &arguments, asking.typed);
+    let origins = Origin::of_call(&terms, &arguments, asking.typed);
     let (id, now) = (RequestId::new(), tx.wall());
     let expires_at = now + i64::from(expires_hours) * HOUR_MS;
     let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();

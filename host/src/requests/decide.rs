@@ -14,14 +14,14 @@ use crate::gateway::policy::{Policy, Rule};
 use crate::gateway::store;
 use crate::inbound::inbox;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Person, Role};
+use crate::registry::{self, Person, Role, mcp};
 use crate::tables::{facts, requests};
-use crate::tools;
+use crate::tools::catalogue::Terms;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
-use ironclaw_judge::{Class, manifest};
+use ironclaw_judge::Class;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::BTreeSet;
@@ -95,26 +95,26 @@ impl Open {
     }
 
     /// Returns the subject that an approval of this request must have now.
-    fn subject(&self, policy: &Policy, shown: Digest) -> Subject {
-        let manifest = manifest::built_in(&self.row.tool).map(canonical::to_vec).unwrap_or_default();
+    fn subject(&self, tx: &ReadTx<'_>, policy: &Policy, shown: Digest) -> Result<Subject, ironclaw_state::Error> {
         let row = &self.row;
+        let terms = mcp::terms(tx, row.agent, &row.tool)?;
         let SubjectNames { id, session, agent, principal } =
             SubjectNames::of(row.id, Some(row.session), Some(row.agent), row.principal);
-        Subject {
+        Ok(Subject {
             domain: Domain::Call,
             id,
             session,
             agent,
             name: self.row.tool.clone(),
-            schema: Digest::of(&manifest),
-            server: None,
+            schema: terms.as_ref().map_or(Digest::of(b""), Terms::digest),
+            server: terms.and_then(|terms| terms.of_server).map(|of_server| of_server.server),
             arguments: self.row.digest,
             principal,
             labels: Digest::of(&canonical::to_vec(&self.row.labels)),
             policy: self.rule(policy).call_digest(self.class, &self.row.tool),
             shown,
             generation: self.row.generation,
-        }
+        })
     }
 
     pub(super) fn count(
@@ -127,7 +127,7 @@ impl Open {
         let rule = self.rule(policy);
         let ballot = Ballot {
             sort: "request",
-            subject: self.subject(policy, shown),
+            subject: self.subject(tx, policy, shown)?,
             asked: self.asked(),
             rule,
             own_counts: self.needs_principal() || rule.requester_may_approve,
@@ -176,8 +176,12 @@ pub(super) fn why_stale(tx: &ReadTx<'_>, open: &Open) -> Result<Option<String>, 
     let Some(agent) = registry::agent_by_id(tx, row.agent)? else {
         return Ok(Some("the agent was removed".to_owned()));
     };
-    if !tools::offered(&agent.enabled_tools).any(|tool| tool.name == row.tool) {
-        return Ok(Some(format!("the agent no longer has the tool {}", row.tool)));
+    match mcp::catalogue(tx, &agent)?.missing(&row.tool) {
+        None => {}
+        Some(DenialCode::CallServerChanged) => {
+            return Ok(Some(format!("the MCP server lists {} in another form than people confirmed", row.tool)));
+        }
+        Some(_) => return Ok(Some(format!("the agent no longer has the tool {}", row.tool))),
     }
     if registry::person_by_id(tx, row.principal)?.is_none() {
         return Ok(Some("the person who asked was removed".to_owned()));
@@ -269,7 +273,8 @@ pub fn approve(
     let approver = Approver::new(by.id, proof);
     // The request itself expires before an approval that waits for others does.
     let expires = open.row.expires_at.max(now) + USE_MS;
-    let token = approval::mint(all.root(), open.subject(policy, page.digest), approver, now, expires)
+    let subject = open.subject(tx, policy, page.digest)?;
+    let token = approval::mint(all.root(), subject, approver, now, expires)
         .map_err(|error| Error::from(inbox::Error::Key(error)))?;
     let given = store::add_approval(tx, id, by.id, &token)?;
     let codes: Vec<&str> = open.reasons.iter().map(|reason| reason.code.name()).collect();

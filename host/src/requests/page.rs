@@ -9,13 +9,13 @@ use crate::error::Error;
 use crate::gateway::policy::{Policy, Rule};
 use crate::gateway::review_page::{self, Page};
 use crate::record::Record;
-use crate::registry;
+use crate::registry::{self, mcp};
 use crate::session::store as sessions;
 use crate::tables::requests;
+use crate::tools::catalogue::{OfServer, Terms};
 use crate::turns::items::BodyError;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
-use ironclaw_judge::manifest;
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::visible;
@@ -42,10 +42,15 @@ pub struct Shown {
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
 /// values.
-pub fn effect(tool: &str, class: Class, arguments: &Map<String, Value>) -> String {
-    let template = manifest::built_in(tool).map_or("runs", |manifest| manifest.effect.as_str());
-    let mut words = format!("This host runs {tool} (class {class}): it ");
-    let mut rest = template;
+fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
+    let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
+    let mut words = match terms.and_then(|terms| terms.of_server.as_ref()) {
+        Some(OfServer { server, tool, .. }) => {
+            let (server, tool) = (visible::name(server), visible::name(tool));
+            format!("This host calls the tool {tool} of MCP server {server} (class {class}): it ")
+        }
+        None => format!("This host runs {tool} (class {class}): it "),
+    };
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').unwrap_or((after, ""));
         words.push_str(before);
@@ -121,7 +126,8 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
     let sheet = requests::of_output(tx, row.session, row.output)?;
     let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
     let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
-    let effect = effect(&row.tool, class, &arguments);
+    let terms = mcp::terms(tx, row.agent, &row.tool)?;
+    let effect = effect(&row.tool, terms.as_ref(), class, &arguments);
     let rule = policy.call_rule(class, &row.tool);
 
     let mut page = Page::default();
@@ -132,6 +138,10 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
         &format!("Agent {} asks for it on behalf of {}.", visible::name(&agent), visible::name(&person)),
     );
     page.sentence("  ", "An approval permits exactly this call, once.");
+    if let Some(of_server) = terms.and_then(|terms| terms.of_server) {
+        let server = visible::name(&of_server.server);
+        page.sentence("  ", &format!("It fixes the call, and not the data that MCP server {server} holds."));
+    }
     page.heading("ALL ARGUMENTS");
     review_page::put_fields(&mut page, &Value::Object(arguments.clone()));
     page.heading("VALUES THAT LEAVE THIS MACHINE");

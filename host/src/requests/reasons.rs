@@ -3,9 +3,9 @@
 //! Pure. See [`ironclaw_judge::call::Reason`].
 
 use crate::tables::requests::Row;
+use crate::tools::catalogue::Terms;
 use ironclaw_contract::operator::{DenialCode, RequestReason, ValueOrigin};
 use ironclaw_judge::call::{Decider, Reason};
-use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::typed::{Typed, is_typed_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,8 +69,10 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the sources of the values that leave with a call.
-    pub fn of_call(manifest: &Manifest, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
-        let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward);
+    pub fn of_call(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
+        let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
+        // A server gets every argument of a call.
+        let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
         let origin = |(name, value): (&String, &Value)| Self {
             argument: name.clone(),
             typed: is_typed_value(value, &|text| typed.has(text)),

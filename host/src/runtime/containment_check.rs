@@ -1,9 +1,11 @@
-//! The check of a session's walls: it launches the session's jail and its reader's with the probe in place of the program.
+//! The check of a session's walls: it launches the session's jail, its reader's and an MCP server's with the probe in place of the
+//! program.
 //!
 //! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns. The ledger has the result. See
 //! [`ironclaw_jail::self_test`].
 
 use crate::error::Error;
+use crate::mcp_jail;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
 use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
@@ -46,7 +48,7 @@ impl Actor {
             Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&failure(proof)),
             Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
         };
-        let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len());
+        let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len() + proof.server.len());
         let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
         let recorded = self.state().write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
         recorded.map_err(|error| error.to_string())?;
@@ -69,7 +71,13 @@ fn failure(proof: &Proof) -> String {
 async fn run_self_test(jails: &Jails, limits: TurnLimits, session: &Session) -> Result<Proof, String> {
     let (spec, reader) = prepared(jails, session).await.map_err(|error| error.to_string())?;
     let surroundings = HostTargets { host_socket: api_socket(jails), host_files: host_files(jails, session) };
-    let mut proof = self_test::prove(&jails.launcher, &spec, &reader, surroundings).await.map_err(|e| e.to_string())?;
+    let state = jails.config.runtime.join(format!("self-test-{}", session.uid_offset));
+    let server = mcp_jail::without_program(&state, jails.fetcher()).map_err(|error| error.to_string())?;
+    let proved = self_test::prove(&jails.launcher, &spec, &reader, server.as_ref(), surroundings).await;
+    if let Err(error) = home::remove_tree(&state) {
+        tracing::warn!(%error, path = %state.display(), "the directory of a self-test stays");
+    }
+    let mut proof = proved.map_err(|error| error.to_string())?;
     for after_bell in [false, true] {
         proof.attempts.push(
             request_key_again(jails, limits, session, &spec, after_bell).await.map_err(|error| error.to_string())?,

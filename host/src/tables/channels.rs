@@ -3,7 +3,7 @@
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::ChannelKind;
-use ironclaw_contract::seam::change::{Engage, McpHeader, McpRegister, McpTool};
+use ironclaw_contract::seam::change::{Engage, McpRegister};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, ToSql, params};
 
@@ -152,19 +152,19 @@ pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result
     Ok(())
 }
 
-/// An MCP server of the catalogue.
+/// An MCP server of the catalogue. A listing is the text of `registry::mcp::Listing`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its name.
-    pub name: String,
-    /// Its URL.
-    pub url: String,
-    /// Its declared tools.
-    pub tools: Vec<McpTool>,
-    /// Headers of each request; their values are names of secrets.
-    pub headers: Vec<McpHeader>,
+    /// The change that registered it.
+    pub described: McpRegister,
     /// Milliseconds since the epoch.
     pub made_at: i64,
+    /// Its last listing, with the time in milliseconds since the epoch.
+    pub seen: Option<(String, i64)>,
+    /// The listing that people confirmed, with the time in milliseconds since the epoch.
+    pub confirmed: Option<(String, i64)>,
+    /// The confirmed manifests in TOML; `None`: the strictest for every tool.
+    pub manifest: Option<String>,
 }
 
 /// The tools of an MCP server that an agent may call.
@@ -181,12 +181,16 @@ pub struct McpGrant {
 }
 
 fn read_server(row: &Row<'_>) -> rusqlite::Result<McpServer> {
+    let with_time = |text: &str, at: &str| -> rusqlite::Result<Option<(String, i64)>> {
+        let (text, at): (Option<String>, Option<i64>) = (row.get(text)?, row.get(at)?);
+        Ok(text.zip(at))
+    };
     Ok(McpServer {
-        name: row.get("name")?,
-        url: row.get("url")?,
-        tools: stored_json(row, "tools")?,
-        headers: stored_json(row, "headers")?,
+        described: stored_json(row, "described")?,
         made_at: row.get("made_at")?,
+        seen: with_time("seen", "seen_at")?,
+        confirmed: with_time("confirmed", "confirmed_at")?,
+        manifest: row.get("manifest")?,
     })
 }
 
@@ -205,19 +209,35 @@ pub fn count_servers(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))
 }
 
-/// Inserts an MCP server, or replaces the one of the same name.
+/// Inserts an MCP server, or replaces the one of the same name. A replaced one has no listing.
 pub fn put_server(tx: &mut WriteTx<'_>, server: &McpRegister, made_at: i64) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO mcp_servers (name, url, tools, headers, made_at) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (name) \
-         DO UPDATE SET url = excluded.url, tools = excluded.tools, headers = excluded.headers, made_at = excluded.made_at",
-        params![
-            server.name,
-            server.url,
-            canonical::to_string(&server.tools),
-            canonical::to_string(&server.headers),
-            made_at
-        ],
+        "INSERT INTO mcp_servers (name, described, made_at) VALUES (?1,?2,?3) ON CONFLICT (name) DO UPDATE SET \
+         described = excluded.described, made_at = excluded.made_at, seen = NULL, seen_at = NULL, confirmed = NULL, \
+         manifest = NULL, confirmed_at = NULL",
+        params![server.name, canonical::to_string(&server), made_at],
     )?;
+    Ok(())
+}
+
+/// Sets the last listing of an MCP server.
+pub fn set_seen(tx: &mut WriteTx<'_>, name: &str, listing: &str, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE mcp_servers SET seen = ?2, seen_at = ?3 WHERE name = ?1", params![name, listing, at])?;
+    Ok(())
+}
+
+/// Sets the confirmed listing of an MCP server to its last one, with its manifests.
+pub fn confirm_server(tx: &mut WriteTx<'_>, name: &str, manifest: Option<&str>, at: i64) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE mcp_servers SET confirmed = seen, manifest = ?2, confirmed_at = ?3 WHERE name = ?1",
+        params![name, manifest, at],
+    )?;
+    Ok(())
+}
+
+/// Deletes an MCP server with all grants of it.
+pub fn delete_server(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM mcp_servers WHERE name = ?1", [name])?;
     Ok(())
 }
 

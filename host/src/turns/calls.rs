@@ -20,7 +20,6 @@ pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs
 pub use run::{HostResult, recall_query, run};
 
 use crate::tables::turns::{self, NewCall};
-use crate::tools;
 use crate::turns::items::{BodyError, NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
@@ -85,7 +84,7 @@ pub fn record(
             .session(session)
             .turn(turn)
             .with("call", call.call_id)
-            .with("tool", known_name(&call.tool))
+            .with("tool", known_name(judged))
             .with("arguments_digest", judged.digest)
     };
     match &judged.judgement {
@@ -139,8 +138,8 @@ fn codes(codes: impl Iterator<Item = DenialCode>) -> String {
 }
 
 /// Returns the name of a known tool. The ledger never contains a name that a model invented.
-fn known_name(tool: &str) -> &'static str {
-    tools::find(tool).map_or("(unknown)", |tool| tool.name)
+fn known_name(judged: &Judged) -> String {
+    if judged.by_stages.class.is_some() { judged.call.tool.clone() } else { "(unknown)".to_owned() }
 }
 
 /// The body of a result item.

@@ -11,8 +11,8 @@ mod system;
 
 pub use item_cache::ItemCache;
 
-use crate::registry::{Agent, Mode};
-use crate::tools;
+use crate::registry::{Agent, Mode, mcp};
+use crate::tools::catalogue::Offered;
 use crate::turns::calls::Call;
 use crate::turns::items::{self, BodyError, Recorded};
 use crate::turns::turn::Turn;
@@ -25,8 +25,10 @@ use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::{Sealer, SessionSealer};
+use ironclaw_text::{lookalike, visible};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -275,16 +277,31 @@ pub fn compose(
 ) -> Result<Prompt, BodyError> {
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let system = system::text(tx, reader)?;
-    Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(reader.agent), parts })
+    Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(tx, reader.agent)?, parts })
 }
 
-fn offered_tools(agent: &Agent) -> Vec<ToolSchema> {
-    let schema = |tool: &tools::Tool| ToolSchema {
-        name: tool.name.to_owned(),
-        description: tool.description.to_owned(),
-        parameters: tool.parameters_for_model(),
+fn offered_tools(tx: &ReadTx<'_>, agent: &Agent) -> Result<Vec<ToolSchema>, ironclaw_state::Error> {
+    let schema = |Offered { name, description, parameters }: Offered<'_>| ToolSchema {
+        name: name.to_owned(),
+        description: harmless(description),
+        parameters: harmless_schema(parameters),
     };
-    tools::offered(&agent.enabled_tools).map(schema).collect()
+    Ok(mcp::catalogue(tx, agent)?.offered().map(schema).collect())
+}
+
+/// Returns a text that a server may have written without look-alikes of the host's marks and without hidden characters.
+fn harmless(text: &str) -> String {
+    visible::without_hidden(&lookalike::neutralise(text)).into_owned()
+}
+
+/// Returns a schema with harmless texts. A server never gets the changed ones: a call with a changed name has an argument without a rule.
+fn harmless_schema(schema: Value) -> Value {
+    match schema {
+        Value::String(text) => Value::String(harmless(&text)),
+        Value::Array(all) => all.into_iter().map(harmless_schema).collect(),
+        Value::Object(all) => all.into_iter().map(|(name, value)| (harmless(&name), harmless_schema(value))).collect(),
+        other => other,
+    }
 }
 
 fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {

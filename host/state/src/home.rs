@@ -284,6 +284,16 @@ impl Home {
         self.agent(agent).join("layers").join(digest.to_string())
     }
 
+    /// Returns the directory of MCP servers. A backup does not have it.
+    pub fn mcp(&self) -> PathBuf {
+        self.0.join("mcp")
+    }
+
+    /// Returns the directory that a process of an MCP server may write: one for each server and user.
+    pub fn mcp_state(&self, server: &str, user: &str) -> PathBuf {
+        self.mcp().join(server).join(user)
+    }
+
     /// Returns the directories of a session.
     pub fn session(&self, id: SessionId) -> SessionDirectories {
         SessionDirectories(self.0.join("sessions").join(id.to_string()))

@@ -36,6 +36,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v14.sql"),
     include_str!("v15.sql"),
     include_str!("v16.sql"),
+    include_str!("v17.sql"),
 ];
 
 /// A migration of the schema.

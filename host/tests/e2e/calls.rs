@@ -15,7 +15,7 @@ fn say_waiting(host: &TestHost, text: &str) -> String {
 }
 
 /// Returns the explanation of the newest call.
-pub(super) fn why_last_call(host: &TestHost) -> Value {
+pub(crate) fn why_last_call(host: &TestHost) -> Value {
     let recorded: Vec<Value> = ["call.recorded", "call.refused"].iter().flat_map(|what| host.entries(what)).collect();
     let newest = recorded.iter().max_by_key(|entry| entry["seq"].as_u64()).expect("a call");
     let call = newest["data"]["call"].as_str().expect("an id");

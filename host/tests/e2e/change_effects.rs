@@ -157,12 +157,23 @@ fn command_cannot_bypass_a_stricter_policy() {
 fn mcp_list_names_secrets_and_is_for_admins_only() {
     let host = new_host(Build::Plain, "");
     host.ctl(&["mcp", "list"]).ok();
-    let insert = "INSERT INTO mcp_servers VALUES ('files', 'https://mcp.example/', '[{\"name\":\"read\"}]', \
-                  '[{\"name\":\"authorization\",\"scheme\":\"Bearer\",\"secret\":\"token\"}]', 0)";
-    set(&host, insert);
+    let described = json!({
+        "name": "files",
+        "url": "https://mcp.example/",
+        "headers": [{ "name": "authorization", "scheme": "Bearer", "secret": "token" }],
+    });
+    let tool = json!({ "name": "read", "inputSchema": { "type": "object" } });
+    let listing = json!({ "era": "session", "instructions": null, "tools": [tool] });
+    let columns = "name, described, made_at, seen, seen_at, confirmed, confirmed_at";
+    set(
+        &host,
+        &format!(
+            "INSERT INTO mcp_servers ({columns}) VALUES ('files', '{described}', 0, '{listing}', 0, '{listing}', 0)"
+        ),
+    );
     host.change("a", "mcp_access", &json!({ "server": "files", "tools": ["read"] }));
-    let listed = host.ctl(&["mcp", "list"]).ok().stdout;
-    for word in ["files", "https://mcp.example/", "authorization: Bearer secret:token", "a (read)"] {
+    let listed = host.ctl(&["mcp", "list"]).ok().stdout + &host.ctl(&["mcp", "show", "files"]).ok().stdout;
+    for word in ["files", "https://mcp.example/", "authorization", "secret:token", "confirmed", "read"] {
         assert!(listed.contains(word), "{word}: {listed}");
     }
     let answer = member(&host, "Bob").get("/v1/mcp");

@@ -9,6 +9,7 @@ mod deciders;
 use crate::chaos::kill::{choose_cases, run_settings};
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
+use crate::support::mcp_server::HttpServer;
 use fastrand::Rng;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ use std::path::Path;
 pub(crate) struct ChangeFixture {
     pub(crate) host: TestHost,
     directory: tempfile::TempDir,
+    /// The MCP server that the agent proposes.
+    _calendar: Option<HttpServer>,
 }
 
 /// The proposals of these tests: the word of the message, the kind, and the payload as TOML.
@@ -39,7 +42,7 @@ const PROPOSALS: [(&str, &str, &str); 11] = [
     (
         "register",
         "mcp_register",
-        r#"{ name = "calendar", url = "https://calendar.example/mcp", tools = [{ name = "list_events", description = "What is on" }, { name = "add_event" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#,
+        r#"{ name = "calendar", url = "CALENDAR", tools = [{ name = "echo", description = "Gives the text back" }, { name = "count" }], headers = [{ name = "Authorization", secret = "calendar", scheme = "Bearer" }] }"#,
     ),
     ("access", "mcp_access", r#"{ server = "calendar" }"#),
     ("egress", "egress", r#"{ host = "docs.example", methods = ["GET"], paths = ["/pages"] }"#),
@@ -60,7 +63,9 @@ impl ChangeFixture {
                 .expect("set");
         }
         let shared = shared.display().to_string();
-        let proposals = PROPOSALS.map(|(word, kind, payload)| (word, kind, payload.replace("SHARED", &shared)));
+        let calendar = HttpServer::start(&[]);
+        let filled = |payload: &str| payload.replace("SHARED", &shared).replace("CALENDAR", &calendar.url);
+        let proposals = PROPOSALS.map(|(word, kind, payload)| (word, kind, filled(payload)));
         let rules = rules(proposals.iter().map(|(word, kind, payload)| (*word, *kind, payload.as_str())));
         let script = host.home.join("script.toml");
         std::fs::write(&script, rules).expect("written");
@@ -74,12 +79,12 @@ impl ChangeFixture {
         host.ctl(&["person", "add", "bob"]).ok();
         host.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
         host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
-        Self { host, directory }
+        Self { host, directory, _calendar: Some(calendar) }
     }
 
     /// Returns a fixture for another host, whose script has [`rules`].
     pub(crate) fn over(host: TestHost, directory: tempfile::TempDir) -> Self {
-        Self { host, directory }
+        Self { host, directory, _calendar: None }
     }
 
     /// Proposes a change in the conversation and returns its id.
@@ -102,6 +107,14 @@ impl ChangeFixture {
         let list = self.host.ctl(&["--json", "change", "list"]).ok().json();
         let list = list.as_array().expect("a list").clone();
         list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
+    }
+
+    /// Confirms the tools of the server, without which no agent can propose to use it.
+    fn confirm_calendar(&self) {
+        self.host.ctl(&["mcp", "test", "calendar"]).refused("did not confirm the tools");
+        let shown = self.host.ctl(&["--json", "mcp", "show", "calendar"]).ok().json();
+        let digest = shown["digest"].as_str().expect("a digest");
+        self.host.ctl(&["mcp", "confirm", "calendar", "--digest", digest, "--yes"]).ok();
     }
 
     /// Waits until the change has its final status.
@@ -174,8 +187,8 @@ fn has_effect(fixture: &ChangeFixture, word: &str) -> bool {
                 && made.json()["persona"] == "Find sources."
                 && made.json()["enabled_tools"] == json!(["read_file"])
         }
-        "register" => fixture.host.ctl(&["mcp", "list"]).ok().stdout.contains("list_events"),
-        "access" => agent["mcp"].to_string().contains("add_event"),
+        "register" => fixture.host.ctl(&["mcp", "list"]).ok().stdout.contains("calendar"),
+        "access" => agent["mcp"].to_string().contains("calendar"),
         "egress" => fixture.host.ctl(&["egress", "list", "a"]).ok().stdout.contains("docs.example"),
         other => panic!("{other}"),
     }
@@ -218,6 +231,9 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
         assert_eq!(reports, 1, "{word}: {now:?}");
         assert!(now.len() > earlier, "{word}");
         earlier = now.len();
+        if word == "register" {
+            fixture.confirm_calendar();
+        }
     }
     fixture.host.ctl(&["audit", "verify"]).ok();
 }
@@ -244,6 +260,7 @@ fn rejected_change_of_each_kind_has_no_effect_and_is_reported() {
     let id = fixture.propose("register");
     fixture.host.ctl(&["approve", &id]).ok();
     fixture.settled(&id);
+    fixture.confirm_calendar();
     for word in ["persona", "wiring", "mounts", "create", "access", "permissions", "tools"] {
         reject(word);
     }

@@ -74,7 +74,7 @@ fn judged(row: &Row, class: Class) -> String {
     let (manifest, receiver) = (manifest_of(class, row.is_contained), ReceiverPolicy::default());
     let judged = judge(&CallContext {
         manifest: Some(&manifest),
-        is_enabled: true,
+        missing: None,
         arguments: json!({ "path": "." }).as_object(),
         has_room: true,
         principal: row.principal,

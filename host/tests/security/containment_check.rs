@@ -60,7 +60,7 @@ fn containment_check_passes_for_every_user_and_is_recorded() {
         assert_eq!(failed_attempts(&report), Vec::new(), "{user:?}");
         let answer = answer.ok();
         assert_eq!(report["ok"], true, "{user:?}");
-        for jail in ["attempts", "reader"] {
+        for jail in ["attempts", "reader", "server"] {
             let attempts = report[jail].as_array().expect("a list");
             assert!(attempts.len() >= 40, "{user:?} {jail}: {}", attempts.len());
             assert_eq!(by_name(&report[jail]).len(), attempts.len(), "{user:?} {jail}: a name is repeated");

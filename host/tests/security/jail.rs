@@ -235,3 +235,33 @@ fn jail_with_host_programs_and_a_layer_contains_attempts() {
         });
     }
 }
+
+#[test]
+fn jail_of_an_mcp_server_contains_every_attempt() {
+    play_each("server", |user, result| {
+        let attempts = result["server"].as_array().unwrap_or_else(|| panic!("{user:?}: {result}"));
+        let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
+        assert_eq!(breached, Vec::<&Value>::new(), "{user:?}");
+        for tried in ["write, read and delete a file in /state", "write a file into /data", "open a TCP socket"] {
+            assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{user:?}: {tried}");
+        }
+        assert_eq!(result["controls"][0]["caught"], true, "{user:?}: {result}");
+    });
+}
+
+#[test]
+fn program_in_the_jail_of_a_server_talks_over_its_link() {
+    play_each("server-programs", |user, result| {
+        for (program, heard, errors) in
+            [("cat", "hello\n", ""), ("python", "HELLO\n", "ready\n"), ("node", "HELLO\n", "ready\n")]
+        {
+            let found = &result[program];
+            assert_eq!(found["faults"], Value::Null, "{user:?} {program}: {result}");
+            assert_eq!((&found["heard"], &found["errors"]), (&heard.into(), &errors.into()), "{user:?} {program}");
+            assert_eq!(found["exit"]["code"], 0, "{user:?} {program}: {result}");
+        }
+        let missing = &result["missing"];
+        assert_eq!(missing["heard"], "", "{user:?}: a failure is never on the link");
+        assert!(missing["errors"].as_str().is_some_and(|text| text.contains("no-such-program")), "{user:?}: {missing}");
+    });
+}

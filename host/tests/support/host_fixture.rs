@@ -316,10 +316,11 @@ pub(crate) fn programs(build: Build) -> &'static Path {
     let made = match build {
         Build::Plain => PLAIN.get_or_init(|| {
             let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
-            cargo(&["build", "-p", "ironclaw-sandbox", "-p", "ironctl", "--bins"], host);
+            cargo(&["build", "-p", "ironclaw-sandbox", "-p", "ironctl", "-p", "ironclaw-mcp-demo", "--bins"], host);
             let from = host.parent().expect("a directory");
             let own = program_directory();
             copy(&[host, &from.join("ironclaw-sandbox"), &from.join("ironctl")], own.path());
+            copy(&[&from.join("ironclaw-mcp-demo")], own.path());
             own
         }),
         Build::Failpoints => FAILPOINTS.get_or_init(|| {

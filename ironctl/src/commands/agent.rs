@@ -3,7 +3,7 @@
 //! Never validates a name or a tool: the host does. Removes only with a confirmation. See [`crate::commands::agent::set`] and
 //! [`crate::commands::propose`].
 
-mod directories;
+pub mod directories;
 pub mod set;
 mod software;
 

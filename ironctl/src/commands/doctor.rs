@@ -103,18 +103,19 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the reader's jail.
+/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the jails of the reader and of an MCP server.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
         report["attempts"] = json!(proof.attempts);
         report["reader"] = json!(proof.reader);
+        report["server"] = json!(proof.server);
         report["controls"] = json!(proof.controls);
     }
     report
 }
 
-/// Prints the attempts in the agent's jail by group, the failed attempts in the reader's jail, and the negative controls.
+/// Prints the attempts in the agent's jail by group, the failed attempts in the other jails, and the negative controls.
 fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let mut groups: Vec<(&str, Vec<Attempt>)> = Vec::new();
     for attempt in &proof.attempts {
@@ -128,11 +129,14 @@ fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
         print_attempts(out, &attempts)?;
     }
     let held = |attempts: &[Attempt]| attempts.iter().filter(|attempt| attempt.contained).count();
-    let (agent, reader) = (&proof.attempts, &proof.reader);
+    let agent = &proof.attempts;
     out.line(format!("\nagent's jail: {} of {} attempts pass", held(agent), agent.len()))?;
-    if !reader.is_empty() {
-        out.line(format!("reader's jail: {} of {} attempts pass", held(reader), reader.len()))?;
-        let breaches: Vec<Attempt> = reader.iter().filter(|attempt| !attempt.contained).cloned().collect();
+    for (jail, attempts) in [("reader's", &proof.reader), ("MCP server's", &proof.server)] {
+        if attempts.is_empty() {
+            continue;
+        }
+        out.line(format!("{jail} jail: {} of {} attempts pass", held(attempts), attempts.len()))?;
+        let breaches: Vec<Attempt> = attempts.iter().filter(|attempt| !attempt.contained).cloned().collect();
         if !breaches.is_empty() {
             print_attempts(out, &breaches)?;
         }

@@ -111,7 +111,7 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
 
 async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
     let client = at.client()?;
-    let wanted = Wanted { kind: ChangeKind::Egress, agent, payload, yes, patience: change::APPLY_TIMEOUT };
+    let wanted = Wanted { kind: ChangeKind::Egress, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
     let decided = propose::decide(at, &client, wanted).await?;
     at.out.json(&decided)
 }

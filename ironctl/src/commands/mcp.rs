@@ -1,42 +1,152 @@
-//! `ironctl mcp`: lists the catalogue of MCP servers.
+//! `ironctl mcp`: adds, lists, shows, tests, confirms, grants, revokes and removes MCP servers.
 //!
-//! Never adds a server: that is a change, which people decide. See [`crate::commands::agent`] for the grants of an agent.
+//! Never sets a server or an access itself: each change goes through the gateway. See [`crate::commands::propose`].
 
-use super::At;
+mod add;
+mod confirm;
+mod manifest;
+mod show;
+mod table;
+mod wording;
+
+use super::propose::{self, Wanted};
+use super::{At, change};
 use crate::failure::Error;
+use crate::own_command::quoted;
 use clap::Subcommand;
-use ironclaw_contract::operator::{McpHolder, McpServer, McpServerHeader};
+use ironclaw_contract::operator::{Change, ChangeKind, McpServer};
+use serde_json::{Value, json};
+
+pub use wording::{attention, attention_with_repair, repair};
 
 /// The verbs of `ironctl mcp`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List MCP servers with their headers, their tools and the agents that have them
+    /// Add a server at a URL or as a command, and show its tools with their rules
+    Add(Box<add::Args>),
+    /// List servers with their states and the agents that have them
     #[command(after_help = "Example:\n  ironctl mcp list")]
     List,
+    /// Show a server: its address, its state, its tools with their rules, and its own words
+    #[command(
+        after_help = "Example:\n  ironctl mcp show calendar\n  ironctl mcp show calendar --manifest > calendar.toml"
+    )]
+    Show {
+        /// Name of the server
+        server: String,
+        /// Print the manifests of its tools as TOML, to edit them for `confirm --manifest`
+        #[arg(long)]
+        manifest: bool,
+    },
+    /// Ask a server for its tools now, and compare them with the confirmed ones
+    Test(confirm::Test),
+    /// Confirm the tools of a server with their rules
+    Confirm(confirm::Args),
+    /// Let an agent call tools of a server
+    #[command(
+        after_help = "Example:\n  ironctl mcp grant assistant calendar\n  ironctl mcp grant assistant calendar --tools list_events,add_event"
+    )]
+    Grant {
+        /// Name or id of the agent
+        agent: String,
+        /// Name of the server
+        server: String,
+        /// Names of the tools, with commas [default: all confirmed ones]
+        #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
+        tools: Option<Vec<String>>,
+        /// Approve the change without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Take a server back from an agent
+    #[command(after_help = "Example:\n  ironctl mcp revoke assistant calendar")]
+    Revoke {
+        /// Name or id of the agent
+        agent: String,
+        /// Name of the server
+        server: String,
+        /// Approve the change without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove a server from the catalogue, and from every agent
+    #[command(after_help = "Example:\n  ironctl mcp remove calendar")]
+    Remove {
+        /// Name of the server
+        server: String,
+        /// Approve the change without a question
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
-    let client = at.client()?;
     match action {
-        Action::List => {
-            let servers = client.mcp_servers().await?;
-            at.out.json(&servers)?;
-            if servers.is_empty() {
-                return at.out.line("no MCP servers");
+        Action::Add(args) => add::run(at, *args).await,
+        Action::List => list(at).await,
+        Action::Show { server, manifest } => show::run(at, &server, manifest).await,
+        Action::Test(args) => confirm::test(at, args).await,
+        Action::Confirm(args) => confirm::run(at, args).await,
+        Action::Grant { agent, server, tools, yes } => {
+            let mut payload = json!({ "server": server });
+            if let Some(tools) = tools {
+                if tools.iter().any(String::is_empty) {
+                    let hint = format!("name tools as a,b, or take all back: ironctl mcp revoke {agent} {server}");
+                    return Err(Error::usage("--tools has an empty name", hint));
+                }
+                payload["tools"] = json!(tools);
             }
-            at.out.table(["SERVER", "URL", "TOOLS", "HEADERS", "AGENTS"], servers.into_iter().map(row))
+            access(at, &agent, payload, yes).await
+        }
+        Action::Revoke { agent, server, yes } => {
+            access(at, &agent, json!({ "server": server, "tools": [] }), yes).await
+        }
+        Action::Remove { server, yes } => {
+            let payload = json!({ "name": server, "remove": true });
+            at.out.json(&decide(at, ChangeKind::McpRegister, None, payload, yes).await?)
         }
     }
 }
 
-fn row(server: McpServer) -> [String; 5] {
-    let header = |McpServerHeader { name, secret, scheme }| match scheme {
-        Some(scheme) => format!("{name}: {scheme} secret:{secret}"),
-        None => format!("{name}: secret:{secret}"),
+async fn access(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
+    at.out.json(&decide(at, ChangeKind::McpAccess, Some(agent), payload, yes).await?)
+}
+
+/// Submits a change and applies the decision of the caller. Returns `None` if the setting already has this value.
+async fn decide(
+    at: &At,
+    kind: ChangeKind,
+    agent: Option<&str>,
+    payload: Value,
+    yes: bool,
+) -> Result<Option<Change>, Error> {
+    let client = at.client()?;
+    let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
+    propose::decide(at, &client, wanted).await
+}
+
+async fn list(at: &At) -> Result<(), Error> {
+    let servers = at.client()?.mcp_servers().await?;
+    at.out.json(&servers)?;
+    if servers.is_empty() {
+        return at.out.line("no MCP servers; add one with `ironctl mcp add`");
+    }
+    let attention: Vec<String> = servers.iter().filter_map(attention_with_repair).collect();
+    let row = |server: McpServer| {
+        let place = place(&server);
+        let agents: Vec<String> = server.agents.into_iter().map(|holder| holder.agent).collect();
+        let tools = server.tools.iter().filter(|tool| tool.listed != "gone").count();
+        [server.name, server.transport, server.state, place, tools.to_string(), agents.join(" ")]
     };
-    let tools: Vec<String> = server.tools.into_iter().map(|tool| tool.name).collect();
-    let headers: Vec<String> = server.headers.into_iter().map(header).collect();
-    let holder = |McpHolder { agent, tools }| format!("{agent} ({})", tools.join(" "));
-    let agents: Vec<String> = server.agents.into_iter().map(holder).collect();
-    [server.name, server.url, tools.join(" "), headers.join(", "), agents.join(", ")]
+    at.out.table(["SERVER", "TRANSPORT", "STATE", "AT", "TOOLS", "AGENTS"], servers.into_iter().map(row))?;
+    attention.into_iter().try_for_each(|line| at.out.remark(line))
+}
+
+/// Returns the URL of a server, or its command as words of a shell.
+fn place(server: &McpServer) -> String {
+    if server.command.is_empty() {
+        return server.url.clone();
+    }
+    let words: Vec<_> = server.command.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
 }

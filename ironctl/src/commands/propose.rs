@@ -13,12 +13,15 @@ use std::time::Duration;
 /// The code of a change that waits for a decision.
 const PENDING: &str = "change_pending";
 
+/// The code of a change that the caller did not approve.
+const DECLINED: &str = "not_confirmed";
+
 /// A change that a command wants.
 pub struct Wanted<'a> {
     /// Its kind.
     pub kind: ChangeKind,
-    /// Name or id of the agent.
-    pub agent: &'a str,
+    /// Name or id of the agent; `None` for a change of the host.
+    pub agent: Option<&'a str>,
     /// The new setting, in the shape of the kind.
     pub payload: Value,
     /// True to approve it without a question.
@@ -34,7 +37,7 @@ pub struct Wanted<'a> {
 pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Option<Change>, Error> {
     let Wanted { kind, agent, payload, yes, patience } = wanted;
     let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
-    let new = NewChange { kind, agent: Some(agent.to_owned()), payload, reason: String::new() };
+    let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
     let submitted = match client.submit_change(&new).await {
         Err(Error::Refused(refused)) if refused.error.code == DenialCode::ChangeEmpty.name() => {
             at.out.line(refused.error.message)?;
@@ -73,9 +76,9 @@ async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Ch
     match reason {
         Some(reason) => {
             client.reject(&id, reason).await?;
-            Err(Error::failed("not_confirmed", format!("nothing was changed; {id} is rejected")))
+            Err(Error::failed(DECLINED, format!("nothing was changed; {id} is rejected")))
         }
-        None => Err(Error::failed("not_confirmed", format!("nothing was changed; {id} still waits"))),
+        None => Err(Error::failed(DECLINED, format!("nothing was changed; {id} still waits"))),
     }
 }
 
@@ -108,6 +111,11 @@ pub async fn instead(
 /// Returns whether this is the failure of a change that waits.
 pub fn is_pending(error: &Error) -> bool {
     matches!(error, Error::Failed { code: PENDING, .. })
+}
+
+/// Returns whether this is the failure of a change that the caller did not approve.
+pub fn is_declined(error: &Error) -> bool {
+    matches!(error, Error::Failed { code: DECLINED, .. })
 }
 
 /// Creates the failure for a change that waits, with the people who must approve it and their command.

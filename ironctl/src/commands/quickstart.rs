@@ -116,6 +116,7 @@ fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -
         ("stop the host", "down".to_owned()),
         ("make it a service", "service install".to_owned()),
         ("try each wall", "doctor --prove".to_owned()),
+        ("try an MCP server", "mcp add demo".to_owned()),
     ] {
         at.out.line(format!("  {does:<18} {me} {command}"))?;
     }
@@ -249,7 +250,7 @@ mod tests {
             attempt("open a TCP socket", "seccomp"),
             attempt("write into the workspace", ""),
         ];
-        let shown = examples(&Proof { attempts, reader: Vec::new(), controls: Vec::new() });
+        let shown = examples(&Proof { attempts, reader: Vec::new(), server: Vec::new(), controls: Vec::new() });
         let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
     }

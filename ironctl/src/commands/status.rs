@@ -2,7 +2,7 @@
 //!
 //! Prints warnings first. See [`crate::jail`] for the report on a process, [`crate::commands::session`] for one session.
 
-use super::{At, inbox};
+use super::{At, inbox, mcp};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};
@@ -22,11 +22,22 @@ pub async fn run(at: &At) -> Result<(), Error> {
     if status.changes_waiting + status.calls_waiting > 0 {
         at.out.line(format!("{}: ironctl inbox", inbox::count(status.calls_waiting, status.changes_waiting)))?;
     }
+    if !at.out.is_json() {
+        servers(at).await?;
+    }
     host(at.out, &status)?;
     if status.sessions.is_empty() {
         return at.out.line("no sessions; start one with `ironctl chat AGENT`");
     }
     sessions(at.out, status.sessions.iter())
+}
+
+/// Prints a line about each MCP server that needs the operator.
+async fn servers(at: &At) -> Result<(), Error> {
+    match at.client()?.mcp_servers().await {
+        Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.line(line)),
+        Err(error) => at.out.line(format!("warning: cannot list the MCP servers: {error}")),
+    }
 }
 
 fn host(out: Output, status: &Status) -> Result<(), Error> {

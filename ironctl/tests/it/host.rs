@@ -247,7 +247,7 @@ fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
             "POST /v1/sessions/ses_00000000000000000000000001/prove" => {
                 Answer::json(json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls}))
             }
-            "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
+            "GET /v1/models" | "GET /v1/channels" | "GET /v1/mcp" => Answer::json(json!([])),
             _ => Answer::json(status(Path::new("/h"), 4242)),
         });
         let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
@@ -266,7 +266,7 @@ fn doctor_fails_on_an_escape() {
         "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
             {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
         ]})),
-        "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
+        "GET /v1/models" | "GET /v1/channels" | "GET /v1/mcp" => Answer::json(json!([])),
         _ => Answer::json(status(Path::new("/h"), 4242)),
     });
     let (code, out, err) = at(&own, host.home.path(), &["doctor"]);
@@ -279,4 +279,29 @@ fn doctor_fails_on_an_escape() {
     let (code, _, err) = at(&own, host.home.path(), &["doctor"]);
     assert_eq!(code, 1);
     assert!(err.contains("contract fingerprint"), "{err}");
+}
+
+#[test]
+fn doctor_names_an_mcp_server_that_changed() {
+    let (binaries, own) = with_fake_binaries();
+    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    for name in ["fingerprint.out", "--fingerprint.out"] {
+        fs::write(binaries.path().join(name), "ab".repeat(32)).expect("written");
+    }
+    for (state, ok) in [("proposed", true), ("confirmed", true), ("changed", false)] {
+        let host = FakeHost::new(move |line, _| match line {
+            "GET /v1/mcp" => Answer::json(json!([{
+                "name": "files", "transport": "http", "url": "https://mcp.example/", "state": state, "tools": [],
+                "headers": [], "agents": [], "made_at": "2026-11-20T10:00:00.000Z"
+            }])),
+            "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
+            _ => Answer::json(status(Path::new("/h"), 4242)),
+        });
+        let (code, out, err) = at(&own, host.home.path(), &["doctor", "--json"]);
+        let report: Value = serde_json::from_str(&out).expect("one JSON document");
+        let checks = report["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|check| check["name"] == "MCP server files").expect("a check of the server");
+        assert_eq!((code, &check["ok"]), (i32::from(!ok), &json!(ok)), "{err}");
+        assert_eq!(check["remedy"].as_str().unwrap_or_default(), if ok { "" } else { "ironctl mcp test files" });
+    }
 }

@@ -11,6 +11,7 @@ mod golden;
 mod host;
 mod inbox;
 mod inline;
+mod mcp;
 mod offline;
 mod paste;
 mod questions;

@@ -9,10 +9,10 @@ use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
     Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
-    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, McpHolder, McpServer, McpServerHeader,
-    McpServerTool, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes,
-    Panicked, Preflight, Proof, ReaderStatus, Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead,
-    SlotCounts, Stage, Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageImage, MessageView,
+    ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus, Recorded,
+    Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status, Stopped, Thread, Transcript,
+    TranscriptCall, TranscriptItem, TranscriptSpan, Why,
 };
 use std::collections::BTreeMap;
 
@@ -204,7 +204,12 @@ fn host() -> Vec<Shape> {
         shape("operator.control", control.clone()),
         shape_by_bytes(
             "operator.proof",
-            &Proof { attempts: vec![attempt.clone()], reader: vec![attempt], controls: vec![control] },
+            &Proof {
+                attempts: vec![attempt.clone()],
+                reader: vec![attempt.clone()],
+                server: vec![attempt],
+                controls: vec![control],
+            },
         ),
         shape("operator.check", check(true, "")),
         shape_by_bytes("operator.preflight", &Preflight { ok: false, checks: vec![check(false, remedy)] }),
@@ -247,20 +252,7 @@ fn agents() -> Vec<Shape> {
         }],
         mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
     };
-    let server = McpServer {
-        name: "files".to_owned(),
-        url: "https://mcp.example/".to_owned(),
-        tools: vec![McpServerTool { name: "read".to_owned(), description: "Reads a file.".to_owned() }],
-        headers: vec![McpServerHeader {
-            name: "authorization".to_owned(),
-            secret: "files".to_owned(),
-            scheme: Some("Bearer".to_owned()),
-        }],
-        agents: vec![McpHolder { agent: "clerk".to_owned(), tools: vec!["read".to_owned()] }],
-        made_at: AT.to_owned(),
-    };
     vec![
-        shape_by_bytes("operator.mcp_server", &server),
         shape_by_bytes(
             "operator.new_agent.bare",
             &NewAgent { model: None, persona: None, enabled_tools: None, ..new.clone() },

@@ -4,7 +4,9 @@ use super::{Shape, every, rewritten, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
-use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, GuardMode, Payload, Settings};
+use ironclaw_contract::seam::change::{
+    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpRegister, Mount, Payload, Settings,
+};
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
@@ -366,7 +368,7 @@ fn changes() -> Vec<Shape> {
             ChangeKind::Egress => {
                 r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
-            ChangeKind::Settings => unreachable!("no action: see `settings`"),
+            ChangeKind::McpConfirm | ChangeKind::Settings => unreachable!("no action: see `of_people`"),
         };
         let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
         let change = Change::parse(kind, &payload).expect("of its kind");
@@ -378,11 +380,11 @@ fn changes() -> Vec<Shape> {
     let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
     let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
     let difference = action("action.enabled_tools.difference", sample);
-    ChangeKind::for_agents().map(change).chain([difference]).chain(settings()).collect()
+    ChangeKind::for_agents().map(change).chain([difference]).chain(of_people()).collect()
 }
 
-/// Returns the payloads of the one kind that only people propose.
-fn settings() -> Vec<Shape> {
+/// Returns the payloads of the kinds that only people propose, and the other forms of `mcp_register`.
+fn of_people() -> Vec<Shape> {
     let of_agent = Settings {
         mode: Some(GuardMode::DangerousWarn),
         model: Some("local".to_owned()),
@@ -393,6 +395,24 @@ fn settings() -> Vec<Shape> {
     vec![
         shape("settings.agent", of_agent),
         shape("settings.remove", Settings { remove: true, ..Settings::default() }),
+        shape(
+            "mcp_register.command",
+            McpRegister {
+                name: "files".to_owned(),
+                command: vec!["files-server".to_owned(), "--stdio".to_owned()],
+                mounts: vec![Mount { source: "/srv/papers".to_owned(), target: None, read_only: Some(true) }],
+                ..McpRegister::default()
+            },
+        ),
+        shape("mcp_register.remove", McpRegister { name: "files".to_owned(), remove: true, ..McpRegister::default() }),
+        shape(
+            "mcp_confirm",
+            McpConfirm {
+                server: "files".to_owned(),
+                digest: Digest::of(b"listing"),
+                manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()),
+            },
+        ),
         shape("settings.default_model", Settings { default_model: Some("local".to_owned()), ..Settings::default() }),
     ]
 }

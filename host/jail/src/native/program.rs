@@ -5,15 +5,18 @@
 
 use super::rootfs::StagingRoot;
 use super::{FAILED, Image};
+use crate::client::Streams;
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
 use crate::sys::{self, Side};
 use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, self_test};
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdout};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -165,12 +168,11 @@ fn run_role(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 
     code.unwrap_or(FAILED)
 }
 
-/// Executes a client, with the link as its output. Returns a code only if that fails, and writes the reason to the link.
+/// Executes a client, with the link as its streams. Returns a code only if that fails, and writes the reason to standard error.
 fn execute_client(client: &Client, link: &OwnedFd) -> i32 {
     let string = |text: &str| CString::new(text).expect("a null byte is refused by Client::check");
     let became = || -> std::io::Result<std::convert::Infallible> {
-        dup2_stdout(link)?;
-        dup2_stderr(link)?;
+        attach_streams(&client.streams, link)?;
         chdir(Path::new(&client.directory))?;
         let arguments: Vec<_> = std::iter::once(client.program.as_str())
             .chain(client.args.iter().map(String::as_str))
@@ -182,8 +184,21 @@ fn execute_client(client: &Client, link: &OwnedFd) -> i32 {
     };
     let Err(error) = became();
     // If the other end is closed, the reason is not needed.
-    let _ = nix::unistd::write(link, format!("cannot start {}: {error}\n", client.program).as_bytes());
+    let _ = nix::unistd::write(std::io::stderr(), format!("cannot start {}: {error}\n", client.program).as_bytes());
     FAILED
+}
+
+fn attach_streams(streams: &Streams, link: &OwnedFd) -> nix::Result<()> {
+    match streams {
+        Streams::Output => dup2_stderr(link)?,
+        Streams::Both { errors } => {
+            let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+            let file = open(errors.as_str(), flags | OFlag::O_NOFOLLOW, Mode::S_IRUSR | Mode::S_IWUSR)?;
+            dup2_stderr(&file)?;
+            dup2_stdin(link)?;
+        }
+    }
+    dup2_stdout(link)
 }
 
 fn pass_gate(gate: &OwnedFd) -> nix::Result<()> {

@@ -49,7 +49,7 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
     match stage {
         Stage::Known => Found::fault_if(call.arguments.is_none(), DenialCode::CallMalformed),
         Stage::Classified => Found::fault_if(!is_ruled(manifest, call), DenialCode::CallUnclassified),
-        Stage::Granted => Found::fault_if(!call.is_enabled, DenialCode::CallToolNotEnabled),
+        Stage::Granted => call.missing.map_or(Found::Nothing, Found::Fault),
         Stage::Receiver => {
             let may = call.receiver.of(call.principal).may;
             // An approved change enabled the contained tool for the people of this agent.
@@ -70,7 +70,7 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
 /// Returns whether each argument of the call has a rule, and a request over the network was compared with the grants.
 fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
     // Nothing compares the call of a tool that the agent does not have.
-    let has_grants = manifest.reach != Reach::Http || call.granted.is_some() || !call.is_enabled;
+    let has_grants = manifest.reach != Reach::Http || call.granted.is_some() || call.missing.is_some();
     let mut names = call.arguments.into_iter().flat_map(|arguments| arguments.keys());
     has_grants && names.all(|name| manifest.arguments.contains_key(name))
 }

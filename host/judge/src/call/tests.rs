@@ -48,7 +48,7 @@ impl Case {
     fn judged(&self) -> Judgement {
         judge(&CallContext {
             manifest: manifest::built_in(self.tool),
-            is_enabled: self.is_enabled,
+            missing: (!self.is_enabled).then_some(DenialCode::CallToolNotEnabled),
             arguments: self.arguments.as_object(),
             has_room: self.has_room,
             principal: self.principal,

@@ -19,6 +19,12 @@ pub(super) struct Echo {
     bytes_max: usize,
 }
 
+/// Returns a text of a server without the secret that it was sent, in each form that this module knows.
+pub fn without_secret(text: &str, secret: &SecretText) -> String {
+    let (kept, _) = Echo::of(secret).remove(text.as_bytes(), text.len());
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
 impl Echo {
     pub(super) fn of(secret: &SecretText) -> Self {
         let secret = secret.expose();

@@ -38,7 +38,7 @@ pub(super) struct Rule {
 #[derive(Debug)]
 pub(super) struct Call {
     /// The tool.
-    pub(super) tool: String,
+    pub(super) tool: Template,
     /// Its arguments: an object.
     pub(super) arguments: Argument,
 }
@@ -267,7 +267,7 @@ impl Check {
 
     fn call(&self, written: WrittenCall, known: &[&str]) -> Result<Call, Error> {
         let arguments = self.argument(toml::Value::Table(written.arguments), known)?;
-        Ok(Call { tool: written.tool, arguments })
+        Ok(Call { tool: self.template("tool", &written.tool, known)?, arguments })
     }
 
     fn argument(&self, value: toml::Value, known: &[&str]) -> Result<Argument, Error> {

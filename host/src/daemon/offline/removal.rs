@@ -14,8 +14,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Names of the files and directories of a home. A name with a further part, such as `state.db.before-v8`, belongs to it as well.
-const OWN_NAMES: [&str; 18] = [
+const OWN_NAMES: [&str; 19] = [
     "agents",
+    "mcp",
     "config.toml",
     "host.lock",
     "keys.json",

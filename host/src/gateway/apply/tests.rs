@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gateway::Proposed;
-use crate::gateway::checks::tests::{Scene, on_record};
+use crate::gateway::checks::tests::{Scene, confirm, on_record};
 use crate::packages::Layer;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, channels, mcp, roles, software};
@@ -175,6 +175,7 @@ fn tool_grants_end_with_the_tool_or_the_address_of_a_server() {
         let held = |tx: &ReadTx<'_>| mcp::grants_of(tx, scene.clerk.id).expect("read");
         let register = ChangeKind::McpRegister;
         done(tx, &scene, register, server("https://one.example/", &["read", "write"]), &Prepared::Nothing);
+        confirm(tx, &scene, &["read", "write"]);
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
         assert_eq!(held(tx)[0].tools, ["read", "write"]);
         let fewer = scene.by_owner(register, server("https://one.example/", &["read", "erase"]));
@@ -185,8 +186,12 @@ fn tool_grants_end_with_the_tool_or_the_address_of_a_server() {
         assert_eq!(held(tx)[0].tools, ["read"]);
         done(tx, &scene, register, server("https://two.example/", &["read"]), &Prepared::Nothing);
         assert_eq!(held(tx), [], "people approved another address");
+        confirm(tx, &scene, &["read"]);
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
         done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files", "tools": [] }), &Prepared::Nothing);
         assert_eq!(held(tx), []);
+        done(tx, &scene, ChangeKind::McpAccess, json!({ "server": "files" }), &Prepared::Nothing);
+        done(tx, &scene, register, json!({ "name": "files", "remove": true }), &Prepared::Nothing);
+        assert_eq!((held(tx).len(), mcp::servers(tx).expect("read").len()), (0, 0));
     });
 }

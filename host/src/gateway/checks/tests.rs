@@ -10,7 +10,9 @@ use crate::secrets;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
-use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Engage, Packages, Payload, Wiring};
+use ironclaw_contract::seam::change::{
+    Access, AgentRole, Change, ChangeKind, Engage, McpConfirm, McpRegister, Packages, Payload, Wiring,
+};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
@@ -297,7 +299,19 @@ fn server_that_would_leak_secrets_or_is_malformed_is_refused() {
         }
         let good = "https://mcp.example";
         scene.refused(tx, server("Files", good, tools(), json!([])), DenialCode::McpName);
-        scene.refused(tx, server("files", good, json!([]), json!([])), DenialCode::McpToolsNone);
+        for long in ["a__b", "a_", &"x".repeat(33)] {
+            scene.refused(tx, server(long, good, tools(), json!([])), DenialCode::McpName);
+        }
+        for (command, code) in [
+            (json!(["server --stdio"]), DenialCode::McpCommand),
+            (json!(["sh", "-c", "server"]), DenialCode::McpCommand),
+            (json!(["no-such-server"]), DenialCode::McpProgram),
+        ] {
+            let payload = json!({ "name": "files", "command": command });
+            scene.refused(tx, scene.by_owner(ChangeKind::McpRegister, payload), code);
+        }
+        let gone = json!({ "name": "files", "remove": true });
+        scene.refused(tx, scene.by_owner(ChangeKind::McpRegister, gone), DenialCode::McpServerUnknown);
         scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), DenialCode::McpToolName);
         let header =
             |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
@@ -315,6 +329,50 @@ fn server_that_would_leak_secrets_or_is_malformed_is_refused() {
     });
 }
 
+/// Confirms these tools of the server `files`, which is in the catalogue.
+pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[&str]) {
+    let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let tools = tools.iter().map(tool).collect();
+    let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
+    registry::mcp::note_listing(tx, "files", &listing).expect("noted");
+    let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
+    registry::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
+}
+
+#[test]
+fn confirmation_with_wrong_digest_or_manifest_is_refused() {
+    on_record(|tx, scene| {
+        let confirmation = |digest: Digest, manifest: Option<&str>| {
+            let mut payload = json!({ "server": "files", "digest": digest });
+            payload["manifest"] = manifest.into();
+            scene.by_owner(ChangeKind::McpConfirm, payload)
+        };
+        let none = Digest::of(b"");
+        scene.refused(tx, confirmation(none, None), DenialCode::McpServerUnknown);
+        let server = McpRegister {
+            name: "files".to_owned(),
+            url: Some("https://mcp.example/".to_owned()),
+            ..McpRegister::default()
+        };
+        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server).expect("room");
+        scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
+        confirm(tx, &scene, &["read"]);
+        let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
+        let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
+        assert!(registry::mcp::note_listing(tx, "files", &listing).expect("noted"), "it differs");
+        scene.refused(tx, confirmation(none, None), DenialCode::McpDigest);
+        let unlisted = "[[tool]]\nname = \"write\"\nclass = \"read\"\nreach = \"outside\"\neffect = \"writes\"\n";
+        scene.refused(tx, confirmation(listing.digest(), Some(unlisted)), DenialCode::McpManifest);
+        let odd = registry::mcp::listing::Listing {
+            tools: vec![json!({ "name": "read", "inputSchema": { "type": "array" } })],
+            ..listing.clone()
+        };
+        assert!(scene.looked(tx, confirmation(listing.digest(), None)).is_ok());
+        registry::mcp::note_listing(tx, "files", &odd).expect("noted");
+        scene.refused(tx, confirmation(odd.digest(), None), DenialCode::McpListing);
+    });
+}
+
 #[test]
 fn access_to_unknown_server_or_undeclared_tool_is_refused() {
     on_record(|tx, scene| {
@@ -327,13 +385,15 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
             panic!("another kind")
         };
         registry::mcp::register(tx, &Approved::by_test(scene.owner), &server).expect("room");
+        scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpUnconfirmed);
+        confirm(tx, &scene, &["read", "write"]);
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);
         scene.refused(tx, access(json!({ "server": "files", "tools": [] })), DenialCode::ChangeEmpty);
         let checked = scene.looked(tx, access(json!({ "server": "files" }))).expect("known");
         let payload: Value = checked.proposed.change.payload().into();
         assert_eq!(payload, json!({ "server": "files", "tools": ["read", "write"] }), "spelt out, in one order");
         assert_eq!(checked.standing.before, json!({ "server": "files", "tools": [] }));
-        assert_eq!(checked.standing.facts["servers"]["files"]["url"], "https://mcp.example/");
+        assert_eq!(checked.standing.facts["servers"]["files"]["at"], "https://mcp.example/");
     });
 }
 

@@ -9,33 +9,40 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mcp};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpAccess};
+use ironclaw_contract::seam::limits::ENTRIES_MAX;
 use ironclaw_state::{ReadTx, WriteTx};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// The present use of MCP servers.
-pub(super) const NOT_CONNECTED: &str =
-    "This version of the host does not connect to MCP servers, so no call is made yet.";
-
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
 
 impl Check for McpAccess {
-    /// Writes all tools out. Without a list they are all tools that the server declares now; an empty list removes the access.
+    /// Writes all tools out. Without a list they are all confirmed tools; an empty list removes the access.
     fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         let Self { server, tools } = self.clone();
-        let Some(found) = mcp::find(tx, &server)? else {
-            let shown: String = server.chars().take(64).collect();
-            let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
-            return Err(refusal
-                .hint("`ironctl mcp list` shows the known servers; a change of kind mcp_register adds one")
-                .into());
-        };
-        let declared: Vec<String> = found.tools.into_iter().map(|tool| tool.name).collect();
-        let mut tools = tools.unwrap_or_else(|| declared.clone());
-        if let Some(unknown) = tools.iter().find(|tool| !declared.contains(tool)) {
+        let Some(found) = mcp::find(tx, &server)? else { return Err(mcp::unknown(&server).into()) };
+        if tools.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Change::McpAccess(Self { server, tools }));
+        }
+        let confirmed = found.confirmed_tools()?;
+        if confirmed.is_empty() {
+            let message = format!("people did not confirm the tools of MCP server {server}");
+            let refusal = Refusal::new(DenialCode::McpUnconfirmed, message);
+            return Err(refusal.hint(format!("an operator confirms them: `ironctl mcp show {server}`")).into());
+        }
+        let mut tools = tools.unwrap_or_else(|| confirmed.clone());
+        if let Some(unknown) = tools.iter().find(|tool| !confirmed.contains(tool)) {
             let shown: String = unknown.chars().take(64).collect();
-            let refusal =
-                Refusal::new(DenialCode::McpToolUnknown, format!("MCP server {server} declares no tool {shown:?}"));
-            return Err(refusal.hint(format!("it declares {}", declared.join(", "))).into());
+            let refusal = Refusal::new(
+                DenialCode::McpToolUnknown,
+                format!("MCP server {server} has no confirmed tool {shown:?}"),
+            );
+            return Err(refusal.hint(format!("it has {}", confirmed.join(", "))).into());
+        }
+        if tools.len() > ENTRIES_MAX {
+            let message =
+                format!("a grant has at most {ENTRIES_MAX} tools of MCP server {server}, and not {}", tools.len());
+            let refusal = Refusal::new(DenialCode::McpToolsTooMany, message);
+            return Err(refusal.hint("name the tools that the agent needs with --tools").into());
         }
         tools.sort();
         Ok(Change::McpAccess(Self { server, tools: Some(tools) }))
@@ -48,13 +55,24 @@ impl Check for McpAccess {
         Ok(json!(Self { server: self.server.clone(), tools: Some(tools) }))
     }
 
-    /// Returns the server's address, its declared tools and the names of the secrets that it gets.
+    /// Returns the server's place, its confirmed tools with their classes, and the names of the secrets that it gets.
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        let server = mcp::find(tx, &self.server)?.map_or(Value::Null, |server| {
-            let tools: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
-            json!({ "url": server.url, "tools": tools, "headers": server.headers })
+        let Some(server) = mcp::find(tx, &self.server)? else {
+            return Ok(json!({ "servers": { self.server.as_str(): Value::Null } }));
+        };
+        let mut tools = Map::new();
+        if let Some(confirmed) = server.confirmed()?
+            && let Ok(manifests) = mcp::manifests(&self.server, &confirmed, server.manifest.as_deref())
+        {
+            tools.extend(manifests.into_iter().map(|(tool, manifest)| (tool, manifest.class.name().into())));
+        }
+        let facts = json!({
+            "at": server.place(),
+            "is_local": server.described.url.is_none(),
+            "tools": tools,
+            "headers": server.described.headers,
         });
-        Ok(json!({ "servers": { self.server.as_str(): server } }))
+        Ok(json!({ "servers": { self.server.as_str(): facts } }))
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
@@ -83,14 +101,23 @@ impl Page for McpAccess {
                     page.add(format!("It LOSES: {}.", page.list(lost)));
                 }
             }
-            None => page.add(format!("Let {agent} call every tool that MCP server {server} declares now.")),
+            None => page.add(format!("Let {agent} call every confirmed tool of MCP server {server}.")),
         }
-        page.add(NOT_CONNECTED.to_owned());
-        let at = match page.facts["servers"][self.server.as_str()]["url"].as_str() {
-            Some(url) => format!("MCP server {server} at {}", page.show(url)),
-            None => format!("MCP server {server}"),
-        };
-        page.warn(format!("Data LEAVES THIS HOST with each call: its content goes to {at}."));
+        let facts = &page.facts["servers"][self.server.as_str()];
+        let classes: Vec<String> = self
+            .tools
+            .iter()
+            .flatten()
+            .map(|tool| {
+                format!("{} ({})", page.show(tool), facts["tools"][tool.as_str()].as_str().unwrap_or("unknown"))
+            })
+            .collect();
+        page.add(format!("Their classes: {}. Each call is judged, and can ask a person.", classes.join(", ")));
+        let at = page.show(facts["at"].as_str().unwrap_or_default());
+        match facts["is_local"] == true {
+            true => page.warn(format!("The content of each call goes to the program {at} in its jail on this host.")),
+            false => page.warn(format!("Data LEAVES THIS HOST with each call: its content goes to {at}.")),
+        }
         let headers = page.facts["servers"][self.server.as_str()]["headers"].as_array();
         let secrets: Vec<&str> = headers.into_iter().flatten().filter_map(|header| header["secret"].as_str()).collect();
         if !secrets.is_empty() {

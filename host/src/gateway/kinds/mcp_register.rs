@@ -1,9 +1,11 @@
-//! The kind `mcp_register`: an MCP server in the catalogue.
+//! The kind `mcp_register`: an MCP server in the catalogue, or its removal.
 
 mod apply;
 mod check;
 mod page;
 
+pub(super) use apply::lost;
+
 use super::{Properties, Scope};
 
-pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: true };
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: false };

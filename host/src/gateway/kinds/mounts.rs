@@ -5,6 +5,8 @@ mod check;
 mod mount_source;
 mod page;
 
+pub(super) use check::{complete, of_sources};
+
 use super::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

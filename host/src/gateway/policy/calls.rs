@@ -5,7 +5,8 @@
 use super::{Bounds, Rule, WrittenRule, rule};
 use crate::registry::Role;
 use crate::tools;
-use ironclaw_judge::{Class, Classes, manifest};
+use ironclaw_judge::manifest::{self, server};
+use ironclaw_judge::{Class, Classes};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -45,12 +46,12 @@ pub(super) fn template() -> String {
 }
 
 /// The calls of one table of the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Calls {
     /// The calls of a class.
     OfClass(Class),
     /// The calls of a tool.
-    OfTool(&'static str),
+    OfTool(String),
 }
 
 impl fmt::Display for Calls {
@@ -69,7 +70,7 @@ pub(super) struct CallRules {
     named: Classes,
     classes: BTreeMap<Class, Rule>,
     /// The rules of a named tool, for every class that a call can have.
-    tools: BTreeMap<&'static str, BTreeMap<Class, Rule>>,
+    tools: BTreeMap<String, BTreeMap<Class, Rule>>,
 }
 
 impl CallRules {
@@ -80,7 +81,7 @@ impl CallRules {
     /// Returns the table of the policy that applies to a call of this class and tool; `None` if the defaults hold.
     pub(super) fn table(&self, class: Class, tool: &str) -> Option<Calls> {
         match self.tools.get_key_value(tool) {
-            Some((tool, _)) => Some(Calls::OfTool(tool)),
+            Some((tool, _)) => Some(Calls::OfTool(tool.clone())),
             None => self.named.has(class).then_some(Calls::OfClass(class)),
         }
     }
@@ -89,7 +90,10 @@ impl CallRules {
     pub(super) fn all(&self) -> impl Iterator<Item = (Calls, Class, &Rule)> {
         let of_classes = DECIDED.into_iter().map(|class| (Calls::OfClass(class), class, &self.classes[&class]));
         let of_tools = self.tools.iter().flat_map(|(tool, rules)| {
-            classes_of(tool).iter().map(|class| (Calls::OfTool(tool), class, &rules[&class])).collect::<Vec<_>>()
+            classes_of(tool)
+                .iter()
+                .map(|class| (Calls::OfTool(tool.clone()), class, &rules[&class]))
+                .collect::<Vec<_>>()
         });
         of_classes.chain(of_tools)
     }
@@ -102,7 +106,12 @@ pub fn decided_classes(tool: &str) -> impl Iterator<Item = Class> {
 }
 
 fn classes_of(tool: &str) -> Classes {
-    manifest::built_in(tool).map_or(Classes::NONE, manifest::Manifest::classes)
+    match manifest::built_in(tool) {
+        Some(manifest) => manifest.classes(),
+        // People choose the class of a tool of a server when they confirm it.
+        None if server::is_name_for_model(tool) => Classes::of(&DECIDED),
+        None => Classes::NONE,
+    }
 }
 
 /// Reads the rules of `[call.CLASS]` and `[tool.NAME]`.
@@ -126,7 +135,7 @@ pub(super) fn compile(
     let mut tools = BTreeMap::new();
     for (name, written) in of_tools {
         let tool = tool_of(name)?;
-        let of = Calls::OfTool(tool).to_string();
+        let of = Calls::OfTool(tool.clone()).to_string();
         let rules = classes.iter().map(|(class, of_class)| Ok((*class, rule(&of, written, of_class, bounds)?)));
         tools.insert(tool, rules.collect::<Result<_, String>>()?);
     }
@@ -144,10 +153,11 @@ fn class_of(name: &str) -> Result<Class, String> {
     })
 }
 
-fn tool_of(name: &str) -> Result<&'static str, String> {
-    tools::find(name).map(|tool| tool.name).ok_or_else(|| {
+fn tool_of(name: &str) -> Result<String, String> {
+    let known = tools::find(name).is_some() || server::is_name_for_model(name);
+    known.then(|| name.to_owned()).ok_or_else(|| {
         let known: Vec<&str> = tools::builtin().iter().map(|tool| tool.name).collect();
-        format!("tool.{name}: there is no tool {name:?}: use one of {}", known.join(", "))
+        format!("tool.{name}: there is no tool {name:?}: use one of {}, or SERVER__TOOL", known.join(", "))
     })
 }
 

@@ -3,10 +3,12 @@
 mod differ;
 mod golden;
 mod manual;
+mod mcp;
 mod sentences;
 
 use super::page::CONTINUES;
 use super::*;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::Payload;
 use ironclaw_text::visible::columns;
 use serde_json::json;
@@ -214,7 +216,9 @@ fn sample(kind: ChangeKind) -> Asked {
         ),
         ChangeKind::McpAccess => of(
             json!({"server": "files", "tools": []}),
-            json!({"servers": {"files": {"url": "https://mcp.example", "tools": ["read", "write"], "headers": [header]}}}),
+            json!({"servers": {"files": {
+                "at": "https://mcp.example", "is_local": false, "tools": {"read": "read", "write": "send"}, "headers": [header],
+            }}}),
             json!({"server": "files", "tools": ["read"]}),
         ),
         ChangeKind::McpRegister => of(
@@ -233,6 +237,10 @@ fn sample(kind: ChangeKind) -> Asked {
                 "secret": "files-key", "upload_bytes_max": 65536,
             }),
         ),
+        ChangeKind::McpConfirm => {
+            let (before, facts, payload) = mcp::confirmation();
+            of(before, facts, payload)
+        }
         // Only people request it.
         ChangeKind::Settings => Asked {
             facts: json!({

@@ -8,11 +8,10 @@ use super::{Compared, New, check, compare, control_fields, covering};
 use crate::error::Error;
 use crate::record::Record;
 use crate::refusal::Denied;
-use crate::registry::{self, Person};
+use crate::registry::{self, Person, mcp};
 use crate::tables::requests::{self, Row};
 use ironclaw_contract::ids::{AgentId, MessageId};
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::manifest;
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,23 +87,22 @@ pub fn offers(tx: &ReadTx<'_>, record: &Record, by: &Person, loopback: Loopback)
 
 /// Returns the control fields of a request that an allowance could have covered.
 fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Map<String, Value>>, Error> {
-    let Some(manifest) = manifest::built_in(&row.tool).filter(|_| has_lifted_reasons(row).unwrap_or(false)) else {
-        return Ok(None);
-    };
+    let terms = mcp::terms(tx, row.agent, &row.tool)?.filter(|_| has_lifted_reasons(row).unwrap_or(false));
+    let Some(terms) = terms else { return Ok(None) };
     // The arguments of an erased or a damaged request are gone.
     let Ok(mut arguments) = arguments(tx, record, row) else { return Ok(None) };
-    arguments.retain(|name, _| control_fields(manifest).any(|control| control == name));
+    arguments.retain(|name, _| control_fields(&terms.manifest).any(|control| control == name));
     Ok(Some(arguments))
 }
 
 /// Compares an offer with the requests in the record. Returns `None` for one that no allowance may have, that would have let a rejected
 /// request through, or that an allowance covers already.
 fn compared(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Option<Compared>, Error> {
-    let Ok(manifest) = check(new, tx.wall()) else { return Ok(None) };
-    if !covering(tx, (by.id, new.agent.id), manifest, &new.fields)?.is_empty() {
+    let Ok(terms) = check(new, &mcp::catalogue(tx, &new.agent)?, tx.wall()) else { return Ok(None) };
+    if !covering(tx, (by.id, new.agent.id), &terms, &new.fields)?.is_empty() {
         return Ok(None);
     }
-    match compare(tx, record, by, new, manifest) {
+    match compare(tx, record, by, new, &terms.manifest) {
         Ok(compared) => Ok(Some(compared)),
         Err(Denied::Refused(_)) => Ok(None),
         Err(Denied::Failed(error)) => Err(error),

@@ -3,12 +3,12 @@
 //! Never shows two different allowances alike: all fixed fields are on the page. See [`crate::gateway::review_page`] for the lines.
 
 use super::super::page::{arguments, reasons_of};
-use super::{LIFTED, New, check, control_fields, covers, digest_of, is_lifted};
+use super::{LIFTED, New, check, control_fields, covers, is_lifted};
 use crate::error::Error;
 use crate::gateway::review_page::{self, Page};
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::Person;
+use crate::registry::{Person, mcp};
 use crate::tables::requests::{self, Row, Status};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
@@ -85,11 +85,11 @@ pub(super) fn has_lifted_reasons(row: &Row) -> Result<bool, ironclaw_state::Erro
 /// # Errors
 /// Refuses bounds, tools and fields that no allowance has, and an allowance that would have let a rejected request through.
 pub fn show(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Shown, Denied<Error>> {
-    let manifest = check(new, tx.wall())?;
-    let compared = compare(tx, record, by, new, manifest)?;
-    let digest_of_manifest = digest_of(manifest);
-    let text = page(by, new, manifest, digest_of_manifest, &compared);
-    Ok(Shown { digest: Digest::of(text.as_bytes()), text, manifest: digest_of_manifest, compared })
+    let terms = check(new, &mcp::catalogue(tx, &new.agent)?, tx.wall())?;
+    let compared = compare(tx, record, by, new, &terms.manifest)?;
+    let manifest = terms.digest();
+    let text = page(by, new, &terms.manifest, manifest, &compared);
+    Ok(Shown { digest: Digest::of(text.as_bytes()), text, manifest, compared })
 }
 
 fn page(by: &Person, new: &New, manifest: &Manifest, digest: Digest, compared: &Compared) -> String {

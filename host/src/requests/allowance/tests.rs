@@ -4,6 +4,7 @@ use super::*;
 use crate::registry::Mode;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_judge::call::Stage;
+use ironclaw_judge::manifest;
 use serde_json::json;
 
 const NOW: i64 = 1_000_000;
@@ -35,7 +36,11 @@ fn post() -> Value {
 
 #[test]
 fn bounds_of_uses_and_time_are_kept() {
-    let code = |new: &New| check(new, NOW).map(|_| ()).map_err(|refusal| refusal.code);
+    let code = |new: &New| {
+        check(new, &Catalogue::new(&new.agent.enabled_tools, Vec::new()), NOW)
+            .map(|_| ())
+            .map_err(|refusal| refusal.code)
+    };
     let base = new("http_fetch", post());
     assert_eq!(code(&base), Ok(()));
     for count in [0, USES_MAX + 1, u32::MAX] {
@@ -49,7 +54,11 @@ fn bounds_of_uses_and_time_are_kept() {
 
 #[test]
 fn only_control_fields_of_a_tool_that_asks_are_fixed() {
-    let code = |tool: &str, fields: Value| check(&new(tool, fields), NOW).map(|_| ()).map_err(|refusal| refusal.code);
+    let code = |tool: &str, fields: Value| {
+        let new = new(tool, fields);
+        let catalogue = Catalogue::new(&new.agent.enabled_tools, Vec::new());
+        check(&new, &catalogue, NOW).map(|_| ()).map_err(|refusal| refusal.code)
+    };
     for (tool, fields, wanted) in [
         ("rm", json!({}), DenialCode::AllowanceTool),
         ("send_message", json!({ "to": "x" }), DenialCode::AllowanceTool),

@@ -172,7 +172,14 @@ impl Jails {
 
     /// Returns the user for package managers, which no session has.
     pub fn fetcher(&self) -> Identity {
-        identity(self.config.uids.map(|(base, count)| base + count - 1))
+        self.config.fetcher()
+    }
+}
+
+impl Config {
+    /// Returns the user for package managers and for MCP servers, which no session has.
+    pub fn fetcher(&self) -> Identity {
+        identity(self.uids.map(|(base, count)| base + count - 1))
     }
 }
 

@@ -16,6 +16,9 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallToolNotEnabled => {
             "the tool is not enabled for you; ask for it with request_capability_change of kind enabled_tools, or go on without it"
         }
+        DenialCode::CallServerChanged => {
+            "the MCP server changed the tool since people confirmed it; go on without it, and say in your answer that it has to be confirmed again"
+        }
         DenialCode::CallMalformed => {
             "the arguments are not strict JSON of the form that the tool takes; correct them and call again"
         }

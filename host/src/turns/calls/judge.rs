@@ -6,6 +6,7 @@ use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::{Call, schedule};
 use crate::registry::{self, Agent};
+use crate::tools::catalogue::{Catalogue, Source};
 use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
@@ -14,7 +15,8 @@ use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
-use ironclaw_judge::{Classes, Principal, ReceiverPolicy, manifest};
+use ironclaw_judge::manifest::Manifest;
+use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use serde_json::Value;
 
@@ -78,6 +80,8 @@ pub struct TurnFacts {
     pub scope: Classes,
     /// True if the context of the output has an item from outside.
     pub has_external: bool,
+    /// The tools of the agent.
+    pub catalogue: Catalogue,
     /// For requests over the network.
     pub network: Network,
 }
@@ -86,9 +90,9 @@ pub struct TurnFacts {
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
     let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let arguments = parsed.as_ref().ok().and_then(Value::as_object);
-    let is_enabled = tools::offered(&agent.enabled_tools).any(|offered| offered.name == wanted.tool);
+    let missing = turn.catalogue.missing(&wanted.tool);
     let request = match arguments {
-        Some(arguments) if is_enabled && wanted.tool == tools::HTTP_FETCH => {
+        Some(arguments) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
             Some(http::request(arguments, &turn.network))
         }
         _ => None,
@@ -96,8 +100,8 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
     let judged = call::judge(&CallContext {
-        manifest: manifest::built_in(&wanted.tool),
-        is_enabled,
+        manifest: turn.catalogue.manifest(&wanted.tool),
+        missing,
         arguments: arguments.filter(|_| !matches!(request, Some(Err(_)))),
         has_room,
         principal: turn.principal,
@@ -109,9 +113,10 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         mode: mode_of(agent),
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
-    let call = Call { call_id: CallId::new(), tool: recorded_name(&wanted.tool), arguments: text };
-    let judgement = match (judged.verdict.clone(), tools::find(&wanted.tool)) {
-        (Verdict::Permitted(permit), Some(tool)) => permitted(&call, permit.class(), tool.runs),
+    let tool = recorded_name(&turn.catalogue, &wanted.tool);
+    let call = Call { call_id: CallId::new(), tool, arguments: text };
+    let judgement = match (judged.verdict.clone(), turn.catalogue.find(&wanted.tool).map(Source::runs)) {
+        (Verdict::Permitted(permit), Some(runs)) => permitted(&call, permit.class(), runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
             let of_request = request.and_then(Result::err);
@@ -119,12 +124,14 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
             let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
             refused(DenialCode::CallMalformed, detail)
         }
-        (Verdict::Denied(code), _) => refused(code, unknown_arguments(code, wanted, arguments)),
-        (Verdict::NeedsPerson(reasons), tool) => {
+        (Verdict::Denied(code), _) => {
+            refused(code, unknown_arguments(code, turn.catalogue.manifest(&wanted.tool), arguments))
+        }
+        (Verdict::NeedsPerson(reasons), runs) => {
             let detail = looked.map(|looked| looked.detail).unwrap_or_default();
-            match (judged.class, tool) {
+            match (judged.class, runs) {
                 // Only a call that the host runs later can wait, and only a person can be asked.
-                (Some(class), Some(tool)) if tool.runs == Runs::Await && turn.principal == Principal::Person => {
+                (Some(class), Some(Runs::Await)) if turn.principal == Principal::Person => {
                     Judgement::NeedsPerson { class, reasons, detail }
                 }
                 _ => needs_person(&reasons, &detail),
@@ -166,12 +173,10 @@ pub fn needs_person(reasons: &[Reason], detail: &str) -> Judgement {
 /// Names the arguments of a call that have no rule.
 fn unknown_arguments(
     code: DenialCode,
-    wanted: &WantedCall,
+    manifest: Option<&Manifest>,
     arguments: Option<&serde_json::Map<String, Value>>,
 ) -> String {
-    let (DenialCode::CallUnclassified, Some(arguments), Some(manifest)) =
-        (code, arguments, manifest::built_in(&wanted.tool))
-    else {
+    let (DenialCode::CallUnclassified, Some(arguments), Some(manifest)) = (code, arguments, manifest) else {
         return String::new();
     };
     let unknown = arguments.keys().filter(|name| !manifest.arguments.contains_key(*name));
@@ -192,9 +197,9 @@ const TOOL_NAME_MAX: usize = 64;
 
 /// Returns the name of a tool for the record and the seal. The name of an unknown tool keeps only letters, digits, `_`, `-` and `.`,
 /// because a model may write terminal escapes or text that looks like a block of the host.
-fn recorded_name(name: &str) -> String {
-    if let Some(tool) = tools::find(name) {
-        return tool.name.to_owned();
+fn recorded_name(catalogue: &Catalogue, name: &str) -> String {
+    if catalogue.find(name).is_some() {
+        return name.to_owned();
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
     name.chars().take(TOOL_NAME_MAX).map(plain).collect()
@@ -239,6 +244,7 @@ mod tests {
     use super::*;
     use crate::registry::Mode;
     use ironclaw_contract::ids::AgentId;
+    use ironclaw_judge::manifest;
     use std::collections::BTreeSet;
 
     fn agent(tools: &[&str]) -> Agent {
@@ -261,12 +267,17 @@ mod tests {
             principal: Principal::Person,
             scope: Classes::of(&[Class::Read, Class::Write]),
             has_external: true,
+            catalogue: Catalogue::default(),
             network: Network::default(),
         }
     }
 
+    fn turn_of(agent: &Agent) -> TurnFacts {
+        TurnFacts { catalogue: Catalogue::new(&agent.enabled_tools, Vec::new()), ..turn() }
+    }
+
     fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {
-        judge(agent, &turn(), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).judgement
+        judge(agent, &turn_of(agent), &WantedCall { tool: tool.into(), arguments: arguments.into() }, true).judgement
     }
 
     #[test]
@@ -274,7 +285,7 @@ mod tests {
         let wanted = |tools: &[&str], tool: &str, arguments: &str| {
             crate::turns::calls::recall_query(
                 &agent(tools),
-                &turn(),
+                &turn_of(&agent(tools)),
                 &WantedCall { tool: tool.into(), arguments: arguments.into() },
             )
         };

@@ -54,7 +54,7 @@ pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
     let agent = client.agent(&agent).await?;
     let payload = with(&agent.mounts, &source, target.map(rooted), write);
     let id = agent.id.to_string();
-    let wanted = Wanted { kind: ChangeKind::Mounts, agent: &id, payload, yes, patience: change::APPLY_TIMEOUT };
+    let wanted = Wanted { kind: ChangeKind::Mounts, agent: Some(&id), payload, yes, patience: change::APPLY_TIMEOUT };
     let decided =
         propose::decide(at, client, wanted).await.map_err(|error| with_remedy(error, &source, &settings(at)))?;
     at.out.json(&decided)?;
@@ -78,7 +78,7 @@ pub async fn revoke(at: &At, client: &Client, args: Revoke) -> Result<(), Error>
         mounts.remove(index);
     }
     let (id, payload) = (agent.id.to_string(), json!(mounts));
-    let wanted = Wanted { kind: ChangeKind::Mounts, agent: &id, payload, yes, patience: change::APPLY_TIMEOUT };
+    let wanted = Wanted { kind: ChangeKind::Mounts, agent: Some(&id), payload, yes, patience: change::APPLY_TIMEOUT };
     at.out.json(&propose::decide(at, client, wanted).await?)
 }
 
@@ -102,7 +102,7 @@ fn position(mounts: &[AgentMount], directory: &Path) -> Result<Option<usize>, Er
 }
 
 /// Returns the real path of a directory, because the host follows no link. A path that this user cannot resolve is only made absolute.
-fn absolute(directory: &Path) -> Result<String, Error> {
+pub fn absolute(directory: &Path) -> Result<String, Error> {
     let unusable = || Error::usage(format!("cannot use the path {}", directory.display()), "name a directory");
     let path = directory.canonicalize().or_else(|_| std::path::absolute(directory)).map_err(|_| unusable())?;
     // The parts of the path, so that no slash is left at its end.

@@ -87,7 +87,7 @@ pub async fn run(at: &At, client: &Client, agent: &str, changes: Changes, yes: b
         [(ChangeKind::Persona, persona.map(|text| json!({ "instructions": text }))), (ChangeKind::EnabledTools, tools)];
     for (kind, payload) in payloads {
         let Some(payload) = payload else { continue };
-        let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
+        let wanted = Wanted { kind, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
         report
             .add(at.out, propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new))))?;
     }
@@ -154,7 +154,7 @@ impl Report {
 async fn settings(at: &At, client: &Client, agent: &str, changes: &Changes, yes: bool) -> Result<Part, Error> {
     let (kind, payload) = (ChangeKind::Settings, Value::Object(changes.settings()));
     if !yes && review::is_possible(at.out) && lowers(client, agent, changes).await? {
-        let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
+        let wanted = Wanted { kind, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
         return propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new)));
     }
     match set_at_once(at.out, client, agent, changes).await {

@@ -134,7 +134,7 @@ async fn change(
 ) -> Result<Option<Change>, Error> {
     let Installed { apt, npm } = wanted;
     let (id, payload) = (agent.id.to_string(), json!({ "apt": apt, "npm": npm }));
-    let wanted = Wanted { kind: ChangeKind::Packages, agent: &id, payload, yes, patience: FETCH_TIMEOUT };
+    let wanted = Wanted { kind: ChangeKind::Packages, agent: Some(&id), payload, yes, patience: FETCH_TIMEOUT };
     let decided = propose::decide(at, client, wanted).await?;
     at.out.json(&decided)?;
     Ok(decided)

@@ -1,13 +1,13 @@
-//! The checks of model endpoints and channels, through the running host.
+//! The checks of model endpoints, channels and MCP servers, through the running host.
 //!
-//! An endpoint gets one small request, as by `ironctl model test`. The receiver of a channel gets a connection and no request. See
-//! [`super`].
+//! An endpoint gets one small request, as by `ironctl model test`. The receiver of a channel gets a connection and no request, and an
+//! MCP server gets neither. See [`super`].
 
 use super::{failed, passed};
 use crate::client::Client;
-use crate::commands::At;
+use crate::commands::{At, mcp};
 use crate::failure::Error;
-use ironclaw_contract::operator::{Check, Model};
+use ironclaw_contract::operator::{Check, McpServer, Model};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ const ASK_WAIT: Duration = Duration::from_secs(20);
 /// The protocol of endpoints that answer by rules.
 const SCRIPTED: &str = "scripted";
 
-/// Returns a check for each model endpoint and each channel, in the order of their lists.
+/// Returns a check for each model endpoint, each channel and each MCP server, in the order of their lists.
 pub async fn checks(at: &At) -> Vec<Check> {
     let client = match at.client() {
         Ok(client) => Arc::new(client),
@@ -47,7 +47,21 @@ pub async fn checks(at: &At) -> Vec<Check> {
     }
     checks.extend(asked.join_all().await);
     checks.sort_by_key(|(place, _)| *place);
-    checks.into_iter().map(|(_, check)| check).collect()
+    let mut checks: Vec<Check> = checks.into_iter().map(|(_, check)| check).collect();
+    match client.mcp_servers().await {
+        Ok(servers) => checks.extend(servers.iter().map(server_check)),
+        Err(error) => checks.push(unlisted("MCP servers", &error)),
+    }
+    checks
+}
+
+/// Returns the check of an MCP server from the last contact of the host. Sends the server no request.
+fn server_check(server: &McpServer) -> Check {
+    let name = format!("MCP server {}", server.name);
+    match mcp::attention(server) {
+        Some(found) => Check { name, ok: false, found, remedy: mcp::repair(server) },
+        None => passed(&name, format!("{}, {} tools", server.state, server.tools.len())),
+    }
 }
 
 async fn model_check(client: &Client, model: &Model) -> Check {

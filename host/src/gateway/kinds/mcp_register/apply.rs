@@ -1,4 +1,4 @@
-//! Puts a server into the catalogue.
+//! Puts a server into the catalogue, or takes it out.
 
 use super::super::{Apply, Preparation, Prepared};
 use crate::gateway::decide::proof::Approved;
@@ -14,11 +14,22 @@ impl Apply for McpRegister {
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let losing = mcp::register(tx, approved, self)?;
-        let lost = match losing {
-            0 => String::new(),
-            1 => "; one agent lost tools of it".to_owned(),
-            count => format!("; {count} agents lost tools of it"),
-        };
-        Ok(format!("MCP server {} is in the catalogue{lost}", self.name))
+        let lost = lost(losing);
+        if self.remove {
+            return Ok(format!("MCP server {} is removed{lost}", self.name));
+        }
+        Ok(format!(
+            "MCP server {} is in the catalogue{lost}; `ironctl mcp test {}` asks it for its tools",
+            self.name, self.name
+        ))
+    }
+}
+
+/// Returns the end of an outcome: the number of agents that lost tools.
+pub(in super::super) fn lost(losing: usize) -> String {
+    match losing {
+        0 => String::new(),
+        1 => "; one agent lost tools of it".to_owned(),
+        count => format!("; {count} agents lost tools of it"),
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
+use super::super::mounts::{complete as complete_mounts, of_sources};
 use super::super::{Check, CheckContext};
 use crate::gateway::HostPolicy;
+use crate::mcp_jail::{self, Process};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};
@@ -15,6 +17,9 @@ use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
+/// Characters of a server's name, which begins the names of its tools for a model.
+const NAME_CHARACTERS_MAX: usize = 32;
+
 /// Characters of a tool's name.
 const TOOL_CHARACTERS_MAX: usize = 64;
 
@@ -23,43 +28,40 @@ const TRANSPORT_HEADERS: [&str; 9] =
     ["connection", "content-length", "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
 impl Check for McpRegister {
-    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
-        complete(tx, self.clone()).map(Change::McpRegister)
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        complete(tx, self.clone(), context.host_policy).map(Change::McpRegister)
     }
 
     fn current(&self, tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
-        Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described())))
+        Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described)))
     }
 
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)? }))
+        let sources = of_sources(&self.mounts);
+        Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)?, "sources": sources }))
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
+        Some(if self.remove { Value::Null } else { json!(self) })
     }
 }
 
-/// Checks a server, and returns it with its parsed address and sorted lists.
-fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied> {
-    let McpRegister { name, url, mut tools, headers } = wanted;
-    if !secrets::is_name(&name) {
-        let shown: String = name.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is not a valid name of an MCP server"));
-        return Err(refusal
-            .hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit")
-            .into());
+/// Checks a server, and returns it with its parsed address, its completed mounts and sorted lists.
+fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> Result<McpRegister, Denied> {
+    let McpRegister { name, url, command, mounts, mut tools, headers, remove } = wanted;
+    check_name(&name)?;
+    if remove {
+        return match mcp::find(tx, &name)? {
+            Some(_) => Ok(McpRegister { name, remove, ..McpRegister::default() }),
+            None => Err(mcp::unknown(&name).into()),
+        };
     }
-    let url = check_url(&url).map_err(|why| {
-        // The message does not repeat the address: it may contain a password.
-        let refusal =
-            Refusal::new(DenialCode::McpUrl, format!("the address of MCP server {name} cannot be used: {why}"));
-        refusal.hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
-    })?;
-    if tools.is_empty() {
-        let refusal = Refusal::new(DenialCode::McpToolsNone, format!("MCP server {name} declares no tool"));
-        return Err(refusal.into());
+    let url = url.map(|url| check_url(&url).map_err(|why| bad_url(&name, why))).transpose()?;
+    if url.is_none() {
+        let process = Process { name: name.clone(), program: command.clone(), ..Process::default() };
+        mcp_jail::refused(&process).map_or(Ok(()), Err)?;
     }
+    let mounts = complete_mounts(mounts, host_policy)?;
     let is_clean = |tool: &str| {
         (1..=TOOL_CHARACTERS_MAX).contains(&tool.len())
             && tool.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -73,7 +75,26 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister) -> Result<McpRegister, Denied>
     let mut headers =
         headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(McpRegister { name, url: url.into(), tools, headers })
+    Ok(McpRegister { name, url: url.map(String::from), command, mounts, tools, headers, remove })
+}
+
+/// Refuses a name that cannot begin the names of tools for a model.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    if secrets::is_name(name) && name.len() <= NAME_CHARACTERS_MAX && !name.contains("__") && !name.ends_with('_') {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(64).collect();
+    let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is not a valid name of an MCP server"));
+    Err(refusal.hint(
+        "use 1 to 32 characters of a-z, 0-9, - and _, starting with a letter or a digit, without __ and without _ at the end",
+    ))
+}
+
+/// Returns the refusal of an address. It does not repeat the address, which may contain a password.
+fn bad_url(name: &str, why: &str) -> Refusal {
+    let message = format!("the address of MCP server {name} cannot be used: {why}");
+    Refusal::new(DenialCode::McpUrl, message)
+        .hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
 }
 
 fn check_url(text: &str) -> Result<Url, &'static str> {
@@ -138,7 +159,7 @@ fn of_grants(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>
     let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let grants = holders.map(|grant| {
-        let left = mcp::left_of(&grant, &was, server);
+        let left = mcp::left_of(&grant, &was.described, server);
         (grant.agent_name, json!({ "agent": grant.agent, "has": grant.tools, "keeps": left }))
     });
     Ok(grants.collect())

@@ -1,66 +1,93 @@
 //! The lines on the review page about an MCP server for the catalogue.
 
 use super::super::Page;
-use super::super::mcp_access::NOT_CONNECTED;
 use crate::gateway::review_page::effects::Effects;
-use ironclaw_contract::seam::change::{McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
 use serde_json::{Value, json};
 
 impl Page for McpRegister {
     fn effects(&self, _agent: &str, page: &mut Effects<'_>) {
-        let Self { name, url: _, tools: _, headers } = self;
-        let name = page.show(name);
-        let is_used = match page.before.is_null() {
-            true => {
-                put_new(page, self, &name);
-                false
-            }
-            false => {
-                put_replaced(page, self, &name);
-                put_holders(page, &name)
-            }
-        };
+        let name = page.show(&self.name);
+        if self.remove {
+            page.add(format!("Remove MCP server {name} from the catalogue of this host."));
+            put_holders(page, &name);
+            return;
+        }
+        match page.before.is_null() {
+            true => page.add(format!("Add MCP server {name} to the catalogue of this host.")),
+            false => put_replaced(page, self, &name),
+        }
+        put_place(page, self);
+        match self.tools.as_slice() {
+            [] => page.add("The host asks it for its tools. People confirm them with another change.".to_owned()),
+            tools => page.add(format!(
+                "The host asks it for its tools and takes only these: {}. People confirm them with another change.",
+                tools.iter().map(|tool| named(page, tool)).collect::<Vec<_>>().join(", ")
+            )),
+        }
+        let is_used = put_holders(page, &name);
         if !is_used {
             page.add("No agent can use it yet. That needs another change.".to_owned());
         }
-        page.add(NOT_CONNECTED.to_owned());
-        put_secrets(page, self, is_used);
+        put_secrets(page, self);
         if page.is_by_agent {
-            page.warn(match headers.is_empty() {
-                true => "The AGENT chose the address: check it.".to_owned(),
-                false => "The AGENT chose the address AND the secret: check that this address may get this secret."
-                    .to_owned(),
-            });
+            let words = match (&self.url, self.headers.is_empty()) {
+                (None, _) => "The AGENT chose the command: check it.",
+                (Some(_), true) => "The AGENT chose the address: check it.",
+                (Some(_), false) => {
+                    "The AGENT chose the address AND the secret: check that this address may get this secret."
+                }
+            };
+            page.warn(words.to_owned());
         }
     }
 }
 
-fn put_new(page: &mut Effects<'_>, server: &McpRegister, name: &str) {
-    page.add(format!("Add MCP server {name} at {} to the catalogue of this host.", page.show(&server.url)));
-    page.add(format!("Tools of the server: {}.", page.list(server.tools.iter().map(|tool| tool.name.as_str()))));
+/// Returns a tool with the description of the requester.
+fn named(page: &Effects<'_>, McpTool { name, description }: &McpTool) -> String {
+    let name = page.show(name);
+    if description.is_empty() { name } else { format!("{name} (said to be {})", page.show(description)) }
+}
+
+/// Describes the place of a server: its address, or its command with what its jail has.
+fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
+    if let Some(url) = &server.url {
+        return page.add(format!("It is at {}. The host makes each request itself.", page.show(url)));
+    }
+    let words: Vec<String> = server.command.iter().map(|word| page.show(word)).collect();
+    page.add(format!("The host starts this program, with each word as shown: {}.", words.join(" ")));
+    page.add(
+        "It runs in a jail of its own: no network, no workspace, a directory of its own for its files.".to_owned(),
+    );
+    for mount in &server.mounts {
+        let (source, target) = (page.show(&mount.source), page.show(mount.target.as_deref().unwrap_or_default()));
+        match mount.read_only {
+            Some(false) => page.warn(format!(
+                "The server can WRITE to {source} of this machine, which it sees at {target}: it can change and delete everything in it."
+            )),
+            _ => page.warn(format!("The server can READ {source} of this machine, which it sees at {target}.")),
+        }
+    }
 }
 
 /// Describes the differences between a known server and its replacement.
 fn put_replaced(page: &mut Effects<'_>, server: &McpRegister, name: &str) {
-    let was = page.before["url"].as_str().unwrap_or_default();
     page.add(format!("Replace MCP server {name} in the catalogue of this host."));
-    let url = page.show(&server.url);
-    match was == server.url {
-        true => page.add(format!("The address stays {url}.")),
-        false => page.warn(format!("The address CHANGES from {} to {url}.", page.show(was))),
+    if *page.before == json!(server) {
+        return page.add("Nothing of it changes.".to_owned());
     }
-    let had: Vec<&str> =
-        page.before["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
-    let has: Vec<&str> = server.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let only = |these: &[&str], others: &[&str]| -> Vec<String> {
-        these.iter().filter(|tool| !others.contains(tool)).map(|tool| (*tool).to_owned()).collect()
-    };
-    let (new, lost) = (only(&has, &had), only(&had, &has));
-    page.add(format!("Tools of the server: {}.", page.list(has)));
-    for (words, tools) in [("NEW tools", new), ("Tools that are REMOVED", lost)] {
-        if !tools.is_empty() {
-            page.add(format!("{words}: {}.", page.list(tools.iter().map(String::as_str))));
+    page.add("Its tools have to be confirmed again.".to_owned());
+    let was = page.before["url"].as_str().unwrap_or_default();
+    match server.url.as_deref() {
+        Some(url) if url == was => page.add(format!("The address stays {}.", page.show(url))),
+        Some(url) if !was.is_empty() => {
+            page.warn(format!("The address CHANGES from {} to {}.", page.show(was), page.show(url)));
         }
+        _ => {}
+    }
+    let before = Effects::texts(&page.before["command"]);
+    if !before.is_empty() && before != server.command {
+        page.warn(format!("The command CHANGES; it was: {}.", page.list(before)));
     }
     let gone = page.before["headers"].as_array().into_iter().flatten();
     let gone = gone.filter_map(|header| header["secret"].as_str());
@@ -90,15 +117,13 @@ fn put_holders(page: &mut Effects<'_>, server: &str) -> bool {
 }
 
 /// Warns about each secret that requests carry. A secret is as now if the server has the same header and the same address.
-fn put_secrets(page: &mut Effects<'_>, server: &McpRegister, is_used: bool) {
-    let url = page.show(&server.url);
-    let moves = page.before["url"].as_str() != Some(server.url.as_str());
+fn put_secrets(page: &mut Effects<'_>, server: &McpRegister) {
+    let Some(address) = server.url.as_deref() else { return };
+    let url = page.show(address);
+    let moves = page.before["url"].as_str() != Some(address);
     for header in &server.headers {
         let (name, secret) = (page.show(&header.name), page.show(&header.secret));
-        let carries = match is_used {
-            true => "every request to",
-            false => "once an agent may use the server, every request to",
-        };
+        let carries = "every request to";
         page.warn(match (page.before.is_null(), secrets_of(page.before, header), moves) {
             (true, _, _) => format!("SECRET {secret}: {carries} {url} carries it, in the header {name}."),
             (false, SecretNow::Same, false) => {

@@ -45,7 +45,7 @@ impl Check for Vec<Mount> {
 }
 
 /// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.
-fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
+pub(in super::super) fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
     let described = |found| match found {
         Ok(Found { filesystem, directory, owner }) => {
             json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
@@ -61,7 +61,7 @@ fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
 ///
 /// # Errors
 /// Refuses the first mount that fails a check.
-fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
+pub(in super::super) fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && host_policy.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
         return Err(refusal

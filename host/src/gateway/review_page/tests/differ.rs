@@ -2,6 +2,7 @@
 
 use super::super::{Label, Role};
 use super::{Asked, leaves, look_over, plain};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::{Change, ChangeKind, GuardMode, Payload};
 use ironclaw_text::visible::{self, name};
 use proptest::prelude::*;
@@ -58,6 +59,11 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                     tools.iter().map(|tool| json!({"name": tool, "description": description})).collect();
                 let headers = [json!({"name": header, "secret": secret, "scheme": scheme})];
                 json!({"name": name, "url": url, "tools": tools, "headers": headers})
+            })
+            .boxed(),
+        ChangeKind::McpConfirm => (words(), words(), words())
+            .prop_map(|(server, listing, manifest)| {
+                json!({"server": server, "digest": Digest::of(listing.as_bytes()), "manifest": manifest})
             })
             .boxed(),
         ChangeKind::Egress => (words(), prop::collection::vec(words(), 1..3), list(), words())

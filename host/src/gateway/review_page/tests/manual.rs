@@ -74,7 +74,8 @@ fn cases() -> Vec<Asked> {
             ChangeKind::McpAccess,
             json!({"server": "calendar", "tools": []}),
             json!({"servers": {"calendar": {
-                "url": "https://calendar.example/mcp", "tools": ["add_event", "list_events"], "headers": [header],
+                "at": "https://calendar.example/mcp", "is_local": false, "headers": [header],
+                "tools": {"add_event": "send", "list_events": "read"},
             }}}),
             json!({"server": "calendar", "tools": ["list_events"]}),
         ),

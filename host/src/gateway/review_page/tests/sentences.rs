@@ -14,7 +14,7 @@ fn server_replacement_shows_each_difference() {
         &kept,
         &[
             "  The address stays \"https://mcp.example\".",
-            "  Tools that are REMOVED: \"write\".",
+            "takes only these: \"read\".",
             &format!("  Agent \"scribe\" ({SCRIBE}) LOSES tools of \"files\": \"write\"; it keeps \"read\"."),
             "  !! ANOTHER SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (before: none).",
             "the secret \"files-key\" is stored",
@@ -36,7 +36,7 @@ fn server_replacement_shows_each_difference() {
             "LOSES all its tools of \"files\": \"read\".",
             "No agent can use it yet. That needs another change.",
             "Its requests no longer carry these secrets: \"old-key\".",
-            "  !! ANOTHER SECRET \"files-key\": once an agent may use the server, every request",
+            "  !! ANOTHER SECRET \"files-key\": every request",
         ],
     );
     moved.before["headers"] = header.clone();
@@ -45,7 +45,7 @@ fn server_replacement_shows_each_difference() {
     new.before = Value::Null;
     assert_shown(
         &new,
-        &["to the catalogue of this host.", "No agent can use it yet", "once an agent may use the server"],
+        &["to the catalogue of this host.", "No agent can use it yet", "  !! SECRET \"files-key\": every request"],
     );
     assert_not_shown(&new, "Replace");
     let by_person = Asked { is_person: true, labels: Vec::new(), ..new };
@@ -210,7 +210,7 @@ fn each_danger_has_a_warning() {
     warned(ChangeKind::McpAccess, "LEAVES THIS HOST");
     warned(ChangeKind::McpAccess, "these SECRETS of this host to the server: \"files-key\"");
     warned(ChangeKind::McpAccess, "can contain INSTRUCTIONS");
-    warned(ChangeKind::McpRegister, "SECRET \"files-key\": once an agent may use the server");
+    warned(ChangeKind::McpRegister, "SECRET \"files-key\": every request to");
     warned(ChangeKind::Settings, "NO LONGER CHECKS the origin of text");
     warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
     warned(ChangeKind::Settings, "NO LIMIT for tokens per day");

@@ -1,0 +1,120 @@
+//! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
+
+use super::AgentMount;
+use crate::canonical::Digest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The effect of a tool in the strictest manifest. No word of the server is part of it.
+pub const MCP_EFFECT: &str = "gives the server every argument below";
+
+/// One server of the catalogue: `GET /v1/mcp`, `GET /v1/mcp/{server}`, and the answer of `POST /v1/mcp/{server}/look`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// `http stdio`.
+    pub transport: String,
+    /// Its URL; empty for a command.
+    pub url: String,
+    /// Program and arguments of a server that the host starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Directories of the host in the jail of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<AgentMount>,
+    /// `new`: the host has no listing of it. `proposed`: people did not confirm the listing. `confirmed`: it lists what people confirmed.
+    /// `changed`: it lists something else than people confirmed.
+    pub state: String,
+    /// The form of its protocol, from its last listing: `session stateless`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<String>,
+    /// Digest of its last listing, for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Its instructions to clients, from its last listing. No model gets them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The tools of its last listing, and confirmed ones that it no longer lists.
+    pub tools: Vec<McpServerTool>,
+    /// The reason why the last listing has no manifests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Headers of each request to it.
+    pub headers: Vec<McpServerHeader>,
+    /// The agents that may call some of its tools.
+    pub agents: Vec<McpHolder>,
+    /// The confirmed manifests, TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    /// The time of its last registration, RFC 3339.
+    pub made_at: String,
+    /// The time of its last listing, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<String>,
+    /// The time of the last confirmation, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_at: Option<String>,
+    /// The reason why the host cannot reach it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A tool of an MCP server, with the rules for its calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerTool {
+    /// Its name on the server.
+    pub name: String,
+    /// Its name for a model; absent if it cannot be offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_as: Option<String>,
+    /// Its description, which the server wrote.
+    pub description: String,
+    /// Class of its calls.
+    pub class: String,
+    /// The rule of each argument: `floor content free`, with ` outward` if a third party receives the value.
+    pub rules: BTreeMap<String, String>,
+    /// Labels of its results.
+    pub labels: Vec<String>,
+    /// The parts of its manifest that are less strict than the strictest one.
+    pub loosened: Vec<String>,
+    /// True if every call needs a person.
+    pub always_asks: bool,
+    /// `same new changed gone`: its listing beside the confirmed one.
+    pub listed: String,
+}
+
+/// A header whose value is a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerHeader {
+    /// Name of the header.
+    pub name: String,
+    /// Name of the secret, never its value.
+    pub secret: String,
+    /// The word before the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+}
+
+/// An agent that may call tools of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpHolder {
+    /// Name of the agent.
+    pub agent: String,
+    /// Names of the tools.
+    pub tools: Vec<String>,
+}
+
+/// `POST /v1/mcp/{server}/look`: asks the server for its listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct McpLook {
+    /// Manifests in TOML for the table of the answer; absent: the confirmed ones, or the strictest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+}

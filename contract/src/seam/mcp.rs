@@ -1,0 +1,170 @@
+//! The payloads of the changes `mcp_register`, `mcp_access` and `mcp_confirm`: MCP servers, and their tools for agents.
+//!
+//! Never contacts a server: the host does. See [`crate::seam::change`] and [`crate::seam::bounds`].
+
+use super::change::Mount;
+use super::field::{names, text};
+use super::limits::{ENTRIES_MAX, MANIFEST_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX};
+use crate::canonical::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Tools of a known MCP server for one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpAccess {
+    /// Name of the server.
+    pub server: String,
+    /// The complete list of its tools for the agent; absent: the tools that people confirmed at the time of the proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+/// An MCP server for the catalogue: at a URL, or as a command that the host starts in a jail. People confirm its tools with an
+/// `mcp_confirm`, and an agent needs an `mcp_access` to use them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpRegister {
+    /// Its name.
+    pub name: String,
+    /// Its URL: https, or http on the loopback. Excludes `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Program and arguments of a server on its standard input and output. Never a line for a shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Directories of the host in the jail of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
+    /// The only tools that people may confirm; empty: all that the server lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<McpTool>,
+    /// Headers of each request to the URL; every value is a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<McpHeader>,
+    /// True to remove the server with all access to it. Excludes all other fields but the name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remove: bool,
+}
+
+/// A tool of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpTool {
+    /// Its name.
+    pub name: String,
+    /// A description of its function.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+/// A header whose value is a secret of the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpHeader {
+    /// Name of the header, e.g. `Authorization`.
+    pub name: String,
+    /// Name of the secret, never its value.
+    pub secret: String,
+    /// A word before the value, e.g. `Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+}
+
+/// The tools that a server lists, confirmed by a person with their manifests. No call goes to a server that differs from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpConfirm {
+    /// Name of the server.
+    pub server: String,
+    /// Digest of the listing that the person saw.
+    pub digest: Digest,
+    /// Manifests in TOML for tools whose rules differ from the strictest ones; absent: the strictest for every tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+}
+
+impl McpAccess {
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
+        text("server", &self.server, NAME_BYTES_MAX)?;
+        names("a tool", self.tools.as_deref().unwrap_or_default())
+    }
+}
+
+impl McpRegister {
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
+        let Self { name, url, command, mounts, tools, headers, remove } = self;
+        text("name", name, NAME_BYTES_MAX)?;
+        let has_lists = !mounts.is_empty() || !tools.is_empty() || !headers.is_empty();
+        match (url, command.is_empty(), remove) {
+            (None, true, true) if !has_lists => return Ok(()),
+            (_, _, true) => return Err("remove excludes all other fields but the name".to_owned()),
+            (Some(url), true, false) => text("url", url, PATH_BYTES_MAX)?,
+            (None, false, false) => {}
+            (Some(_), false, false) => return Err("url excludes command: name one of them".to_owned()),
+            (None, true, false) => return Err("url or command is missing".to_owned()),
+        }
+        self.lists_within_bounds()
+    }
+
+    fn lists_within_bounds(&self) -> Result<(), String> {
+        let Self { url, command, mounts, tools, headers, .. } = self;
+        if command.len() > ENTRIES_MAX || command.iter().any(|word| word.len() > PATH_BYTES_MAX) {
+            return Err(format!("command has at most {ENTRIES_MAX} words of at most {PATH_BYTES_MAX} bytes"));
+        }
+        if url.is_some() && !mounts.is_empty() {
+            return Err("mounts need a command: a server at a URL has no jail".to_owned());
+        }
+        if url.is_none() && !headers.is_empty() {
+            return Err("headers need a url: a command gets no request".to_owned());
+        }
+        super::bounds::mounts_within_bounds(mounts)?;
+        let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.clone()).collect();
+        names("a tool", &tool_names)?;
+        if tools.iter().any(|tool| tool.description.len() > REASON_BYTES_MAX) {
+            return Err(format!("description has at most {REASON_BYTES_MAX} bytes"));
+        }
+        let header_names: Vec<_> = headers.iter().map(|header| header.name.to_lowercase()).collect();
+        names("a header", &header_names)?;
+        headers.iter().try_for_each(|header| {
+            text("secret", &header.secret, NAME_BYTES_MAX)?;
+            text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
+        })
+    }
+}
+
+impl McpConfirm {
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
+        text("server", &self.server, NAME_BYTES_MAX)?;
+        text("manifest", self.manifest.as_deref().unwrap_or("-"), MANIFEST_BYTES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::{Change, ChangeKind, Payload};
+    use serde_json::{Value, json};
+
+    fn register(payload: Value) -> Result<Change, String> {
+        let payload = Payload::try_from(payload).expect("an object");
+        Change::parse(ChangeKind::McpRegister, &payload).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn server_has_either_an_address_or_a_command() {
+        assert!(register(json!({"name": "n", "url": "https://x"})).is_ok());
+        assert!(register(json!({"name": "n", "command": ["server", "--stdio"]})).is_ok());
+        assert!(register(json!({"name": "n", "remove": true})).is_ok());
+        for (payload, word) in [
+            (json!({"name": "n"}), "missing"),
+            (json!({"name": "n", "url": "https://x", "command": ["server"]}), "excludes"),
+            (json!({"name": "n", "url": "https://x", "remove": true}), "remove"),
+            (json!({"name": "n", "remove": true, "tools": [{"name": "t"}]}), "remove"),
+            (json!({"name": "n", "url": "https://x", "mounts": [{"source": "/srv"}]}), "mounts"),
+            (json!({"name": "n", "command": ["s"], "headers": [{"name": "a", "secret": "b"}]}), "headers"),
+            (json!({"name": "n", "command": "server --stdio"}), "sequence"),
+        ] {
+            let error = register(payload.clone()).expect_err("refused");
+            assert!(error.contains(word), "{payload}: {error}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The shapes of MCP servers.
+
+use super::{Shape, shape, shape_by_bytes};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::{AgentMount, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool};
+use std::collections::BTreeMap;
+
+const AT: &str = "2026-11-20T10:00:00.000Z";
+
+fn tool() -> McpServerTool {
+    McpServerTool {
+        name: "read".to_owned(),
+        offered_as: Some("files__read".to_owned()),
+        description: "Reads a file.".to_owned(),
+        class: "read".to_owned(),
+        rules: BTreeMap::from([("path".to_owned(), "free".to_owned())]),
+        labels: vec!["external".to_owned()],
+        loosened: vec!["class read".to_owned(), "path free".to_owned()],
+        always_asks: false,
+        listed: "same".to_owned(),
+    }
+}
+
+fn server() -> McpServer {
+    McpServer {
+        name: "files".to_owned(),
+        transport: "http".to_owned(),
+        url: "https://mcp.example/".to_owned(),
+        command: Vec::new(),
+        mounts: Vec::new(),
+        state: "confirmed".to_owned(),
+        era: Some("session".to_owned()),
+        digest: Some(Digest::of(b"listing")),
+        instructions: Some("Read first.".to_owned()),
+        tools: vec![tool()],
+        problem: None,
+        headers: vec![McpServerHeader {
+            name: "authorization".to_owned(),
+            secret: "files".to_owned(),
+            scheme: Some("Bearer".to_owned()),
+        }],
+        agents: vec![McpHolder { agent: "clerk".to_owned(), tools: vec!["read".to_owned()] }],
+        manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()),
+        made_at: AT.to_owned(),
+        seen_at: Some(AT.to_owned()),
+        confirmed_at: Some(AT.to_owned()),
+        failure: None,
+    }
+}
+
+fn command() -> McpServer {
+    McpServer {
+        transport: "stdio".to_owned(),
+        url: String::new(),
+        command: vec!["files-server".to_owned()],
+        mounts: vec![AgentMount { source: "/srv/papers".to_owned(), target: "/papers".to_owned(), read_only: true }],
+        state: "new".to_owned(),
+        era: None,
+        digest: None,
+        instructions: None,
+        tools: Vec::new(),
+        problem: Some("the tool \"a b\" cannot be offered".to_owned()),
+        headers: Vec::new(),
+        agents: Vec::new(),
+        manifest: None,
+        seen_at: None,
+        confirmed_at: None,
+        failure: Some("the program is missing".to_owned()),
+        ..server()
+    }
+}
+
+pub(super) fn shapes() -> Vec<Shape> {
+    vec![
+        shape_by_bytes("operator.mcp_server", &server()),
+        shape_by_bytes("operator.mcp_server.command", &command()),
+        shape("operator.mcp_look", McpLook { manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()) }),
+        shape("operator.mcp_look.bare", McpLook::default()),
+    ]
+}

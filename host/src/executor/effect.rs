@@ -1,0 +1,151 @@
+//! The effect of a judged call by its source: a request over the network, or a call of a tool of an MCP server.
+//!
+//! Takes a proof that the call may run, and sends exactly the arguments that were hashed. See [`crate::turns::calls::http`] and
+//! [`crate::mcp`].
+
+use super::{Executor, Place};
+use crate::error::Error;
+use crate::mcp::{self, Open};
+use crate::registry::mcp as catalogue;
+use crate::requests::Permitted;
+use crate::secrets;
+use crate::session::store;
+use crate::tools::catalogue::OfServer;
+use crate::turns::calls::{self, Call, ResultBody, http};
+use ironclaw_contract::ids::AgentId;
+use ironclaw_judge::egress::Request;
+use ironclaw_ledger::Entry;
+use ironclaw_model::fetch::{Credential, Form, Limits};
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys::SecretText;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A call that is marked as running.
+pub(super) enum Effect {
+    /// A request over the network.
+    Http(Box<HttpEffect>),
+    /// A call of a tool of an MCP server.
+    Mcp {
+        /// The server and the tool.
+        of_server: OfServer,
+        /// The arguments.
+        arguments: Map<String, Value>,
+    },
+}
+
+/// A request over the network with its secret.
+pub(super) struct HttpEffect {
+    request: Request,
+    body: Option<String>,
+    host: String,
+    port: u16,
+    secret: Option<SecretText>,
+}
+
+/// The connection for a call of an MCP server, or the reason why there is none.
+pub(super) type Connection = Option<Result<Arc<Open>, String>>;
+
+impl Effect {
+    /// Adds the place of the effect to the entry of its start.
+    pub(super) fn note(&self, entry: Entry) -> Entry {
+        match self {
+            Self::Http(http) => entry.with("host", http.host.clone()),
+            Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
+        }
+    }
+
+    /// Reads the effect of a judged call. A request without a grant, which people approved, has no secret.
+    pub(super) fn of(
+        executor: &Executor,
+        tx: &ReadTx<'_>,
+        permitted: &Permitted,
+        (agent, call): (AgentId, &Call),
+        network: &http::Network,
+    ) -> Result<Self, Error> {
+        let id = permitted.call();
+        let changed = || ironclaw_state::Error::Stored(format!("{id} changed after its judgement"));
+        let arguments: Value = serde_json::from_str(&call.arguments).map_err(|_| changed())?;
+        let Value::Object(arguments) = arguments else { return Err(changed().into()) };
+        let terms = catalogue::terms(tx, agent, &call.tool)?.ok_or_else(changed)?;
+        if let Some(of_server) = terms.of_server {
+            return Ok(Self::Mcp { of_server, arguments });
+        }
+        let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
+        let (host, port) = (request.url().host().to_string(), request.url().port());
+        let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
+        let secret = match granted {
+            Some(name) => {
+                let found = secrets::get(tx, &executor.record.wrapping, &name).map_err(|_| changed())?;
+                Some(found.ok_or_else(changed)?)
+            }
+            None => None,
+        };
+        Ok(Self::Http(Box::new(HttpEffect { request, body, host, port, secret })))
+    }
+}
+
+impl Executor {
+    /// Returns the connection for a call of an MCP server, whose last listing is in the record then, within the time that is left. `None`
+    /// for any other call.
+    pub(super) async fn connection(&self, place: &Place, left: Duration) -> Result<Connection, Error> {
+        let (session, call) = (place.session, place.call);
+        let look = self.record.state.read(move |tx| {
+            let Some(row) = calls::find(tx, call)? else { return Ok(None) };
+            let Some(session) = store::find(tx, session)? else { return Ok(None) };
+            let terms = catalogue::terms(tx, session.agent, &row.tool)?;
+            Ok::<_, ironclaw_state::Error>(terms.and_then(|terms| terms.of_server).map(|of| (session.agent, of.server)))
+        });
+        match look.await? {
+            Some((agent, server)) => {
+                let ready = timeout(left, self.servers.ready(&server, agent)).await;
+                Ok(Some(ready.unwrap_or_else(|_| Err("it did not answer in the time that is left".to_owned()))))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the effect happen, once, and returns its result.
+    pub(super) async fn act(&self, effect: &Effect, connection: Connection, left: Duration) -> ResultBody {
+        match effect {
+            Effect::Http(http) => self.fetch(http, left).await,
+            Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
+                Some(Ok(open)) => {
+                    let result = match open.call(tool, arguments.clone(), left).await {
+                        Ok(answered) => mcp::answer(server, answered),
+                        Err(failed) => mcp::no_answer(server, &failed),
+                    };
+                    open.without_secrets(result)
+                }
+                Some(Err(words)) => mcp::not_reached(server, &words),
+                None => mcp::not_reached(server, "it has no connection"),
+            },
+        }
+    }
+
+    async fn fetch(&self, effect: &HttpEffect, left: Duration) -> ResultBody {
+        let HttpEffect { request, body, host, port, secret } = effect;
+        let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
+        let method = request.method().to_string().parse().expect("a method of the closed list");
+        let sent = ironclaw_model::fetch::Request {
+            method,
+            url: request.url().as_str(),
+            headers: request.headers().map(|(header, value)| (header.name(), value)).collect(),
+            body: body.clone().map(String::into_bytes),
+            credential,
+        };
+        let limits = Limits::default();
+        let limits = Limits {
+            begin: limits.begin.min(left),
+            whole: limits.whole.min(left),
+            body_bytes_max: http::PAGE_BYTES_MAX,
+        };
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        match self.fetchers.of(loopback).fetch(sent, limits).await {
+            Ok(fetched) => http::answer(&fetched),
+            Err(error) => http::no_answer(&error),
+        }
+    }
+}

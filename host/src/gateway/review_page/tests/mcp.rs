@@ -1,0 +1,45 @@
+//! The sample of a confirmation of the tools of an MCP server, and its sentences.
+
+use super::*;
+
+/// Returns the present setting, the facts and the payload of a confirmation.
+pub(super) fn confirmation() -> (Value, Value, Value) {
+    (
+        json!({"server": "files", "digest": Digest::of(b"earlier")}),
+        json!({
+            "at": "https://mcp.example",
+            "instructions": null,
+            "tools": [
+                {
+                    "name": "read", "offered_as": "files__read", "description": "Reads.", "class": "read",
+                    "always_ask": false, "rules": ["path: free"], "loosened": ["class read", "path free"], "listed": "changed",
+                },
+                {
+                    "name": "write", "offered_as": "files__write", "description": "Writes.", "class": "send",
+                    "always_ask": false, "rules": ["path: floor", "text: floor"], "loosened": [], "listed": "new",
+                },
+            ],
+            "gone": ["list"],
+            "agents": ["helper"],
+        }),
+        json!({"server": "files", "digest": Digest::of(b"listing"), "manifest": "[[tool]]\nname = \"read\"\n"}),
+    )
+}
+
+#[test]
+fn confirmation_names_each_loosened_new_and_changed_tool() {
+    let asked = sample(ChangeKind::McpConfirm);
+    assert_shown(
+        &asked,
+        &[
+            "  Tool \"read\", class read, arguments \"path: free\": \"Reads.\".",
+            "  !! Tool \"read\" DIFFERS from the one that people confirmed.",
+            "  !! LOOSENED for \"read\": \"class read\", \"path free\".",
+            "  !! Tool \"write\" is NEW.",
+            "It no longer lists: \"list\".",
+            "  !! These agents may call tools of it at once: \"helper\".",
+        ],
+    );
+    let first = Asked { before: Value::Null, ..asked };
+    assert_not_shown(&first, "is NEW");
+}

@@ -1,0 +1,183 @@
+//! One connection: the request headers with their secrets, or the process in its jail, and the first listing.
+
+use super::{Servers, listing_of};
+use crate::mcp_jail::{self, Process, Running};
+use crate::record::Record;
+use crate::registry::mcp::listing::Listing;
+use crate::secrets::{self, SecretName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::seam::change::{McpHeader, McpRegister};
+use ironclaw_jail::Mount;
+use ironclaw_jail::launcher::Jailed;
+use ironclaw_mcp::{Client, Era, Limits};
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys::SecretText;
+use ironclaw_text::visible;
+use std::fmt;
+use url::Url;
+
+/// Characters of the last line of a server's standard error.
+const SHOWN_CHARACTERS_MAX: usize = 300;
+
+/// A connection, with the process that it keeps alive.
+pub(super) struct Connected {
+    pub(super) client: Client,
+    pub(super) secrets: Vec<SecretText>,
+    jailed: Option<Jailed>,
+}
+
+impl Connected {
+    /// Ends the process of the server, also under a call that runs.
+    pub(super) async fn end(&self) {
+        if let Some(jailed) = &self.jailed {
+            jailed.kill();
+            jailed.exited().await;
+        }
+    }
+}
+
+/// The reason why a server cannot be used, in words without a secret.
+pub(super) struct Failed(String);
+
+impl Failed {
+    pub(super) fn words(words: String) -> Self {
+        Self(words)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<ironclaw_state::Error> for Failed {
+    fn from(error: ironclaw_state::Error) -> Self {
+        tracing::error!(%error, "the record of an MCP server cannot be read or written");
+        Self("the host could not read or write its record".to_owned())
+    }
+}
+
+impl From<ironclaw_mcp::Error> for Failed {
+    fn from(error: ironclaw_mcp::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Connects to a server and lists its tools.
+pub(super) async fn connect(
+    servers: &Servers,
+    described: &McpRegister,
+    agent: Option<AgentId>,
+) -> Result<(Connected, Listing), Failed> {
+    let limits = Limits::default();
+    let connected = match &described.url {
+        Some(url) => {
+            let (client, secrets) = over_http(servers, url, &described.headers, limits).await?;
+            Connected { client, secrets, jailed: None }
+        }
+        None => match over_jail(servers, described, agent, limits.clone()).await {
+            // Some servers end at a request before `initialize`.
+            Err((_, true)) => {
+                let limits = Limits { era: Some(Era::Session), ..limits };
+                over_jail(servers, described, agent, limits).await.map_err(|(failed, _)| failed)?
+            }
+            connected => connected.map_err(|(failed, _)| failed)?,
+        },
+    };
+    let listed = connected.client.list().await?;
+    Ok((connected, listing_of(described, listed)?))
+}
+
+/// Starts the process of a server and connects to it. A failure says whether the server ended by itself.
+async fn over_jail(
+    servers: &Servers,
+    described: &McpRegister,
+    agent: Option<AgentId>,
+    limits: Limits,
+) -> Result<Connected, (Failed, bool)> {
+    let Running { read, write, jailed, stderr } =
+        launch(servers, described, agent).await.map_err(|failed| (failed, false))?;
+    match Client::over_streams(read, write, limits).await {
+        Ok(client) => Ok(Connected { client, secrets: Vec::new(), jailed: Some(jailed) }),
+        Err(error) => {
+            // The next process has the same directory.
+            jailed.kill();
+            jailed.exited().await;
+            let last = mcp_jail::errors_of(&stderr).unwrap_or_default();
+            let last = last.lines().last().unwrap_or_default();
+            let last: String = visible::line(last).text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            let says = if last.is_empty() { String::new() } else { format!("; its last words are {last:?}") };
+            let has_ended = matches!(error, ironclaw_mcp::Error::Gone);
+            Err((Failed::words(format!("{error}{says}")), has_ended))
+        }
+    }
+}
+
+async fn over_http(
+    servers: &Servers,
+    url: &str,
+    headers: &[McpHeader],
+    limits: Limits,
+) -> Result<(Client, Vec<SecretText>), Failed> {
+    let url: Url = url.parse().map_err(|_| Failed::words("its address is not a URL".to_owned()))?;
+    let http = ironclaw_model::client_for(&url).map_err(Failed::words)?;
+    let (record, named) = (std::sync::Arc::clone(&servers.record), headers.to_vec());
+    let (headers, secrets) = servers.record.state.read(move |tx| header_values(tx, &record, &named)).await?;
+    Ok((Client::over_http(url, headers, http, limits).await?, secrets))
+}
+
+/// Returns the headers with the values of their secrets. An error names a secret that is missing.
+fn header_values(
+    tx: &ReadTx<'_>,
+    record: &Record,
+    headers: &[McpHeader],
+) -> Result<(HeaderMap, Vec<SecretText>), Failed> {
+    let (mut map, mut secrets) = (HeaderMap::new(), Vec::new());
+    for McpHeader { name, secret, scheme } in headers {
+        let missing =
+            || Failed::words(format!("the secret {secret} of its header {name} is missing or cannot be sent"));
+        let named: SecretName = secret.parse().map_err(|_| missing())?;
+        let found = secrets::get(tx, &record.wrapping, &named).map_err(|_| missing())?;
+        let held = found.ok_or_else(missing)?;
+        let text = scheme.iter().map(|scheme| format!("{scheme} ")).collect::<String>() + held.expose();
+        let (Ok(name), Ok(mut value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(&text)) else {
+            return Err(missing());
+        };
+        value.set_sensitive(true);
+        map.insert(name, value);
+        secrets.push(held);
+    }
+    Ok((map, secrets))
+}
+
+async fn launch(servers: &Servers, described: &McpRegister, agent: Option<AgentId>) -> Result<Running, Failed> {
+    let mount = |mount: &ironclaw_contract::seam::change::Mount| Mount {
+        source: mount.source.clone().into(),
+        target: mount.target.clone().unwrap_or_default(),
+        read_only: mount.read_only.unwrap_or(true),
+        granted: true,
+    };
+    let failed = |error: mcp_jail::Error| {
+        tracing::warn!(%error, server = described.name, "an MCP server could not be started");
+        Failed::words(error.to_string())
+    };
+    let layer = match mcp_jail::is_demo(&described.command) {
+        true => Some(servers.demo.get(&servers.home).await.map_err(failed)?),
+        false => None,
+    };
+    // Another command under the same name never gets the files of this one.
+    let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
+    let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
+    let process = Process {
+        name: format!("mcp_{}", described.name),
+        program: described.command.clone(),
+        environment: Vec::new(),
+        layer,
+        mounts: described.mounts.iter().map(mount).collect(),
+        state: servers.home.mcp_state(&described.name, &user),
+    };
+    servers.jails.launch(&process).await.map_err(failed)
+}

@@ -1,0 +1,45 @@
+//! MCP servers in jails through a real launcher, as root with mapped ids and as an ordinary user.
+//!
+//! The tests need python3. See `host/examples/jail_driver/mcp.rs`, which runs the scenarios.
+
+use crate::support::jail_fixture::{JailFixture, host_users};
+use serde_json::json;
+
+#[test]
+fn server_reaches_its_state_and_granted_directories_alone() {
+    for user in host_users() {
+        let result = JailFixture::new(user).play("mcp");
+        let tried = result["tried"].as_object().unwrap_or_else(|| panic!("{user:?}: {result}"));
+        let allowed = ["own state", "temporary file", "granted file", "granted directory", "program of the machine"];
+        let acts = tried.iter().filter(|(_, found)| found.is_string() && *found != "/state/home");
+        for (act, found) in acts.clone() {
+            assert_eq!(found == "done", allowed.contains(&act.as_str()), "{user:?} {act}: {found}");
+        }
+        assert_eq!(acts.count(), 22, "{user:?}: {result}");
+        assert_eq!(tried["variables"], json!(["HOME", "LANG", "PATH", "TMPDIR", "TOKEN"]), "{user:?}");
+        assert_eq!(tried["directory"], "/state/home", "{user:?}");
+        assert_eq!(tried["descriptors"], json!([0, 1, 2]), "{user:?}");
+        assert_eq!((&result["errors"], &result["other"]), (&"".into(), &true.into()), "{user:?}");
+    }
+}
+
+#[test]
+fn server_ends_with_its_stream_and_with_its_jail() {
+    for user in host_users() {
+        let result = JailFixture::new(user).play("mcp-end");
+        assert_eq!(result["closed"]["code"], 0, "{user:?}: the end of the stream ends a server that reads");
+        assert_eq!(result["line"], "ready\n", "{user:?}: {result}");
+        assert_eq!((&result["killed"]["signal"], &result["left"]), (&libc::SIGKILL.into(), &json!([])), "{user:?}");
+        let missing = result["missing"].as_str().unwrap_or_default();
+        assert!(missing.contains("no-such-program"), "{user:?}: {result}");
+        assert_eq!(result["state"], false, "{user:?}: a refusal makes no directory");
+    }
+}
+
+#[test]
+fn server_runs_a_program_of_its_layer() {
+    for user in host_users() {
+        let result = JailFixture::new(user).play("mcp-layer");
+        assert_eq!((&result["line"], &result["exit"]), (&"heard hello\n".into(), &true.into()), "{user:?}: {result}");
+    }
+}

@@ -1,0 +1,100 @@
+//! MCP servers for tests: the example `mcp_server` of the crate `ironclaw-mcp` over HTTP, and a program for a jail.
+
+use super::jail_fixture::example;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A manifest that makes `echo` a tool that only reads.
+pub(crate) const ECHO_READS: &str = "[[tool]]\nname = \"echo\"\nclass = \"read\"\nreach = \"outside\"\n\
+    effect = \"gives {text} back\"\narguments.text = { rule = \"free\" }\n";
+
+/// A server on loopback, which ends with the value.
+pub(crate) struct HttpServer {
+    pub(crate) url: String,
+    process: Child,
+    count: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl HttpServer {
+    /// Starts the server with these arguments.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let count = directory.path().join("count");
+        let program = example("mcp_server");
+        let mut process = Command::new(&program)
+            .args(["--http", "0", "--count-file"])
+            .arg(&count)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{}: {error}; `cargo build -p ironclaw-mcp --example mcp_server` makes it", program.display())
+            });
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().expect("a pipe")).read_line(&mut line).expect("its address");
+        Self { url: line.trim().to_owned(), process, count, _directory: directory }
+    }
+
+    /// Returns the number of calls of `count` that reached the server.
+    pub(crate) fn counted(&self) -> u64 {
+        std::fs::metadata(&self.count).map_or(0, |found| found.len())
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The program of a server for a jail, which has only the programs of the machine: a script for perl.
+const SCRIPT: &str = r#"
+use strict; use warnings; use IO::Socket::INET; use JSON::PP;
+$| = 1;
+my $json = JSON::PP->new->canonical->utf8;
+sub tool { my ($name, @fields) = @_;
+    return { name => $name, description => -e "/state/changed" ? "Another tool $name." : "Tool $name.", inputSchema => { type => "object",
+        properties => { map { $_ => { type => "string" } } @fields } } } }
+sub act { my ($tool, $with) = @_;
+    if ($tool eq "look") { opendir(my $at, $with->{at}) or return "cannot look: $!"; return join " ", sort grep { !/^\./ } readdir $at }
+    if ($tool eq "connect") {
+        my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $with->{port}, Timeout => 2);
+        return $to ? "connected" : "refused by the jail: $@ $!" }
+    if ($tool eq "count") {
+        my $file = "/state/count"; my $count = 0;
+        if (open my $in, "<", $file) { $count = <$in>; }
+        open my $out, ">", $file or return "cannot write: $!"; print $out ++$count; close $out; return "count $count" }
+    if ($tool eq "end") { exit 3 }
+    if ($tool eq "change") {
+        open my $out, ">", "/state/changed" or return "cannot write: $!"; close $out;
+        print $json->encode({ jsonrpc => "2.0", method => "notifications/tools/list_changed" }), "\n"; return "it changed" }
+    return "unknown" }
+while (my $line = <STDIN>) {
+    my $asked = $json->decode($line); my $id = $asked->{id}; next unless defined $id;
+    my %answer = (jsonrpc => "2.0", id => $id); my $method = $asked->{method};
+    if ($method eq "initialize") {
+        $answer{result} = { protocolVersion => "2025-06-18", capabilities => { tools => {} }, serverInfo => { name => "script", version => "1" } } }
+    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("count"), tool("end"), tool("change")] } }
+    elsif ($method eq "tools/call") {
+        my $text = act($asked->{params}{name}, $asked->{params}{arguments} || {});
+        $answer{result} = { content => [{ type => "text", text => $text }], isError => JSON::PP::false } }
+    else { $answer{error} = { code => -32601, message => "unknown method" } }
+    print $json->encode(\%answer), "\n";
+}
+"#;
+
+/// Returns a directory with the program `server.pl`, which other users may read.
+pub(crate) fn program() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::Builder::new().prefix("server").tempdir().expect("a temporary directory");
+    let readable = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(directory.path(), readable(0o755)).expect("set");
+    let script = directory.path().join("server.pl");
+    std::fs::write(&script, SCRIPT).expect("written");
+    std::fs::set_permissions(&script, readable(0o644)).expect("set");
+    directory
+}

@@ -1,0 +1,305 @@
+//! `ironctl mcp add`: proposes a server, then asks it for its tools and shows them with their rules.
+//!
+//! Refuses a wrong command line before it sends a request. Never confirms without a person at a terminal. See [`super::confirm`].
+
+use super::{confirm, table, wording};
+use crate::commands::agent::directories::absolute;
+use crate::commands::propose::{self, Wanted};
+use crate::commands::review;
+use crate::commands::{At, change};
+use crate::failure::Error;
+use crate::own_command::quoted;
+use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// The begin of the name of a secret in the value of a header.
+const SECRET: &str = "secret:";
+
+/// The end of a directory that the server may change.
+const WRITABLE: &str = ":rw";
+
+/// The name of the bundled server for trying, which needs neither URL nor command.
+const DEMO: &str = "demo";
+
+/// The command of the bundled server, with the directory of its own files in its jail.
+const DEMO_COMMAND: [&str; 2] = ["ironclaw-mcp-demo", "/usr/share/ironclaw-mcp-demo"];
+
+/// Options of `ironctl mcp add`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl mcp add demo\n  ironctl mcp add calendar --url https://calendar.example/mcp --header X-Api-Key=secret:calendar\n  ironctl mcp add papers --mount /srv/papers -- /usr/bin/papers-server --stdio"
+)]
+pub struct Args {
+    /// Name of the server: a-z, 0-9, - and _; demo alone is the bundled server for trying
+    name: String,
+    /// Address of a server: https, or http on this machine
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Header of each request to the URL, as NAME=secret:SECRET or 'NAME=Bearer secret:SECRET'; repeatable
+    #[arg(long, value_name = "HEADER")]
+    header: Vec<String>,
+    /// Directory of this machine for the command, read only, or writable with :rw at its end; repeatable
+    #[arg(long, value_name = "DIR[:rw]")]
+    mount: Vec<String>,
+    /// Tool that people may confirm; repeatable [default: all that the server lists]
+    #[arg(long, value_name = "TOOL")]
+    tool: Vec<String>,
+    /// TOML file with manifests for tools that need looser rules [default: the strictest rules]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Approve the new server without a question; its tools still wait for a confirmation
+    #[arg(long)]
+    yes: bool,
+    /// Program and arguments of a server on its standard input and output
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    let payload = payload(&args)?;
+    let Args { name, manifest, yes, .. } = args;
+    let manifest = manifest.as_deref().map(confirm::read_manifest).transpose()?;
+    let client = at.client()?;
+    let wanted = Wanted { kind: ChangeKind::McpRegister, agent: None, payload, yes, patience: change::APPLY_TIMEOUT };
+    let decided = propose::decide(at, &client, wanted).await?;
+    if let Some(change) = decided.as_ref().filter(|change| change.status != "applied") {
+        at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
+        return at.out.remark(format!("once it is applied: ironctl mcp test {}", quoted(&name)));
+    }
+    at.out.remark(format!("asking {name} for its tools"))?;
+    let look = McpLook { manifest: manifest.clone() };
+    let server = client.look_at_mcp_server(&name, &look).await.map_err(|error| registered_still(error, &name))?;
+    at.out.json(&json!({
+        "change": decided.map(|change| change.id),
+        "server": server.name,
+        "digest": server.digest,
+        "tools": server.tools.iter().map(for_scripts).collect::<Vec<_>>(),
+    }))?;
+    table::print(at.out, &server)?;
+    next(at, &server, manifest).await
+}
+
+/// Asks for the confirmation on a terminal; elsewhere prints its command.
+async fn next(at: &At, server: &McpServer, manifest: Option<String>) -> Result<(), Error> {
+    if let Some(problem) = &server.problem {
+        let message = format!("the tools of {} cannot be confirmed: {}", server.name, wording::prose(problem));
+        let name = quoted(&server.name);
+        let hint = format!(
+            "the server stays registered; `ironctl mcp test {name}` looks again, and `--tool` of `ironctl mcp add {name}` leaves tools out"
+        );
+        return Err(Error::failed("mcp_listing", message).hinting(hint));
+    }
+    if server.state == "confirmed" && manifest.is_none() {
+        return at.out.line(format!("{} lists what people confirmed", server.name));
+    }
+    // The table has the rules of these manifests, so the confirmation has them too.
+    let Some(advice) = confirm::advice(server, manifest.is_some()) else { return Ok(()) };
+    let shown = manifest.or_else(|| server.manifest.clone());
+    let Some(digest) = server.digest.filter(|_| review::is_possible(at.out)) else {
+        return at.out.remark(format!("no agent can call its new tools yet; {advice}"));
+    };
+    let asked = confirm::propose(at, &server.name, digest, shown, false).await;
+    asked.map(drop).map_err(|error| match propose::is_declined(&error) {
+        true => error.hinting(format!("the server stays registered; its tools wait for a confirmation; {advice}")),
+        false => error,
+    })
+}
+
+/// Adds to a refusal of the listing that the server stays registered.
+fn registered_still(error: Error, name: &str) -> Error {
+    let advice = format!("the server stays registered; try again: ironctl mcp test {}", quoted(name));
+    match error {
+        Error::Refused(mut failure) => {
+            let hint = &mut failure.error.hint;
+            *hint = if hint.is_empty() { advice } else { format!("{hint}; {advice}") };
+            Error::Refused(failure)
+        }
+        Error::Lost { message, .. } => Error::Lost { message, hint: advice },
+        other => other,
+    }
+}
+
+fn for_scripts(tool: &ironclaw_contract::operator::McpServerTool) -> Value {
+    json!({ "name": tool.name, "class": tool.class, "rules": tool.rules, "labels": tool.labels })
+}
+
+/// Returns the payload of the change; refuses a command line that no server can have.
+fn payload(args: &Args) -> Result<Value, Error> {
+    let Args { name, url, header, mount, tool, command, .. } = args;
+    let both_ways = "name one of them: --url URL, or -- PROGRAM ARGUMENT…";
+    let mut payload = json!({ "name": name });
+    match (url, command.as_slice()) {
+        (Some(_), [_, ..]) => return Err(Error::usage("a server has a URL or a command, not both", both_ways)),
+        (None, []) if name == DEMO && header.is_empty() && mount.is_empty() => payload["command"] = json!(DEMO_COMMAND),
+        (None, []) => return Err(Error::usage("the URL or the command of the server is missing", both_ways)),
+        (Some(url), []) => {
+            if !mount.is_empty() {
+                let hint = "leave out --mount, or name the command of the server: -- PROGRAM ARGUMENT…";
+                return Err(Error::usage("--mount is for a command: a server at a URL gets no directory", hint));
+            }
+            check_url(url)?;
+            payload["url"] = json!(url);
+        }
+        (None, command) => {
+            if !header.is_empty() {
+                let hint = "leave out --header, or name the address of the server: --url URL";
+                return Err(Error::usage("--header is for a URL: a command gets no request", hint));
+            }
+            check_command(command)?;
+            payload["command"] = json!(command);
+        }
+    }
+    let mounts = mount.iter().map(|mount| read_mount(mount)).collect::<Result<Vec<Value>, Error>>()?;
+    let headers = header.iter().map(|header| read_header(header)).collect::<Result<Vec<Value>, Error>>()?;
+    let tools: Vec<Value> = tool.iter().map(|tool| json!({ "name": tool })).collect();
+    for (field, list) in [("mounts", mounts), ("headers", headers), ("tools", tools)] {
+        if !list.is_empty() {
+            payload[field] = json!(list);
+        }
+    }
+    Ok(payload)
+}
+
+/// Refuses a line for a shell in the place of a command.
+fn check_command(command: &[String]) -> Result<(), Error> {
+    match command {
+        [line] if line.contains(char::is_whitespace) => {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let hint = format!("write each word by itself, without quotes around all: -- {}", words.join(" "));
+            Err(Error::usage(format!("{line:?} is one word, and no shell splits it"), hint))
+        }
+        [program, ..] if program.is_empty() => {
+            Err(Error::usage("the program of the command is empty", "write -- PROGRAM ARGUMENT…"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an address that is neither https nor http on this machine. The host checks the rest.
+fn check_url(url: &str) -> Result<(), Error> {
+    let parsed = url.parse::<hyper::Uri>().ok();
+    let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?)));
+    match parts {
+        Some(("https", _)) => Ok(()),
+        Some(("http", host)) if is_loopback(host) => Ok(()),
+        Some(("http", host)) => Err(Error::usage(
+            format!("--url {url:?} is http, and {host:?} is not this machine"),
+            "write https:// in place of http://",
+        )),
+        _ => Err(Error::usage(
+            format!("--url {url:?} is no address of https"),
+            "write it as https://HOST/PATH, or http://127.0.0.1:PORT/PATH for a server of this machine",
+        )),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+/// Reads `NAME=[SCHEME ]secret:SECRET`. The refusal does not repeat the value, which may be a key.
+fn read_header(given: &str) -> Result<Value, Error> {
+    let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
+        return Err(Error::usage("--header has no name", "write it as --header NAME=secret:SECRET"));
+    };
+    let name = name.trim();
+    let (scheme, secret) = match value.trim().rsplit_once(' ') {
+        Some((scheme, secret)) => (Some(scheme.trim()), secret),
+        None => (None, value.trim()),
+    };
+    let Some(secret) = secret.strip_prefix(SECRET).filter(|secret| !secret.is_empty()) else {
+        let hint = format!("store it with `ironctl secret set SECRET`, then write --header {name}=secret:SECRET");
+        return Err(Error::usage(format!("the value of the header {name:?} names no secret"), hint));
+    };
+    let mut header = json!({ "name": name, "secret": secret });
+    if let Some(scheme) = scheme {
+        header["scheme"] = json!(scheme);
+    }
+    Ok(header)
+}
+
+/// Reads `DIR[:rw]`.
+fn read_mount(given: &str) -> Result<Value, Error> {
+    let (directory, is_writable) = match given.strip_suffix(WRITABLE) {
+        Some(directory) => (directory, true),
+        None => (given, false),
+    };
+    if directory.is_empty() {
+        return Err(Error::usage("--mount names no directory", "write it as --mount DIR, or --mount DIR:rw"));
+    }
+    Ok(json!({ "source": absolute(Path::new(directory))?, "read_only": !is_writable }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn read(words: &[&str]) -> Result<Value, Error> {
+        let words = ["add", "files"].iter().chain(words);
+        payload(&Line::try_parse_from(words).expect("the words fit").args)
+    }
+
+    #[test]
+    fn payload_has_only_the_named_parts() {
+        let command =
+            read(&["--mount", "/nonexistent/a", "--mount", "/nonexistent/b:rw", "--tool", "t", "--", "p", "-x"]);
+        let mounts =
+            json!([{"source": "/nonexistent/a", "read_only": true}, {"source": "/nonexistent/b", "read_only": false}]);
+        let wanted = json!({"name": "files", "command": ["p", "-x"], "mounts": mounts, "tools": [{"name": "t"}]});
+        assert_eq!(command.expect("valid"), wanted);
+        let headers = ["--header", "Authorization=Bearer secret:k", "--header", "X-Key=secret:k"];
+        let url = read(&[&["--url", "https://x/"][..], &headers].concat()).expect("valid");
+        let headers =
+            json!([{"name": "Authorization", "scheme": "Bearer", "secret": "k"}, {"name": "X-Key", "secret": "k"}]);
+        assert_eq!(url, json!({"name": "files", "url": "https://x/", "headers": headers}));
+        for url in ["http://127.0.0.1:8/mcp", "http://localhost/", "http://[::1]:8/", "http://a.localhost/"] {
+            assert!(read(&["--url", url]).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn demo_without_a_place_is_the_bundled_server() {
+        let words = |words: &[&str]| payload(&Line::try_parse_from(words).expect("the words fit").args);
+        let demo = json!({"name": "demo", "command": ["ironclaw-mcp-demo", "/usr/share/ironclaw-mcp-demo"]});
+        assert_eq!(words(&["add", "demo"]).expect("valid"), demo);
+        let own = words(&["add", "demo", "--url", "https://x/"]).expect("valid");
+        assert_eq!(own, json!({"name": "demo", "url": "https://x/"}));
+        assert!(words(&["add", "demo", "--mount", "/srv"]).is_err(), "a directory needs its command");
+    }
+
+    #[test]
+    fn wrong_command_line_names_the_remedy() {
+        for (words, remedy) in [
+            (&[][..], "--url URL"),
+            (&["--url", "https://x/", "--", "p"], "-- PROGRAM"),
+            (&["--", "npx server --stdio"], "-- npx server --stdio"),
+            (&["--url", "http://x/"], "https://"),
+            (&["--url", "ftp://x/"], "https://"),
+            (&["--url", "mcp.example"], "https://"),
+            (&["--url", "http://127.0.0.1.example/"], "https://"),
+            (&["--url", "https://x/", "--mount", "/srv"], "leave out --mount"),
+            (&["--header", "A=secret:b", "--", "p"], "leave out --header"),
+            (&["--url", "https://x/", "--header", "A=Bearer sk-1"], "secret:SECRET"),
+            (&["--url", "https://x/", "--header", "secret:b"], "NAME=secret:SECRET"),
+            (&["--mount", ":rw", "--", "p"], "DIR:rw"),
+        ] {
+            let error = read(words).expect_err("refused");
+            let report = error.report().expect("reported").error;
+            assert_eq!((error.exit_code(), report.code.as_str()), (2, "usage"), "{words:?}");
+            assert!(report.hint.contains(remedy), "{words:?}: {}", report.hint);
+            assert!(!report.message.contains("sk-1") && !report.hint.contains("sk-1"), "{report:?}");
+        }
+    }
+}

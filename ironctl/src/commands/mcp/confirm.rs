@@ -1,0 +1,123 @@
+//! `ironctl mcp test` and `confirm`: looks at the listing of a server, and proposes its confirmation.
+//!
+//! Never confirms a listing that no digest names. See [`super::table`].
+
+use super::{decide, table, wording};
+use crate::commands::At;
+use crate::failure::Error;
+use crate::local_file;
+use crate::own_command::quoted;
+use ironclaw_contract::operator::{Change, ChangeKind, Digest, McpLook, McpServer, PAYLOAD_BYTES_MAX};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Options of `ironctl mcp test`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl mcp test calendar\n  ironctl mcp test calendar --manifest calendar.toml")]
+pub struct Test {
+    /// Name of the server
+    server: String,
+    /// TOML file with manifests for the table [default: the confirmed ones, or the strictest]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+/// Options of `ironctl mcp confirm`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl mcp confirm calendar --digest 0fc4dfc4feb3b154d20f22308900bf028642220b043804b050d3caaa49dede60\n  ironctl mcp confirm calendar --digest 0fc4dfc4feb3b154d20f22308900bf028642220b043804b050d3caaa49dede60 --manifest calendar.toml"
+)]
+pub struct Args {
+    /// Name of the server
+    server: String,
+    /// Digest of the listing that you have seen, from `add` or `test`
+    #[arg(long, value_name = "DIGEST")]
+    digest: Digest,
+    /// TOML file with manifests for tools that need looser rules [default: the strictest rules for every tool]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Asks a server for its listing and prints the table; fails unless people confirmed this listing.
+pub async fn test(at: &At, args: Test) -> Result<(), Error> {
+    let Test { server, manifest } = args;
+    let manifest = manifest.as_deref().map(read_manifest).transpose()?;
+    let client = at.client()?;
+    at.out.remark(format!("asking {server} for its tools"))?;
+    let has_manifest = manifest.is_some();
+    let server = client.look_at_mcp_server(&server, &McpLook { manifest }).await?;
+    at.out.json(&server)?;
+    table::print(at.out, &server)?;
+    if server.state == "confirmed" && server.failure.is_none() {
+        return at.out.line(format!("{} lists what people confirmed", server.name));
+    }
+    Err(unconfirmed(&server, has_manifest))
+}
+
+/// Returns the failure of a server that does not list what people confirmed.
+fn unconfirmed(server: &McpServer, has_manifest: bool) -> Error {
+    let name = &server.name;
+    if let Some(failure) = &server.failure {
+        let message = format!("the host cannot reach {name}: {}", wording::prose(failure));
+        return Error::failed("mcp_unreachable", message).hinting("look at `ironctl logs`");
+    }
+    let (code, message) = match server.state.as_str() {
+        "changed" => {
+            let differences = wording::differences(&server.tools);
+            let differences = if differences.is_empty() { String::new() } else { format!(": {differences}") };
+            ("mcp_changed", format!("{name} lists something else than people confirmed{differences}"))
+        }
+        _ => ("mcp_unconfirmed", format!("people did not confirm the tools of {name}")),
+    };
+    let hint = advice(server, has_manifest).unwrap_or_else(|| format!("`ironctl mcp show {}` has more", quoted(name)));
+    Error::failed(code, message).hinting(hint)
+}
+
+/// Returns the next step for a person who agrees with the table of a server, made with the manifests of a file or with the present ones.
+pub fn advice(server: &McpServer, has_file: bool) -> Option<String> {
+    // Without a file, a confirmation gives every tool the strictest rules, also those that are looser now.
+    let keeps = !has_file && server.manifest.is_some();
+    let command = wording::confirmation(server, has_file || keeps)?;
+    let name = quoted(&server.name);
+    Some(match keeps {
+        true => format!("`ironctl mcp show {name} --manifest > FILE` prints the rules to edit; then: {command}"),
+        false => format!("if you agree with the table: {command}"),
+    })
+}
+
+pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    let Args { server, digest, manifest, yes } = args;
+    let manifest = manifest.as_deref().map(read_manifest).transpose()?;
+    at.out.json(&propose(at, &server, digest, manifest, yes).await?)
+}
+
+/// Proposes the confirmation of a listing and applies the decision of the caller.
+pub async fn propose(
+    at: &At,
+    server: &str,
+    digest: Digest,
+    manifest: Option<String>,
+    yes: bool,
+) -> Result<Option<Change>, Error> {
+    let mut payload = json!({ "server": server, "digest": digest });
+    if let Some(manifest) = manifest {
+        payload["manifest"] = json!(manifest);
+    }
+    let decided = decide(at, ChangeKind::McpConfirm, None, payload, yes).await?;
+    if decided.as_ref().is_none_or(|change| change.status == "applied") {
+        at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)))?;
+    }
+    Ok(decided)
+}
+
+/// Reads a file with manifests; the host refuses one that is wrong.
+pub fn read_manifest(path: &Path) -> Result<String, Error> {
+    let bytes = local_file::read(path, PAYLOAD_BYTES_MAX)?;
+    String::from_utf8(bytes).map_err(|_| {
+        Error::failed("file_refused", format!("{} is not UTF-8", path.display()))
+            .hinting("name a TOML file, such as one of `ironctl mcp show NAME --manifest`")
+    })
+}

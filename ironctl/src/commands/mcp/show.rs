@@ -1,0 +1,86 @@
+//! `ironctl mcp show`: prints all that the host knows about a server.
+//!
+//! The words of the server come last, each line behind a bar. See [`super::wording`].
+
+use super::wording::{self, name};
+use super::{manifest, place, table};
+use crate::clock;
+use crate::commands::At;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{AgentMount, McpHolder, McpServer, McpServerHeader, McpServerTool};
+use serde_json::json;
+
+pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error> {
+    let server = at.client()?.mcp_server(server).await?;
+    if has_manifest {
+        let text = manifest::of(&server)?;
+        at.out.json(&json!({ "server": server.name, "manifest": text }))?;
+        return at.out.part(&text);
+    }
+    at.out.json(&server)?;
+    at.out.table(["SERVER", &server.name], rows(&server))?;
+    table::print(at.out, &server)?;
+    if let Some(digest) = &server.digest {
+        // A table would break the digest in two.
+        at.out.line(format!("digest of this listing: {digest}"))?;
+    }
+    words(at.out, &server)
+}
+
+fn rows(server: &McpServer) -> Vec<[String; 2]> {
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
+    add("transport", server.transport.clone());
+    add(if server.command.is_empty() { "url" } else { "command" }, place(server));
+    for AgentMount { source, target, read_only } in &server.mounts {
+        add("mount", format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" }));
+    }
+    for McpServerHeader { name, secret, scheme } in &server.headers {
+        let scheme = scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default();
+        add("header", format!("{name}: {scheme}secret:{secret}"));
+    }
+    add("state", wording::state(server).to_owned());
+    for (what, text) in [("failure", &server.failure), ("problem", &server.problem)] {
+        if let Some(text) = text {
+            add(what, wording::prose(text));
+        }
+    }
+    if let Some(era) = &server.era {
+        add("protocol", era.clone());
+    }
+    let times = [
+        ("registered", Some(&server.made_at)),
+        ("listed", server.seen_at.as_ref()),
+        ("confirmed", server.confirmed_at.as_ref()),
+    ];
+    for (what, time) in times {
+        if let Some(time) = time {
+            add(what, clock::date_and_time(time));
+        }
+    }
+    for McpHolder { agent, tools } in &server.agents {
+        let tools: Vec<String> = tools.iter().map(|tool| name(tool)).collect();
+        add("agent", format!("{agent}: {}", tools.join(" ")));
+    }
+    rows
+}
+
+/// Prints the words that the server wrote about itself and its tools.
+fn words(out: Output, server: &McpServer) -> Result<(), Error> {
+    if let Some(instructions) = &server.instructions {
+        out.line("\ninstructions of the server, which no model gets:")?;
+        quote(out, instructions)?;
+    }
+    for tool in server.tools.iter().filter(|tool| !tool.description.is_empty()) {
+        let McpServerTool { offered_as, description, .. } = tool;
+        let offered = offered_as.as_ref().map(|offered| format!(", for models {}", name(offered))).unwrap_or_default();
+        out.line(format!("\ndescription of {} by the server{offered}:", name(&tool.name)))?;
+        quote(out, description)?;
+    }
+    Ok(())
+}
+
+fn quote(out: Output, text: &str) -> Result<(), Error> {
+    wording::quotation(out, text).into_iter().try_for_each(|line| out.line(line))
+}

@@ -1,0 +1,99 @@
+//! The table of the tools of an MCP server: class, rules, labels, and the calls that will need a person.
+//!
+//! Never judges a call: the host does. See [`crate::commands::tool`] for the judgement of one call.
+
+use super::wording::{name, prose};
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{McpServer, McpServerTool};
+use std::collections::BTreeMap;
+
+/// Prints one row for each tool, and the meaning of the words.
+pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
+    if server.tools.is_empty() {
+        return match &server.problem {
+            Some(problem) => out.line(format!("its tools have no rules: {}", prose(problem))),
+            None => out.line("it lists no tools"),
+        };
+    }
+    let header = ["TOOL", "CLASS", "ARGUMENTS", "LABELS", "A PERSON IS ASKED", "LOOSENED", "LISTING"];
+    // Without confirmed tools to compare with, each tool is new.
+    let is_compared = server.tools.iter().any(|tool| tool.listed != "new");
+    out.table(header, server.tools.iter().map(|tool| row(tool, is_compared)))?;
+    if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
+        out.line(format!("{AFTER}: once the conversation holds text that no person typed"))?;
+    }
+    match server.tools.iter().filter(|tool| !tool.loosened.is_empty()).count() {
+        0 => out.line("every tool has the strictest rules"),
+        count => out.line(format!("{count} of {} tools are less strict: see LOOSENED", server.tools.len())),
+    }?;
+    match &server.problem {
+        Some(problem) => out.line(format!("its listing cannot be confirmed: {}", prose(problem))),
+        None => Ok(()),
+    }
+}
+
+fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
+    let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
+    let loosened = if loosened.is_empty() { String::new() } else { format!("! {}", loosened.join(", ")) };
+    let listed = if is_compared { tool.listed.clone() } else { String::new() };
+    [name(&tool.name), tool.class.clone(), rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
+}
+
+/// Returns each argument with its rule.
+fn rules(rules: &BTreeMap<String, String>) -> String {
+    let rules: Vec<String> = rules.iter().map(|(argument, rule)| format!("{}: {rule}", name(argument))).collect();
+    // A plain table has one line a row, where the line feed is a space.
+    rules.join(",\n")
+}
+
+/// The words for the second reason to ask.
+const AFTER: &str = "after text of others";
+
+/// Returns the calls of a tool that a person is asked about.
+fn asks(tool: &McpServerTool) -> String {
+    match tool.class.as_str() {
+        _ if tool.always_asks => "at each call".to_owned(),
+        "trade" => "at each call".to_owned(),
+        "read" => "no".to_owned(),
+        "write" => format!("if the request asks for other classes; always {AFTER}"),
+        class => format!("unless the request asks to {class}; always {AFTER}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(class: &str, always_asks: bool) -> McpServerTool {
+        McpServerTool {
+            name: "t".to_owned(),
+            offered_as: None,
+            description: String::new(),
+            class: class.to_owned(),
+            rules: BTreeMap::new(),
+            labels: Vec::new(),
+            loosened: Vec::new(),
+            always_asks,
+            listed: "same".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_class_has_the_calls_that_ask() {
+        assert_eq!(asks(&tool("read", false)), "no");
+        assert_eq!(asks(&tool("read", true)), "at each call");
+        assert_eq!(asks(&tool("trade", false)), "at each call");
+        assert!(asks(&tool("write", false)).starts_with("if the request asks for other classes"));
+        assert!(asks(&tool("send", false)).starts_with("unless the request asks to send"));
+        assert!(asks(&tool("exec", false)).ends_with(AFTER));
+    }
+
+    #[test]
+    fn loosened_part_is_marked() {
+        let loose = McpServerTool { loosened: vec!["class read".to_owned()], ..tool("read", false) };
+        let strict = tool("send", false);
+        assert_eq!((row(&loose, true)[5].as_str(), row(&strict, true)[5].as_str()), ("! class read", ""));
+        assert_eq!((row(&strict, true)[6].as_str(), row(&strict, false)[6].as_str()), ("same", ""));
+    }
+}

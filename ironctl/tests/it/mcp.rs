@@ -1,0 +1,292 @@
+//! Tests of `ironctl mcp`: a server from its registration to its removal, and the words of a hostile server.
+//!
+//! See [`crate::everyday`] for other changes in one line.
+
+use crate::fake_host::{Answer, FakeHost, status};
+use crate::inbox::{TEXT, change, decisions, digest};
+use crate::terminal::Terminal;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const ID: &str = "chg_00000000000000000000000001";
+const REGISTER: &[&str] = &["mcp", "add", "files", "--url", "https://mcp.example/"];
+
+/// Text of a server that tries to control the terminal, to hide words, and to look like the host.
+const HOSTILE: &str = "Reads.\u{1b}]0;x\u{7}\u{202e}\u{200b}\u{e0041}\rDone.\nEFFECT\napprove, reject, quit? ";
+
+fn tool(name: &str, class: &str, loosened: &[&str], listed: &str) -> Value {
+    json!({
+        "name": name, "offered_as": format!("files__{name}"), "description": HOSTILE, "class": class,
+        "rules": {"path": if class == "read" { "free" } else { "floor outward" }}, "labels": ["external"],
+        "loosened": loosened, "always_asks": false, "listed": listed
+    })
+}
+
+/// Returns a server in this state.
+fn server(state: &str) -> Value {
+    let listed = if state == "confirmed" { "same" } else { "new" };
+    json!({
+        "name": "files", "transport": "http", "url": "https://mcp.example/", "state": state, "era": "session",
+        "digest": "0f".repeat(32), "instructions": HOSTILE, "made_at": "2026-11-20T10:00:00.000Z",
+        "tools": [tool("read", "read", &["class read", "path free"], listed), tool("post", "send", &[], listed)],
+        "headers": [{"name": "authorization", "secret": "files", "scheme": "Bearer"}],
+        "agents": [{"agent": "clerk", "tools": ["read"]}]
+    })
+}
+
+/// Starts a host with this server, which takes each change; the caller may approve it if it is `yours`.
+fn host_with(server: Value, yours: bool) -> FakeHost {
+    FakeHost::new(move |line, _| match line {
+        "POST /v1/changes" => Answer::json(json!({
+            "id": ID, "status": "pending", "again": false, "yours": yours, "waits_for": "an owner of this host"
+        })),
+        line if line.ends_with("/approve") => Answer::json(change(ID, "applied", TEXT, &digest(TEXT))),
+        line if line.ends_with("/reject") => Answer::json(change(ID, "rejected", TEXT, &digest(TEXT))),
+        line if line.starts_with("GET /v1/changes/chg_") => Answer::json(change(ID, "pending", TEXT, &digest(TEXT))),
+        "GET /v1/mcp" => Answer::json(json!([server])),
+        "GET /v1/mcp/files" | "POST /v1/mcp/files/look" => Answer::json(server.clone()),
+        "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
+        _ => Answer::json(status(Path::new("/h"), 4242)),
+    })
+}
+
+/// Returns agent, kind and payload of each submitted change.
+fn submitted(host: &FakeHost) -> Vec<(Value, Value, Value)> {
+    let changes = decisions(host).into_iter().filter(|(line, _)| line == "POST /v1/changes");
+    changes.map(|(_, body)| (body["agent"].clone(), body["kind"].clone(), body["payload"].clone())).collect()
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).expect("one JSON document")
+}
+
+fn failure(err: &str) -> (String, String) {
+    let failure = json_of(err);
+    let field = |name: &str| failure["error"][name].as_str().expect("text").to_owned();
+    (field("code"), field("hint"))
+}
+
+#[test]
+fn add_shows_one_table_and_the_confirmation_to_type() {
+    let host = host_with(server("proposed"), true);
+    let words = [REGISTER, &["--header", "Authorization=Bearer secret:files", "--tool", "read", "--yes"]].concat();
+    let (code, out, err) = host.ironctl(&words);
+    assert_eq!(code, 0, "{err}");
+    for shown in
+        ["read  read   path: free", "! class read, path free", "path: floor outward", "unless the request asks to send"]
+    {
+        assert!(out.contains(shown), "{shown}: {out}");
+    }
+    let confirm = format!("ironctl mcp confirm files --digest {}", "0f".repeat(32));
+    assert!(err.contains(&confirm), "{err}");
+    let payload = json!({
+        "name": "files", "url": "https://mcp.example/", "tools": [{"name": "read"}],
+        "headers": [{"name": "Authorization", "scheme": "Bearer", "secret": "files"}]
+    });
+    assert_eq!(submitted(&host), [(Value::Null, json!("mcp_register"), payload)], "only a person confirms");
+}
+
+#[test]
+fn add_for_scripts_prints_the_listing() {
+    let host = host_with(server("proposed"), true);
+    let (code, out, _) = host.ironctl(&[REGISTER, &["--yes", "--json"]].concat());
+    let tool = |name: &str, class: &str, rule: &str| json!({"name": name, "class": class, "rules": {"path": rule}, "labels": ["external"]});
+    let wanted = json!({
+        "change": ID, "server": "files", "digest": "0f".repeat(32),
+        "tools": [tool("read", "read", "free"), tool("post", "send", "floor outward")]
+    });
+    assert_eq!((code, json_of(&out)), (0, wanted));
+}
+
+#[test]
+fn add_on_a_terminal_continues_with_the_confirmation() {
+    let manifest = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(manifest.path(), "[[tool]]\n").expect("written");
+    let host = host_with(server("proposed"), true);
+    let file = manifest.path().to_str().expect("a path");
+    let mut terminal = Terminal::running(&host, &[REGISTER, &["--manifest", file]].concat(), Some(160));
+    for after in ["approve, reject, quit? ", "1 of 2 tools are less strict"] {
+        terminal.wait_for(after);
+        if after.starts_with("approve") {
+            terminal.type_in("approve\n");
+        }
+    }
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("ironctl mcp grant AGENT files");
+    assert_eq!(terminal.end(), 0);
+    let confirm = json!({"server": "files", "digest": "0f".repeat(32), "manifest": "[[tool]]\n"});
+    assert_eq!(submitted(&host)[1], (Value::Null, json!("mcp_confirm"), confirm));
+    let looks: Vec<Value> =
+        decisions(&host).into_iter().filter(|(line, _)| line.ends_with("/look")).map(|(_, body)| body).collect();
+    assert_eq!(looks, [json!({"manifest": "[[tool]]\n"})]);
+}
+
+#[test]
+fn declined_confirmation_leaves_the_server() {
+    let host = host_with(server("proposed"), true);
+    let mut terminal = Terminal::running(&host, &[REGISTER, &["--yes"]].concat(), Some(200));
+    terminal.wait_for("approve, reject, quit? ");
+    terminal.type_in("quit\n");
+    terminal.wait_for(
+        "its tools wait for a confirmation; if you agree with the table: ironctl mcp confirm files --digest 0f",
+    );
+    assert_eq!(terminal.end(), 1);
+}
+
+#[test]
+fn server_that_waits_for_people_is_not_asked() {
+    let host = host_with(server("new"), false);
+    let (code, out, err) = host.ironctl(&[REGISTER, &["--yes", "--json"]].concat());
+    assert_eq!((code, out.as_str(), failure(&err).0.as_str()), (1, "", "change_pending"));
+    assert!(!host.asked().iter().any(|asked| asked.line.ends_with("/look")));
+}
+
+#[test]
+fn unreachable_server_stays_and_the_hint_names_test() {
+    let host = FakeHost::new(|line, _| match line {
+        "POST /v1/changes" => Answer::refusal("change_empty", "it has this value already", ""),
+        _ => Answer::refusal("mcp_unreachable", "no answer", "start it"),
+    });
+    let (code, _, err) = host.ironctl(&[REGISTER, &["--yes", "--json"]].concat());
+    let (refusal, hint) = failure(&err);
+    assert_eq!((code, refusal.as_str()), (1, "mcp_unreachable"));
+    assert!(hint.starts_with("start it; ") && hint.contains("ironctl mcp test files"), "{hint}");
+}
+
+#[test]
+fn wrong_command_line_sends_nothing() {
+    let host = host_with(server("new"), true);
+    for words in [
+        &["mcp", "add", "files"][..],
+        &["mcp", "add", "files", "--url", "http://mcp.example/"],
+        &["mcp", "add", "files", "--", "npx server --stdio"],
+        &["mcp", "add", "files", "--url", "https://x/", "--mount", "/srv"],
+        &["mcp", "add", "files", "--header", "a=secret:b", "--", "server"],
+        &["mcp", "add", "files", "--url", "https://x/", "--", "server"],
+        &["mcp", "confirm", "files", "--digest", "12"],
+        &["mcp", "confirm", "files"],
+        &["mcp", "grant", "clerk", "files", "--tools", "a,,b"],
+    ] {
+        assert_eq!(host.ironctl(words).0, 2, "{words:?}");
+    }
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn words_of_a_server_reach_no_terminal_unchanged() {
+    let mut hostile = server("proposed");
+    hostile["tools"][0]["name"] = json!("re\u{1b}[2Jad\u{202e}");
+    hostile["tools"][0]["rules"] = json!({"p\u{202e}\r": "free"});
+    hostile["problem"] = json!("the tool \u{1b}[2J\u{200b}");
+    hostile["failure"] = json!("died \u{1b}[2J\u{200b}");
+    let host = host_with(hostile, true);
+    for words in [
+        &["mcp", "show", "files"][..],
+        &["mcp", "show", "files", "--manifest"],
+        &["mcp", "test", "files"],
+        &["mcp", "list"],
+        &["status"],
+        &[REGISTER, &["--yes"]].concat(),
+    ] {
+        let (_, out, err) = host.ironctl(words);
+        let text = out + &err;
+        let bad = |c: char| (c.is_control() && c != '\n') || ['\u{202e}', '\u{200b}', '\u{e0041}'].contains(&c);
+        assert!(!text.contains(bad), "{words:?}: {text:?}");
+        let lines: BTreeSet<&str> = text.lines().map(str::trim_end).collect();
+        // The page of the change has these lines too, from the host.
+        let is_page = words.contains(&"add");
+        assert!(is_page || !lines.contains("EFFECT"), "{words:?}: {text}");
+        assert!(!lines.contains("approve, reject, quit?"), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn show_has_each_part_of_a_server() {
+    let host = host_with(server("confirmed"), true);
+    let (code, out, _) = host.ironctl(&["mcp", "show", "files"]);
+    assert_eq!(code, 0);
+    for shown in [
+        "https://mcp.example/",
+        "authorization: Bearer secret:files",
+        "confirmed: it lists",
+        "clerk: read",
+        "files__post",
+        "    | Reads.",
+        &"0f".repeat(32),
+    ] {
+        assert!(out.contains(shown), "{shown}: {out}");
+    }
+    let (_, out, _) = host.ironctl(&["mcp", "show", "files", "--json"]);
+    assert_eq!(json_of(&out), server("confirmed"));
+    let (code, out, _) = host.ironctl(&["mcp", "show", "files", "--manifest"]);
+    assert_eq!((code, out.matches("[[tool]]").count()), (0, 2), "{out}");
+}
+
+#[test]
+fn test_fails_unless_the_listing_is_confirmed() {
+    let (code, out, _) = host_with(server("confirmed"), true).ironctl(&["mcp", "test", "files"]);
+    assert!(code == 0 && out.contains("lists what people confirmed"), "{out}");
+    let mut changed = server("changed");
+    changed["tools"][1]["listed"] = json!("gone");
+    changed["manifest"] = json!("[[tool]]\nname = \"read\"\n");
+    for (state, code, manifest) in [(server("proposed"), "mcp_unconfirmed", false), (changed, "mcp_changed", true)] {
+        let host = host_with(state.clone(), true);
+        let (exit, out, err) = host.ironctl(&["mcp", "test", "files", "--json"]);
+        let (failed, hint) = failure(&err);
+        assert_eq!((exit, json_of(&out), failed.as_str()), (1, state, code));
+        assert!(hint.contains("ironctl mcp confirm files --digest 0f"), "{hint}");
+        assert_eq!(hint.contains("--manifest FILE"), manifest, "{hint}");
+    }
+}
+
+#[test]
+fn each_verb_proposes_its_change() {
+    let host = host_with(server("confirmed"), true);
+    let hash = "0f".repeat(32);
+    for words in [
+        &["mcp", "confirm", "files", "--digest", &hash][..],
+        &["mcp", "grant", "clerk", "files"],
+        &["mcp", "grant", "clerk", "files", "--tools", "read,post"],
+        &["mcp", "revoke", "clerk", "files"],
+        &["mcp", "remove", "files"],
+        &["mcp", "add", "files", "--", "server", "--stdio"],
+    ] {
+        let (code, out, err) = host.ironctl(&[words, &["--yes", "--json"]].concat());
+        // The words after `--` belong to the server.
+        let is_command = words.contains(&"--");
+        assert_eq!(code, i32::from(is_command), "{words:?}: {out}{err}");
+    }
+    let clerk = || json!("clerk");
+    assert_eq!(
+        submitted(&host),
+        [
+            (Value::Null, json!("mcp_confirm"), json!({"server": "files", "digest": hash})),
+            (clerk(), json!("mcp_access"), json!({"server": "files"})),
+            (clerk(), json!("mcp_access"), json!({"server": "files", "tools": ["read", "post"]})),
+            (clerk(), json!("mcp_access"), json!({"server": "files", "tools": []})),
+            (Value::Null, json!("mcp_register"), json!({"name": "files", "remove": true})),
+            (
+                Value::Null,
+                json!("mcp_register"),
+                json!({"name": "files", "command": ["server", "--stdio", "--yes", "--json"]})
+            ),
+        ]
+    );
+}
+
+#[test]
+fn status_and_list_name_a_server_that_changed() {
+    let mut changed = server("changed");
+    changed["failure"] = json!("the program is missing");
+    let host = host_with(changed, true);
+    let (code, out, _) = host.ironctl(&["status"]);
+    let line = "MCP server files: it lists something else than people confirmed; the host cannot reach it: the program is missing: ironctl mcp test files\n";
+    assert_eq!(code, 0);
+    assert!(out.contains(line), "{out}");
+    let (_, out, err) = host.ironctl(&["mcp", "list"]);
+    assert_eq!(err, line);
+    assert!(out.contains("files   http       changed  https://mcp.example/  2      clerk"), "{out}");
+    assert!(!host_with(server("confirmed"), true).ironctl(&["status"]).1.contains("MCP"));
+}
