@@ -75,10 +75,14 @@ fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
     has_grants && names.all(|name| manifest.arguments.contains_key(name))
 }
 
-/// Finds values that leave, although no person typed them and the context holds text of others. Reading never asks.
+/// Finds values that leave, although no person typed them and the context holds text of others.
+///
+/// A request over the network that only reads never asks: its grant has the paths, and any other is of class `send`. A tool of an MCP
+/// server that only reads has no outward argument, unless a person confirmed one: the words for a search engine, for example.
 fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {
     let Some(arguments) = call.arguments else { return Found::Nothing };
-    if class == Class::Read || !call.has_external {
+    let is_granted_read = class == Class::Read && manifest.reach == Reach::Http;
+    if is_granted_read || !call.has_external {
         return Found::Nothing;
     }
     let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward);

@@ -17,6 +17,7 @@ struct Case {
     typed: Vec<&'static str>,
     granted: Option<Granted>,
     mode: Mode,
+    class: Option<Class>,
 }
 
 impl Case {
@@ -32,6 +33,7 @@ impl Case {
             typed: Vec::new(),
             granted: None,
             mode: Mode::Enforce,
+            class: None,
         }
     }
 
@@ -46,8 +48,10 @@ impl Case {
     }
 
     fn judged(&self) -> Judgement {
+        let built_in = manifest::built_in(self.tool);
+        let other = self.class.zip(built_in).map(|(class, built_in)| Manifest { class, ..built_in.clone() });
         judge(&CallContext {
-            manifest: manifest::built_in(self.tool),
+            manifest: other.as_ref().or(built_in),
             missing: (!self.is_enabled).then_some(DenialCode::CallToolNotEnabled),
             arguments: self.arguments.as_object(),
             has_room: self.has_room,
@@ -152,6 +156,18 @@ fn reading_over_the_network_never_asks_for_its_origin() {
     assert_eq!(case.permitted(), Class::Read);
     let case = Case::fetching(Granted::As(Class::Send));
     assert_eq!(case.reasons(), [DenialCode::CallScope]);
+}
+
+#[test]
+fn search_elsewhere_asks_for_words_that_were_not_typed() {
+    let search = |typed: &[&'static str]| {
+        let arguments = json!({ "to": "search", "text": "tulips" });
+        Case { class: Some(Class::Read), typed: typed.to_vec(), ..Case::new("send_message", arguments) }
+    };
+    assert_eq!(search(&[]).permitted(), Class::Read);
+    let after = |typed| Case { has_external: true, ..search(typed) };
+    assert_eq!(after(&["search"]).reasons(), [DenialCode::CallOutward]);
+    assert_eq!(after(&["search", "tulips"]).permitted(), Class::Read);
 }
 
 #[test]

@@ -55,10 +55,15 @@ fn asks(tool: &McpServerTool) -> String {
     match tool.class.as_str() {
         _ if tool.always_asks => "at each call".to_owned(),
         "trade" => "at each call".to_owned(),
+        "read" if has_outward(tool) => format!("for an outward value that no person typed, {AFTER}"),
         "read" => "no".to_owned(),
         "write" => format!("if the request asks for other classes; always {AFTER}"),
         class => format!("unless the request asks to {class}; always {AFTER}"),
     }
+}
+
+fn has_outward(tool: &McpServerTool) -> bool {
+    tool.rules.values().any(|rule| rule.ends_with(" outward"))
 }
 
 #[cfg(test)]
@@ -82,6 +87,8 @@ mod tests {
     #[test]
     fn each_class_has_the_calls_that_ask() {
         assert_eq!(asks(&tool("read", false)), "no");
+        let rules = BTreeMap::from([("query".to_owned(), "content outward".to_owned())]);
+        assert!(asks(&McpServerTool { rules, ..tool("read", false) }).starts_with("for an outward value"));
         assert_eq!(asks(&tool("read", true)), "at each call");
         assert_eq!(asks(&tool("trade", false)), "at each call");
         assert!(asks(&tool("write", false)).starts_with("if the request asks for other classes"));
