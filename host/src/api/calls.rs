@@ -50,7 +50,11 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
     let stages: Vec<_> = recorded(&judged.stages);
     let lifted = stages.iter().filter(|stage| stage.answer == "lifted").filter_map(|stage| stage.code.clone());
     let would_have_blocked = if row.state == CallState::Refused { Vec::new() } else { lifted.collect() };
-    let summary = summary(row.state, &judged.code);
+    let request = requests::of_call(tx, call)?;
+    let summary = match row.state {
+        CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
+        state => summary(state, &judged.code),
+    };
     Ok(Some(CallWhy {
         call_id: call,
         session_id: row.session,
@@ -62,7 +66,7 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
         stages,
         would_have_blocked,
         summary,
-        request: requests::of_call(tx, call)?.map(|request| request.id),
+        request: request.map(|request| request.id),
     }))
 }
 
@@ -79,6 +83,16 @@ fn recorded(stages: &str) -> Vec<CallStage> {
 
 fn meaning(code: &str) -> Option<String> {
     code.parse::<DenialCode>().ok().map(|code| code.meaning().to_owned())
+}
+
+/// Returns the state of a call that waited for people, by the state of its request.
+fn summary_of_asked(request: Option<requests::Status>) -> String {
+    use requests::Status;
+    match request {
+        Some(Status::Pending | Status::Approved) => "The call waits for people.".to_owned(),
+        Some(status) => format!("The call does not wait any longer: its request is {}.", status.name()),
+        None => "An equal later call of the same task took over the request of this call.".to_owned(),
+    }
 }
 
 fn summary(state: CallState, code: &str) -> String {

@@ -97,6 +97,16 @@ fn refused_call_is_never_silent() {
 }
 
 #[test]
+fn call_waits_only_while_its_own_request_waits() {
+    use requests::Status;
+    let waits = summary_of_asked(Some(Status::Pending));
+    assert_eq!(summary_of_asked(Some(Status::Approved)), waits);
+    for ended in [None, Some(Status::Rejected), Some(Status::Expired), Some(Status::Withdrawn)] {
+        assert_ne!(summary_of_asked(ended), waits, "{ended:?}");
+    }
+}
+
+#[test]
 fn call_that_a_mode_permitted_names_the_lifted_codes() {
     record::in_a_new_one(|tx, key| {
         let (person, turn) = turn_of_the_owner(tx, &key.wrapping_key());
